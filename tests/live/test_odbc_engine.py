@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -13,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from odbc_drivers import DRIVERS, needs
 from raw_mysql import PASSWORD as MYSQL_PASSWORD
 from raw_mysql import RawMysql
 from raw_server import PASSWORD, RawServer
@@ -32,27 +32,6 @@ pytestmark = pytest.mark.live
 
 ENGINE = engines.get("odbc")
 RUN = ("--duration", "0.5s", "--warmup", "0s", "--no-observe", "--clients", "2")
-
-
-def _drivers() -> set[str]:
-    if importlib.util.find_spec("pyodbc") is None:
-        return set()
-    try:
-        import pyodbc
-    except ImportError:
-        return set()
-    return set(pyodbc.drivers())
-
-
-DRIVERS = _drivers()
-needs = {
-    name: pytest.mark.skipif(name not in DRIVERS, reason=f"there is no ODBC driver {name} (Debian's package {package})")
-    for name, package in (
-        ("SQLite3", "libsqliteodbc"),
-        ("PostgreSQL Unicode", "odbc-postgresql"),
-        ("MariaDB Unicode", "odbc-mariadb"),
-    )
-}
 
 
 @pytest.fixture

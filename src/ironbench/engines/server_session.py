@@ -7,13 +7,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ironbench import units
 from ironbench.engines.administration import DENIED
 from ironbench.engines.given import understood
+from ironbench.engines.limits import Limited
 from ironbench.engines.server import READY_PATIENCE_S, Running, own_processes
 from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.host.freezer import Freezer
@@ -68,21 +68,7 @@ class ServerLine(Line, Protocol):
     def query(self, sql: str, limit_s: float | None = None) -> list[Row]: ...
 
 
-@dataclass(slots=True)
-class _Questions:
-    """Statements with a time limit."""
-
-    session: ServerSession[Any, Any]
-    limit_s: float
-    unanswered: FailureError | None = None
-    """Why there is no use in asking more."""
-
-
-_QUESTIONS: ContextVar[_Questions | None] = ContextVar("questions", default=None)
-"""Those of this thread."""
-
-
-class ServerSession(ABC, Generic[_A, _L]):
+class ServerSession(Limited, ABC, Generic[_A, _L]):
     """Sees and uses one server. A server that was running already is never configured and never stopped.
 
     `_A`: its address; `_L`: a connection to it.
@@ -155,18 +141,6 @@ class ServerSession(ABC, Generic[_A, _L]):
             return
         with self.limited(_ANSWER_S), understood(True):
             yield
-
-    @contextmanager
-    def limited(self, limit_s: float) -> Iterator[None]:
-        """See `model.session.Remote`."""
-        questions = _Questions(self, limit_s)
-        token = _QUESTIONS.set(questions)
-        try:
-            yield
-        finally:
-            _QUESTIONS.reset(token)
-        if questions.unanswered is not None:
-            raise questions.unanswered
 
     def copy_in(self, sql: str, data: bytes) -> int:
         return self._attempt(lambda connection: connection.copy_in(sql, data))
@@ -268,14 +242,6 @@ class ServerSession(ABC, Generic[_A, _L]):
             self._address = self.moved(self._own.running.socket_directory)
             self._stopped = False
             self._connection = self.connect()
-
-    def _limit_s(self) -> float | None:
-        questions = self._questions()
-        return None if questions is None else questions.limit_s
-
-    def _questions(self) -> _Questions | None:
-        questions = _QUESTIONS.get()
-        return questions if questions is not None and questions.session is self else None
 
     def stop(self) -> None:
         if self._stopped:

@@ -88,7 +88,7 @@ class Line:
                 if following is not None:
                     self._channel.send(following)
                     self._announced = following
-                frame = self._channel.receive()
+                frame = self._receive()
                 if frame is None:
                     raise ConnectionError
                 self._awaited = 0
@@ -105,6 +105,10 @@ class Line:
         answer: dict[str, Any] = frame[0]
         raise_refusal(answer)
         return answer
+
+    def _receive(self) -> tuple[Any, bytes] | None:
+        """Waits for the answer; None: the other end is gone."""
+        return self._channel.receive()
 
     def _let_go(self, patience_s: float | None = None) -> None:
         """Ends what was announced, and takes its answer.

@@ -183,6 +183,13 @@ pub struct Connection {
     /// Run-time parameters sent at start, e.g. `application_name`.
     #[serde(default)]
     pub options: Vec<(String, String)>,
+    /// Seconds for connecting, TLS and authentication together, per address.
+    #[serde(default = "ten")]
+    pub connect_timeout_s: f64,
+}
+
+fn ten() -> f64 {
+    10.0
 }
 
 fn postgres() -> String {
@@ -228,6 +235,9 @@ pub struct MysqlConnection {
     /// Statements without rows, run once on every connection, e.g. `SET SESSION …`.
     #[serde(default)]
     pub init: Vec<String>,
+    /// Seconds for connecting, TLS and authentication together, per address.
+    #[serde(default = "ten")]
+    pub connect_timeout_s: f64,
 }
 
 /// Never shows the password.
@@ -268,6 +278,9 @@ pub struct LdapConnection {
     /// The user accepts that the password goes over plain TCP.
     #[serde(default)]
     pub password_in_clear: bool,
+    /// Seconds for connecting, TLS and authentication together, per address.
+    #[serde(default = "ten")]
+    pub connect_timeout_s: f64,
 }
 
 /// Never shows the password.

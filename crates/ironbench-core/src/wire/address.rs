@@ -20,6 +20,11 @@ use rustix::{
 use super::{interrupt::Interrupt, pipe::TICK};
 use crate::{Error, Result};
 
+/// When so many seconds from now are over; at most an hour.
+pub(super) fn deadline_after(seconds: f64) -> Instant {
+    Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A path; one that starts with `@` is the name of an abstract socket (unix(7)).

@@ -15,11 +15,17 @@ from ironbench.errors import FailureError
 from ironbench.host import child
 from ironbench.host.child import ORPHANED, Channel, Child, answer, raise_refusal
 from ironbench.host.line import Line, Served, measured
+from ironbench.model.session import Row
 
 CONNECT_S = 15
 """For a driver to log in (SQL_ATTR_LOGIN_TIMEOUT)."""
-_PATIENCE_S = 60.0
-"""For a driver that does not heed that."""
+_PATIENCE_S = 30.0
+"""For a driver that does not heed that, and for statements at the start of a connection."""
+_SILENCE_S = 20.0
+"""After so long without an answer to a statement, the database is given up if a new connection is not answered
+either."""
+_PROBE_S = 10.0
+"""Limit of that new connection; less than the drivers' own, whose error would be taken for an answer."""
 _STOP_S = 5.0
 _ROWS_AT_ONCE = 2048
 _ROWS_INSERTED = 200
@@ -32,17 +38,33 @@ def package_folder() -> str:
 
 
 class OdbcLine(Line):
-    """Our end: a connection, and a process of its own, so that no crash of a driver is ours."""
+    """Our end: a connection, and a process of its own, so that no crash of a driver is ours.
+
+    Statements are limited by ending that process: drivers differ in what they make of SQL_ATTR_QUERY_TIMEOUT, and some
+    leave it to the server, which may be frozen.
+    """
 
     def __init__(
-        self, connection: str, own: tuple[str, ...] = (), *, splits: bool = False, backslashes: bool = False
+        self,
+        connection: str,
+        own: tuple[str, ...] = (),
+        *,
+        splits: bool = False,
+        backslashes: bool = False,
+        limit_s: float | None = None,
     ) -> None:
-        """`connection`: the whole connection string; `own`: statements at its start. InputError, FailureError."""
+        """`connection`: the whole connection string; `own`: statements at its start; `limit_s`: for connecting.
+
+        InputError, FailureError.
+        """
+        patience_s = _PATIENCE_S if limit_s is None else min(_PATIENCE_S, limit_s)
+        self._asked = {"connection": connection, "own": own, "splits": splits, "backslashes": backslashes}
+        self._deadline_s: float | None = None
         self._child = Child(__name__, driver.SUBJECT, packages=[package_folder()])
         try:
-            self._child.send({"connection": connection, "own": own, "splits": splits, "backslashes": backslashes})
-            if not self._child.waiting(_PATIENCE_S):
-                raise FailureError(driver.SUBJECT, f"the driver did not connect within {_PATIENCE_S:.0f} s")
+            self._child.send(self._asked)
+            if not self._child.waiting(patience_s):
+                raise FailureError(driver.SUBJECT, f"the driver did not connect within {patience_s:.0f} s")
             frame = self._child.receive()
             if frame is None:
                 raise self._child.died("before it was connected")
@@ -55,9 +77,38 @@ class OdbcLine(Line):
             raise
         super().__init__(self._child, self._child.died)
 
-    def give_up(self) -> None:
-        """Ends the process, whatever its driver does; what waits for it raises EngineDiedError."""
+    def query(self, sql: str, limit_s: float | None = None) -> list[Row]:
+        """`limit_s`: after so many seconds the database is given up, and with it the connection."""
+        self._deadline_s = None if limit_s is None else time.monotonic() + limit_s
+        try:
+            return super().query(sql)
+        finally:
+            self._deadline_s = None
+
+    def _receive(self) -> tuple[Any, bytes] | None:
+        while not self._child.waiting(self._patience_s()):
+            if self._deadline_s is not None and time.monotonic() >= self._deadline_s:
+                raise self._given_up("it did not answer within the limit")
+            if not self._answers() and not self._child.waiting(0.0):
+                raise self._given_up("it stopped answering, on this connection and on a new one")
+        return super()._receive()
+
+    def _patience_s(self) -> float:
+        return (
+            _SILENCE_S if self._deadline_s is None else min(_SILENCE_S, max(0.0, self._deadline_s - time.monotonic()))
+        )
+
+    def _answers(self) -> bool:
+        """Whether the database accepts or refuses a new connection in time."""
+        probe = Child(__name__, driver.SUBJECT, packages=[package_folder()])
+        probe.tell(self._asked)
+        answered = probe.waiting(_PROBE_S)
+        probe.stop(_STOP_S if answered else 0.0)
+        return answered
+
+    def _given_up(self, cause: str) -> FailureError:
         self._child.process.kill()
+        return FailureError(driver.SUBJECT, cause)
 
     def close(self) -> None:
         super().close()

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ironbench import engines
 from ironbench.engines.administration import no_checkpoint
 from ironbench.engines.base import SessionDefaults
+from ironbench.engines.limits import Limited
 from ironbench.engines.odbc import driver, kinds, load, trial
 from ironbench.engines.odbc.dialects import with_from
 from ironbench.engines.odbc.dsn import Address
@@ -18,11 +19,13 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 
 _T = TypeVar("_T")
-_PATIENCE_S = 10.0
-"""For an answer to a question that takes no time."""
+_ALIVE_S = 10.0
+"""Limit of a question that takes no time."""
+_ANSWER_S = 30.0
+"""Limit of a question about the server itself."""
 
 
-class OdbcSession(SessionDefaults):
+class OdbcSession(Limited, SessionDefaults):
     """Nothing is configured, started or stopped: the database was there before."""
 
     def __init__(self, engine: str, address: Address, secrets: Secrets) -> None:
@@ -43,13 +46,15 @@ class OdbcSession(SessionDefaults):
 
     def line(self, cpus: Sequence[int] = ()) -> OdbcLine:
         kind = self.kind
-        return OdbcLine(self._whole, kind.own, splits=kind.splits, backslashes=kind.backslashes)
+        return OdbcLine(
+            self._whole, kind.own, splits=kind.splits, backslashes=kind.backslashes, limit_s=self._limit_s()
+        )
 
     def query(self, sql: str) -> list[Row]:
         if not self.kind.checkpoints and sql == engines.get(self.engine).traits.dialect.checkpoint():
             raise no_checkpoint()
         asked = with_from(sql, self.kind.one_row) if self.kind.one_row else sql
-        return self._attempt(lambda connection: connection.query(asked))
+        return self._attempt(lambda connection: connection.query(asked, self._limit_s()))
 
     def copy_in(self, sql: str, data: bytes) -> int:
         return self._attempt(lambda connection: connection.copy_in(sql, data))
@@ -66,6 +71,10 @@ class OdbcSession(SessionDefaults):
         }
 
     def facts(self) -> dict[str, Any]:
+        with self.limited(_ANSWER_S):
+            return self._known()
+
+    def _known(self) -> dict[str, Any]:
         kind, info = self.kind, self.driver_info
         settings: dict[str, str] = {}
         if kind.settings:
@@ -94,23 +103,21 @@ class OdbcSession(SessionDefaults):
     def alive(self) -> bool:
         if self._stopped:
             return False
-        # A server that hangs would never answer, and its driver never come back.
-        patience = threading.Timer(_PATIENCE_S, self._give_up)
-        patience.start()
+        try:
+            with self.limited(_ALIVE_S):
+                self.require_answer()
+        except IronbenchError:
+            return False
+        return True
+
+    def require_answer(self) -> None:
+        """See `model.session.Remote`."""
         try:
             self.query("select 1")
         except FailureError as error:
             # Whoever refuses a statement is alive: not every database knows this one.
-            return bool(error.sqlstate) and not driver.is_lasting(error)
-        except IronbenchError:
-            return False
-        finally:
-            patience.cancel()
-        return True
-
-    def _give_up(self) -> None:
-        if self._connection is not None:
-            self._connection.give_up()
+            if not error.sqlstate or driver.is_lasting(error):
+                raise
 
     def restart(self) -> None:
         raise FailureError(
@@ -127,6 +134,9 @@ class OdbcSession(SessionDefaults):
         with self._using:
             if self._stopped:
                 raise FailureError(driver.SUBJECT, "the session was stopped")
+            questions = self._questions()
+            if questions is not None and questions.unanswered is not None:
+                raise questions.unanswered
             if self._connection is None:
                 self._connection = self.line()
             try:
@@ -134,6 +144,8 @@ class OdbcSession(SessionDefaults):
             except FailureError as error:
                 if not error.sqlstate or driver.is_lasting(error):
                     self._drop()
+                    if questions is not None:
+                        questions.unanswered = error
                 raise
 
     def _drop(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from ironbench.errors import FailureError
 from ironbench.host import job
 from ironbench.host.job import Placement
 from ironbench.model.driven import Driven
@@ -190,33 +188,6 @@ class Lines:
         stdev = math.sqrt(squares / done) if done else 0.0
         latency = f"lat {mean * 1e3:.3f} ms stddev {stdev * 1e3:.3f}" if done else "lat - ms stddev -"
         self._say(f"progress: {at_s:.1f} s, {done / self._every_s:.1f} tps, {latency}, {failed} failed")
-
-
-STALLED_S = 60.0
-
-
-class Stall:
-    """Ends a trial that has no time limit when its server has stopped answering: for a minute no transaction has ended,
-    and then a query on another connection fails."""
-
-    def __init__(self, require_answer: Callable[[], None]) -> None:
-        self._require_answer = require_answer
-        self._ended, self._since = -1, 0.0
-        self.error: FailureError | None = None
-        """Why it was ended."""
-
-    def look(self, progress: Progress) -> None:
-        """To be called a few times a second."""
-        ended, now = progress.transactions + progress.errors, time.monotonic()
-        if ended != self._ended:
-            self._ended, self._since = ended, now
-        elif now - self._since >= STALLED_S and self.error is None:
-            try:
-                self._require_answer()
-            except FailureError as error:
-                self.error = error
-                progress.stop()
-            self._since = time.monotonic()
 
 
 LOOKS_PER_S = 5

@@ -22,6 +22,7 @@ from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shor
 from ironbench.host import processes, scratch
 from ironbench.host.job import Placement
 from ironbench.host.limits import Starved
+from ironbench.host.stall import Stall
 from ironbench.model.driven import Computed, Driven
 from ironbench.model.inside import NOTHING, Inside, Missing
 from ironbench.model.note import note
@@ -37,7 +38,7 @@ from ironbench.trial.drive import before as preparing
 from ironbench.trial.drive import caches, power
 from ironbench.trial.drive.live import Live
 from ironbench.trial.drive.power import PowerCut
-from ironbench.trial.drive.run import Driver, Follow, Lines, Looks, Stall, Tasks, Watched, compiled_plan, run
+from ironbench.trial.drive.run import Driver, Follow, Lines, Looks, Tasks, Watched, compiled_plan, run
 from ironbench.trial.drive.statements import statements
 from ironbench.trial.drive.work import Begun, run_work
 from ironbench.workloads.base import checked
@@ -268,7 +269,8 @@ class _Drive:
         compiled = compiled_plan(target, tasks, load, sampled, plan, trial)
         stall = None
         if load.duration_s is None and isinstance(session, Remote):
-            looks = [*looks, (stall := Stall(session.require_answer)).look]
+            stall = Stall(session.require_answer, STALLED_S)
+            looks = [*looks, partial(_stop_stalled, stall)]
         result = self._measured(compiled, target, load, show, looks, follow, drives)
         if stall is not None and stall.error is not None:
             raise stall.error
@@ -306,6 +308,15 @@ def unpacked(result: DriveResult, started: str) -> Driven:
         histograms=result.histograms,
         samples=result.samples,
     )
+
+
+STALLED_S = 60.0
+"""After so long without the end of a transaction, a trial that has no time limit asks whether its server answers."""
+
+
+def _stop_stalled(stall: Stall, progress: _core.Progress) -> None:
+    if stall.is_over(progress.transactions + progress.errors):
+        progress.stop()
 
 
 CHECK_S = 3600.0

@@ -17,7 +17,8 @@ from ironbench import engines, units
 from ironbench.engines.administration import checkpoint
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.host import copies, job
-from ironbench.model.session import Line, Session
+from ironbench.host.stall import Stall
+from ironbench.model.session import Line, Remote, Session
 from ironbench.model.workers import MOST_CONNECTIONS
 from ironbench.printer import Printer
 from ironbench.trial.load.loaded import Loaded
@@ -31,6 +32,8 @@ POLL_S = 0.1
 SILENCE_S = 120.0
 """After so long in which a server neither takes nor sends a byte, it is given up if it does not answer a new connection
 either. How long a load takes is not limited."""
+WAITING_S = 3600.0
+"""After so long without a row, a load is given up although its server answers new connections."""
 _BROKEN = ("08", "57P")
 """Classes of SQLSTATE: a connection is lost, or the server ends it (PostgreSQL, appendix A)."""
 _ATTEMPTS = 3
@@ -201,29 +204,48 @@ def _copied(
 ) -> dict[str, Any]:
     """Copies in a thread, so that this one can show progress and listen for Ctrl-C; large data in a process, or by
     workers."""
-    from ironbench import _core
-
     plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections, "silence_s": SILENCE_S}
     if pieces:
         plan |= {"done": pieces.rows(), "note": pieces.note}
     plan["engine"] = session.target()  # last: a library lets go of its file then
     begin = time.perf_counter()
+    stall = Stall(session.require_answer, SILENCE_S, WAITING_S) if isinstance(session, Remote) else None
+    copied = 0
 
     def show_rows(rows: int, size: int) -> None:
+        nonlocal copied
+        copied = rows
         spent = max(time.perf_counter() - begin, 1e-9)
         note = f"{counted(rows, 'row')}, {units.stored(size / spent)}/s"
         show(min(0.9, 0.9 * rows / max(dataset.rows, 1)), note)
 
+    def is_stalled() -> bool:
+        return stall is not None and stall.is_over(copied)
+
     if pieces and copiers:
         return _by_workers(copiers, plan, pieces, show_rows)
-    if pieces or "loader" in plan["engine"]:
-        return copied_in_child(msgspec.json.encode(plan), show_rows)
+    try:
+        if pieces or "loader" in plan["engine"]:
+            return copied_in_child(msgspec.json.encode(plan), show_rows, is_stalled)
+        return _copied_here(msgspec.json.encode(plan), show_rows, is_stalled)
+    except FailureError:
+        if stall is not None and stall.error is not None:
+            raise stall.error from None  # what it breaks off is not the cause
+        raise
+
+
+def _copied_here(plan: bytes, show: Callable[[int, int], None], stopping: Callable[[], bool]) -> dict[str, Any]:
+    """As `copied_in_child`, in a thread of this process."""
+    from ironbench import _core
+
     progress = _core.LoadProgress()
     with ThreadPoolExecutor(1) as one:
-        future = one.submit(_core.load_rows, msgspec.json.encode(plan), progress)
+        future = one.submit(_core.load_rows, plan, progress)
         try:
             while not _done(future, POLL_S):
-                show_rows(progress.rows, progress.bytes)
+                show(progress.rows, progress.bytes)
+                if stopping():
+                    progress.stop()
         except BaseException:
             progress.stop()
             raise
@@ -242,12 +264,15 @@ def _by_workers(
     raise FailureError("load", f"{found['lost']}", "run the same again: it goes on with the pieces that are missing")
 
 
-def copied_in_child(plan: bytes, show: Callable[[int, int], None]) -> dict[str, Any]:
+def copied_in_child(
+    plan: bytes, show: Callable[[int, int], None], stopping: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
     """As `_core.load_rows`, in a process whose 300 MB of text are gone with it. FailureError, also when that died.
 
-    `show` gets rows and bytes so far, several times a second, in another thread.
+    `show` gets rows and bytes so far, several times a second, in another thread. `stopping`: whether to end it.
     """
-    result = job.run(job.Call("load", plan, "load", FailureError), show=lambda state: show(*state))
+    call = job.Call("load", plan, "load", FailureError)
+    result = job.run(call, show=lambda state: show(*state), stopping=stopping)
     return msgspec.json.decode(result, type=dict[str, Any])
 
 

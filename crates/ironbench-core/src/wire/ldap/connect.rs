@@ -7,7 +7,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
 };
 
 use rustls::ClientConfig;
@@ -19,16 +18,13 @@ use super::{
     message::code,
 };
 use crate::wire::{
-    address::{Address, Endpoint},
+    address::{Address, Endpoint, deadline_after},
     interrupt::{self, Interrupt, Wish, answers},
     pipe::{Pipe, Stream},
     security::Security,
     tls::{self, Mode, Wanted, Words},
 };
 use crate::{Error, Result, drive::plan::LdapConnection};
-
-/// For connecting, TLS and bind together, per address.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An idle session that has been bound.
 #[derive(Debug)]
@@ -79,7 +75,7 @@ impl Connector {
         &self.connection.base
     }
 
-    /// Connects, waiting at most 10 s for each address of the host.
+    /// Connects, waiting at most `connect_timeout_s` for each address of the host.
     ///
     /// # Errors
     /// Input: what the DSN says is not accepted (password, user, certificate, TLS). Failure: the server is not there, full,
@@ -120,13 +116,13 @@ impl Connector {
         if self.connection.ldaps {
             return self.enter(endpoint, None).map(drop);
         }
-        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let deadline = deadline_after(self.connection.connect_timeout_s);
         let mut channel = Channel::new(Pipe::new(endpoint.open(deadline, None)?, Some(deadline)));
         channel.ask_for_tls().map(drop)
     }
 
     fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
-        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let deadline = deadline_after(self.connection.connect_timeout_s);
         let mut interrupt = wish.map(|wish| Interrupt::new(wish.clone(), None));
         let socket = endpoint.open(deadline, interrupt.as_mut())?;
         let mut channel = Channel::new(Pipe::new(socket, Some(deadline)));

@@ -28,7 +28,7 @@ use super::{
     },
 };
 use crate::wire::{
-    address::{Address, Endpoint},
+    address::{Address, Endpoint, deadline_after},
     interrupt::{self, Cancelling, Interrupt, Wish, answers},
     pipe::{Pipe, Stream},
     security::Security,
@@ -36,8 +36,6 @@ use crate::wire::{
 };
 use crate::{Error, Result, drive::plan::MysqlConnection};
 
-/// For connecting, TLS and authentication together, per address.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For a second connection and the command on it.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -118,7 +116,7 @@ impl Connector {
         &self.address
     }
 
-    /// Connects, waiting at most 10 s for each address of the host.
+    /// Connects, waiting at most `connect_timeout_s` for each address of the host.
     ///
     /// # Errors
     /// Input: what the DSN says is not accepted (password, user, database, certificate, TLS). Failure: the server is
@@ -138,7 +136,11 @@ impl Connector {
         let told = |fault| cannot_connect(fault, &self.connection, &self.address);
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in self.address.resolve()? {
-            match self.enter(&Attempt { endpoint: &endpoint, deadline: Instant::now() + CONNECT_TIMEOUT, wish }) {
+            match self.enter(&Attempt {
+                endpoint: &endpoint,
+                deadline: deadline_after(self.connection.connect_timeout_s),
+                wish,
+            }) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(told(fault)),
                 // Only an address that cannot be reached is worth trying another one.
@@ -153,7 +155,11 @@ impl Connector {
     pub(super) fn answers(&self) -> bool {
         self.address.resolve().map_or(true, |found| {
             answers(found.iter().map(|endpoint| {
-                self.enter(&Attempt { endpoint, deadline: Instant::now() + CONNECT_TIMEOUT, wish: None })
+                self.enter(&Attempt {
+                    endpoint,
+                    deadline: deadline_after(self.connection.connect_timeout_s),
+                    wish: None,
+                })
             }))
         })
     }

@@ -27,7 +27,7 @@ use super::{
     },
 };
 use crate::wire::{
-    address::{Address, Endpoint},
+    address::{Address, Endpoint, deadline_after},
     interrupt::{self, Cancelling, Interrupt, Wish, answers},
     pipe::{Pipe, Stream},
     security::Security,
@@ -37,8 +37,6 @@ use crate::{Error, Result, drive::plan::Connection};
 
 /// Said inside TLS: what libpq 17 and later say; servers before that ignore it.
 const PROTOCOL: &[u8] = b"postgresql";
-/// For connecting, TLS and authentication together, per address.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Parameters of a session that are kept; PostgreSQL 18 reports 15.
 pub(super) const MOST_PARAMETERS: usize = 1000;
 /// A cancel request is answered by closing the connection.
@@ -100,7 +98,7 @@ impl Connector {
         &self.address
     }
 
-    /// Connects, waiting at most 10 s for each address of the host.
+    /// Connects, waiting at most `connect_timeout_s` for each address of the host.
     ///
     /// # Errors
     /// Input: what the DSN says is not accepted (password, user, database, certificate, TLS). Failure: the server is
@@ -137,7 +135,7 @@ impl Connector {
     }
 
     fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
-        let attempt = Attempt { endpoint, deadline: Instant::now() + CONNECT_TIMEOUT, wish };
+        let attempt = Attempt { endpoint, deadline: deadline_after(self.connection.connect_timeout_s), wish };
         if self.mode == Mode::Allow {
             return match self.start(&attempt, None) {
                 Err(Fault::Server(error)) if error.sqlstate == "28000" => self.start(&attempt, self.config.as_ref()),
