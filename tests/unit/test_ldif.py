@@ -27,6 +27,7 @@ def test_files_that_ldapadd_takes_are_taken(file: Path) -> None:
         ("dn: a=b\nchangetype: sort\n", 2),
         ("dn: a=b\nchangetype: modify\nadd: c\nc: 1\nd: 2\n-\n", 5),
         ("dn: a=b\nchangetype: delete\nc: 1\n", 3),
+        ("dn: a=b\ncontrol: 1.2.3\ncontrol: 1.2.840.113556.1.4.805 true\nchangetype: delete\n", 3),
         ("dn: a=b\nchangetype: modrdn\nnewrdn: a=c\n", 3),
         ("\ninclude: file:///none/there\n", 2),
         ("dn: a=b\nc: d\n e\nc:: ???\n", 4),
@@ -82,6 +83,12 @@ def test_changes_are_kept_as_they_are_written(tmp_path: Path) -> None:
     assert [one.kind for one in found] == ["modify", "rename", "delete"]
     assert [one.renamed for one in found] == ["", "a=c,o=x", ""]
     assert ldif.line_of(file, "A=b", "rename") == f"{file}, line 9"
+
+
+def test_controls_that_a_server_may_ignore_are_left_out(tmp_path: Path) -> None:
+    controls = "control: 2.16.840.1.113730.3.4.2 false\ncontrol: 1.2.3: value\n"
+    (file := tmp_path / "own.ldif").write_text(f"dn: a=b\n{controls}changetype: delete\n")
+    assert [record.text for record in ldif.records(file)] == [b"dn: a=b\nchangetype: delete\n\n"]
 
 
 @pytest.mark.parametrize("url", ["file:sub/more.ldif", "file://{folder}/sub/more.ldif", "FILE:{folder}/sub/more.ldif"])

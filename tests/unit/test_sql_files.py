@@ -70,10 +70,12 @@ def test_words_in_rows_literals_comments_and_functions_are_no_statements(tmp_pat
     "text",
     [
         "select 1; create role b;",
-        "/* c */ drop database d;",
+        "create table t (a int); drop database d;",
+        "/* c */ drop tablespace d;",
         "select 1 \\gexec\n",
         "\\! rm x\n",
-        "\\c d\n",
+        "create table t (a int);\n\\c d\n",
+        "select 1 \\g file\n",
         "-- c\n\\i f\n",
     ],
 )
@@ -92,6 +94,20 @@ def test_a_dump_made_with_create_is_loaded_without_what_concerns_the_server(tmp_
         known.database == "shop" and b"CREATE TABLE t" in text and text.count(b"\n") == file.read_bytes().count(b"\n")
     )
     assert not [word for word in (b"\\connect", b"CREATE DATABASE", b"restrict") if word in text]
+
+
+def test_a_file_that_makes_its_database_first_is_loaded_into_that_of_the_trials(tmp_path: Path) -> None:
+    begin = 'drop database if exists "shop";\ncreate database "shop";\n\\connect "shop";\n'
+    (file := tmp_path / "file.sql").write_text(begin + "create table t (a int);\nselect 1 as n \\gset\n")
+    known = plain.examined(file, "dump")
+    text = b"".join(plain.fed(file, known.database))
+    assert b"create table t" in text and b"\\gset" in text and b"shop" not in text
+
+
+def test_a_quote_in_a_quoted_name_is_part_of_it(tmp_path: Path) -> None:
+    name = '"a b"."c ""d""; e"'
+    found = of_postgres(tmp_path, f"CREATE TABLE {name} (a int);\nCOPY {name} (a) FROM stdin;\n1\n\\.\n")
+    assert (found.made, found.rows) == ({'c "d"; e'}, {name: 1})
 
 
 def test_a_dump_of_several_databases_is_refused_unless_only_one_has_contents(tmp_path: Path) -> None:

@@ -38,7 +38,9 @@ def _rule(name: str, statement: str, codes: tuple[str, ...] | None = None, witho
     return _Rule(name, re.compile(statement, re.IGNORECASE | re.DOTALL), codes, without_code)
 
 
-NAME = r"(?:\"[^\"]*\"|[\w$]+)(?:\s*\.\s*(?:\"[^\"]*\"|[\w$]+))*"
+_PART = r"(?:\"(?:[^\"]|\"\")*\"|[\w$]+)"
+NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
+"""A name, with its schema; a quote in a quoted name is written twice."""
 _RULES = (
     _rule("owner", r"ALTER\s(?:[^;\"]|\"[^\"]*\"){0,1000}?\bOWNER\s+TO\b"),
     _rule("grant", r"(?:GRANT|REVOKE|ALTER\s+DEFAULT\s+PRIVILEGES)\b"),
@@ -105,4 +107,4 @@ def _remade(statement: str, made_later: Collection[str]) -> bool:
 
 def _last(name: str) -> str:
     part = re.split(r"\.(?=[^\"]*(?:\"[^\"]*\"[^\"]*)*$)", name)[-1].strip()
-    return part[1:-1] if part.startswith('"') else part.lower()
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()

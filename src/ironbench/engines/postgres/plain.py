@@ -21,12 +21,12 @@ _HEADS = {b"-- PostgreSQL database dump": "pg_dump", b"-- PostgreSQL database cl
 _END = "{} complete"
 _ENTRY = re.compile(rb"^-- Name: [^\n]*?; Type: ([A-Z ]+); Schema: ", re.MULTILINE)
 _SERVER_WIDE = re.compile(
-    r"(?:CREATE|DROP|ALTER)\s+(?:DATABASE|TABLESPACE|ROLE|GROUP|USER\s+(?!MAPPING)|SUBSCRIPTION|SYSTEM)\b",
+    r"(?:CREATE|DROP|ALTER)\s+(?:(DATABASE)|TABLESPACE|ROLE|GROUP|USER\s+(?!MAPPING)|SUBSCRIPTION|SYSTEM)\b",
     re.IGNORECASE,
 )
 _FILE_COMMANDS = re.compile(
     r"\\(?:!|(?:i|ir|include|include_relative|copy|cd|o|out|w|write|gexec|setenv|lo_import|lo_export|s|password)\b"
-    r"|(?:g|gx)[ \t]*(?:\([^)]*\)[ \t]*)?[^\s(])"
+    r"|(?:g|gx)(?![a-z_])[ \t]*(?:\([^)]*\)[ \t]*)?[^\s(])"
 )
 """psql commands that read or write other files, run programs, or run what a query returns."""
 _CONNECT = re.compile(r"\\c(?:onnect)?(?![a-z_])[ \t]*(.*)")
@@ -83,7 +83,8 @@ def examined(path: Path, subject: str) -> SqlText:
             if piece.begins:
                 here.entries.update(found.decode() for found in _ENTRY.findall(piece.text[: piece.begins]))
             if reach := _SERVER_WIDE.match(statement):
-                if not found.written_by:
+                # Before its contents, a file makes the database for them.
+                if not found.written_by and (reach[1] is None or filled.total()):
                     _refuse(subject, piece, statement, reach[0])
                 continue
             if _FILLS.match(statement):
@@ -98,8 +99,8 @@ def examined(path: Path, subject: str) -> SqlText:
             here.rows.setdefault(table, 0)
         elif piece.kind == "client":
             command = piece.head().strip()
-            if (connect := _CONNECT.match(command)) and found.written_by:
-                database = connect[1]
+            if (connect := _CONNECT.match(command)) and (found.written_by or not filled.total()):
+                database = connect[1].strip("; ")
                 per_database.setdefault(database, SqlText())
             elif connect or _FILE_COMMANDS.match(command):
                 _refuse(subject, piece, command, command)
@@ -139,7 +140,7 @@ def fed(path: Path, database: str | None) -> Iterator[bytes]:
         statement = piece.head(200)
         if piece.kind == "client":
             if database is not None and (connect := _CONNECT.match(statement.strip())):
-                current = connect[1]
+                current = connect[1].strip("; ")
             elif not statement.startswith(SESSION_GUARD):
                 yield piece.text
                 continue

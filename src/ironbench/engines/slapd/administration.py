@@ -36,15 +36,13 @@ class SlapdAdministration(Administration):
     def _remove_tree(self, session: Session, top: str) -> int:
         """Piece by piece: to many users a server shows no more."""
         removed = 0
-        if not _exists(session, top):
-            return 0
-        while True:
+        while _exists(session, top):
             found = [str(dn) for dn, *_ in session.query(f"search {_escaped(top)}?1.1?sub??sizelimit={_PIECE}")]
-            gone = sum(_deleted(session, dn) for dn in sorted(found, key=_depth, reverse=True) if dn != top)
-            removed += gone
-            if not gone:
+            gone = sum(_deleted(session, dn) for dn in sorted(found, key=_depth, reverse=True))
+            if not gone:  # the server shows no entry that could be removed before, and says why
                 session.query(f"delete {_escaped(top)}")
-                return removed + 1
+            removed += max(1, gone)
+        return removed
 
 
 def _exists(session: Session, dn: str) -> bool:

@@ -41,6 +41,8 @@ _OPERATIONAL = frozenset(
 )
 """Defined as NO-USER-MODIFICATION (RFC 4512, 3.4; RFC 4530), in OpenLDAP or in other servers: a server refuses them in
 an add operation."""
+_CRITICAL = re.compile(rb"^\s*[\d.]+\s+true\b", re.IGNORECASE)
+"""A control that a server must not ignore (RFC 2849, `control`; RFC 4511, 4.1.11)."""
 _SPACE_AT_SEPARATOR = re.compile(r"(?<!\s)\s++(?=[,=])|(?<=[,=])\s++")
 _LINE = re.compile(rb"([A-Za-z0-9.;_-]+):(<|:)?[ ]*(.*)", re.DOTALL)
 
@@ -168,8 +170,11 @@ def _record(path: Path, first_line: int, text: bytes) -> Record | None:
         raise InputError(f"{path}, line {first.number}", cause, _HINT)
     dn = _dn(path, first.number, first.parts)
     kind = ADD
-    if rest and rest[0].name == "control":
-        raise InputError(f"{path}, line {rest[0].number}", "controls are not supported", "remove the line")
+    while rest and rest[0].name == "control":
+        if rest[0].parts is None or _CRITICAL.search(rest[0].parts[3]):
+            cause = "a control without which the change must not be made is not supported"
+            raise InputError(f"{path}, line {rest[0].number}", cause, "remove the record, or make the change by hand")
+        rest = rest[1:]
     if rest and rest[0].name == "changetype" and rest[0].parts is not None:
         word = rest[0].parts[3].strip().lower().decode(errors="replace")
         if word not in _KINDS:
