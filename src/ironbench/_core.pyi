@@ -330,8 +330,10 @@ class LdapConnection:
         """Runs one operation; of a search the entries: DN, then the attributes asked for by name, values by lines.
 
         FailureError, with the result code as `number`. `limit_s` as of `Connection.query`."""
-    def measure(self, sql: str) -> tuple[int, float, float]:
-        """Entries, and when the operation was submitted and the last of its answer taken, as `time.perf_counter`."""
+    def measure(self, sql: str, limit_s: float | None = None) -> tuple[int, float, float]:
+        """Entries, and when the operation was submitted and the last of its answer taken, as `time.perf_counter`.
+
+        `limit_s` as of `Connection.query`."""
     def columns(self) -> list[str]:
         """`dn` and the attributes of the last search."""
     def changes(self) -> int:
