@@ -24,10 +24,10 @@ from bench.figures import at_least, at_most, said
 from bench.pairs import Ratio, interleaved, ratio
 from bench.series import asked
 from ironbench import _core
+from ironbench.catalogue.storage_tests import RND4K_Q1, RND4K_Q32, SEQ1M_Q1, SEQ1M_Q8, Test
 from ironbench.workloads.storage import passes
 from ironbench.workloads.storage.files import Measured
 from ironbench.workloads.storage.passes import Terms
-from ironbench.workloads.storage.profiles import RND4K_Q1, RND4K_Q32, SEQ1M_Q1, SEQ1M_Q8, Test
 
 SECONDS = 2.0
 SIZE = 512 << 20

@@ -17,7 +17,7 @@ from ironbench.devices import capability
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, System
-from ironbench.study.reproduce import run_command
+from ironbench.report.reproduce import run_command
 
 TPCH = "tpch --engine postgres --with sf=0.01"
 LOADS = [

@@ -16,11 +16,11 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.report import comparison, trial, wording
 from ironbench.report.document import peaks
 from ironbench.report.headline import headline
+from ironbench.report.reproduce import run_command
 from ironbench.study.balance import balance
 from ironbench.study.compare import compare
 from ironbench.study.curve import little
 from ironbench.study.differences import chosen, differences, flattened, shared
-from ironbench.study.reproduce import run_command
 from ironbench.study.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
 from ironbench.study.study import studies
 from ironbench.study.subjects import Subject, subjects

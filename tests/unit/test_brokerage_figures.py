@@ -18,7 +18,7 @@ from ironbench.model.note import Note
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Choice, Load, System
 from ironbench.plan import run_file
-from ironbench.study.reproduce import run_command
+from ironbench.report.reproduce import run_command
 from ironbench.workloads.brokerage import figures, tables
 
 DECKS = 60

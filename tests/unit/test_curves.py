@@ -18,9 +18,9 @@ from ironbench.fields.sections import LoadSection
 from ironbench.model.curve import Curve
 from ironbench.plan import curves, resolve
 from ironbench.report import formats
+from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
 from ironbench.study.load_curve import Course, course
-from ironbench.study.reproduce import run_command
 from ironbench.study.study import studies
 from ironbench.study.timelines import Line, Timeline
 from ironbench.views.plans.lab import how_many

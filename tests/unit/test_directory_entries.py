@@ -11,7 +11,7 @@ import pytest
 from ironbench import _core, workloads
 from ironbench.errors import InputError
 from ironbench.model.system import Choice
-from ironbench.study.subjects import work_name
+from ironbench.records.work import work_name
 from ironbench.workloads.directory import entries, jobs
 
 OWN = """\

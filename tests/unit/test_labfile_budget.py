@@ -16,7 +16,7 @@ from ironbench.model.finding import Noise
 from ironbench.model.lab import Stage
 from ironbench.plan import budget
 from ironbench.plan.budget import ASSUMED, Cells, Spread
-from ironbench.study.subjects import work_name
+from ironbench.records.work import work_name
 
 TWO = Cells(own_s=(None, None), around_s=(8.0, 8.0), once_s=10.0)
 LENGTHS = budget.lengths(None, [None])

@@ -15,6 +15,7 @@ from ironbench.model.note import note, text_note
 from ironbench.model.observer import OTHER_PROGRAMS
 from ironbench.model.record import Status
 from ironbench.model.system import Choice
+from ironbench.records.work import work_name, work_names
 from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer, comparison
 from ironbench.report.findings import bounds, effect_table
@@ -28,7 +29,6 @@ from ironbench.study.curve import metrics_of
 from ironbench.study.factors import contrasts
 from ironbench.study.labstudy import lab_study
 from ironbench.study.study import Study
-from ironbench.study.subjects import work_name, work_names
 from ironbench.study.timelines import percentiles
 
 LOG = {"log": ("disk", "memory")}
@@ -314,7 +314,7 @@ def test_a_comparison_is_named_by_what_differs() -> None:
 def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -> None:
     plan = lab(LOG)
     study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True))
-    assert "At log=disk, the limit is the log" in said(study)
+    assert "At log=disk, the limit is WAL" in said(study)
     (found,) = study.waterfalls
     assert (found.before, found.after) == ("log=disk", "log=memory")
     section = next(section for section in sections(study) if section.id == "time")

@@ -9,13 +9,14 @@ import msgspec
 import pytest
 
 from ironbench import _core, catalogue, workloads
+from ironbench.catalogue import storage_tests
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note, text_note
 from ironbench.model.record import Budget, Check, Record, Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.records import Evidence, Store, make, measures
 from ironbench.workloads import bystander
-from ironbench.workloads.storage import figures, profiles
+from ironbench.workloads.storage import figures
 from ironbench.workloads.storage.passes import Pass
 
 MOST_BYTES = 16384
@@ -165,7 +166,7 @@ def test_percentiles_of_too_few_times_of_a_bystander_or_of_a_disk_are_not_kept()
     few = histogram_of(50)
     seen = bystander.Seen(dict.fromkeys(bystander.KINDS, few))
     ran = replace(driven([]), histograms=bystander.histograms(seen, seen))
-    test = profiles.Test("sync4k", "SYNC4K", "write", "random", 4096)
+    test = storage_tests.Test("sync4k", "SYNC4K", "write", "random", 4096)
     once = Pass(test, 0.0, 1.0, 50, 50 * 4096, 0.1, histogram_of(0), few, (), "io_uring", "", stopped=False)
     for kept in (bystander.metrics(seen, seen) | measures.metrics(ran), figures.metrics([once])):
         assert any("_p50_s" in name for name in kept)

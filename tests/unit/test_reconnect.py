@@ -16,8 +16,8 @@ from ironbench.model.note import note
 from ironbench.model.system import Load, connections
 from ironbench.plan import run_file
 from ironbench.report import formats
+from ironbench.report.reproduce import run_command
 from ironbench.study.comparability import unlike
-from ironbench.study.reproduce import run_command
 from ironbench.study.study import studies
 
 NEW = Load(duration_s=30.0, warmup_s=5.0, on_error="stop", seed=1, reconnect=1)

@@ -6,9 +6,9 @@ import pytest
 from factories import DISK, Shelf, record
 
 from ironbench.model.system import Choice
+from ironbench.records.work import work_name
 from ironbench.report.sections import sections
 from ironbench.study.study import studies
-from ironbench.study.subjects import work_name
 
 WORK = Choice("directory", {"entries": "10", "job": "mixed", "ldif": "", "weights": "search=1,bind=1"})
 COUNTED = {

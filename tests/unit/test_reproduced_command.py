@@ -14,7 +14,7 @@ from ironbench import cli
 from ironbench.fields.run import RunFile
 from ironbench.model.system import Choice
 from ironbench.plan import resolve, run_file
-from ironbench.study.reproduce import run_command
+from ironbench.report.reproduce import run_command
 
 
 def parsed(command: str) -> RunFile:

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.host import quiet
 from ironbench.host.tree import Tree
 from ironbench.lab.slices.rotations import Rotations, chosen, is_disturbed, slow_start
 from ironbench.lab.slices.shared import Shared, together
 from ironbench.lab.slices.side import AtTurns, Side
 from ironbench.lab.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
+from ironbench.model.limits import BUSY
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Load
 from ironbench.stats.slices import Started
@@ -79,7 +79,7 @@ def measured(
 def test_a_rotation_in_which_one_turn_was_disturbed_is_dropped_for_all_systems_and_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sides, found = measured(monkeypatch, [0.0, 0.0, 0.0, 2 * quiet.BUSY], 4)
+    sides, found = measured(monkeypatch, [0.0, 0.0, 0.0, 2 * BUSY], 4)
     assert [side.turns for side in sides] == [[False, True, False, False, False]] * 2
     assert found.dropped == 1
     assert found.warnings() == ()
@@ -148,8 +148,8 @@ def test_threads_of_the_kernel_that_are_not_told_apart_drop_no_slice_of_the_syst
 
 
 def test_the_limit_is_that_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not is_disturbed(Taken(quiet.BUSY / 2, quiet.BUSY / 2))
-    assert is_disturbed(Taken(quiet.BUSY / 2, quiet.BUSY / 2 + 0.001))
+    assert not is_disturbed(Taken(BUSY / 2, BUSY / 2))
+    assert is_disturbed(Taken(BUSY / 2, BUSY / 2 + 0.001))
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,10 @@ from ironbench.plan import run_file, sweep
 from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.index import short
+from ironbench.records.work import same_work, work_of_noise
 from ironbench.study.comparability import other_work, unlike
 from ironbench.study.history import histories
-from ironbench.study.subjects import by_work, same_work, work_of_noise
+from ironbench.study.subjects import by_work
 
 
 def of(workload: str, **given: str) -> Record:

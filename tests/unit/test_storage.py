@@ -16,15 +16,15 @@ import pytest
 from ironbench import catalogue, units, workloads
 from ironbench._core import Histogram, StorageProgress
 from ironbench.catalogue import base_name
+from ironbench.catalogue.storage_tests import MIB, SET_WORDS, SETS, chosen, known, order
 from ironbench.errors import FailureError, InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Device, Layout, Load, Partition, System
 from ironbench.model.work import Work
 from ironbench.study.summarise import summarise
 from ironbench.words import THIN
-from ironbench.workloads.storage import figures, files, profiles
+from ironbench.workloads.storage import figures, files
 from ironbench.workloads.storage.passes import Pass, Terms, _settled, due, run
-from ironbench.workloads.storage.profiles import MIB, SETS, chosen, known, order
 
 STORAGE = workloads.get("storage")
 
@@ -90,7 +90,7 @@ def test_a_line_reads_before_it_writes_and_mixed_comes_after() -> None:
 
 
 def test_every_set_is_explained() -> None:
-    assert set(profiles.SET_WORDS) == set(SETS)
+    assert set(SET_WORDS) == set(SETS)
 
 
 @pytest.mark.parametrize(

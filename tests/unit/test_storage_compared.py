@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench._core import Histogram
+from ironbench.catalogue.storage_tests import known
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import wording
@@ -21,7 +22,6 @@ from ironbench.study.study import studies
 from ironbench.study.subjects import Subject
 from ironbench.workloads.storage import figures
 from ironbench.workloads.storage.passes import Pass
-from ironbench.workloads.storage.profiles import known
 
 LINES = ("kdm-seq1m-q8t1", "kdm-seq1m-q1t1", "kdm-rnd4k-q32t1", "kdm-rnd4k-q1t1")
 ROWS = [f"{line}-{way}" for line in LINES for way in ("read", "write")]

@@ -34,9 +34,9 @@ from ironbench.model.trial_notes import NO_NOTES
 from ironbench.plan.budget import ASSUMED
 from ironbench.printer import Printer
 from ironbench.records import Store
+from ironbench.records.work import work_name
 from ironbench.report.sections import setup
 from ironbench.study.findings import findings
-from ironbench.study.subjects import work_name
 
 LAB = """
 question = "Does work_mem matter?"

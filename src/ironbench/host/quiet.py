@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from ironbench import units
 from ironbench.host.tree import Tree
+from ironbench.model.limits import BUSY
 from ironbench.model.note import Note, note
 
-BUSY = 0.05
-"""Of all cores: the share of CPU time above which somebody else is at work (as `ironbench doctor` warns)."""
 DEVICE_BYTES_PER_S = 5e6
 """Read and written on all devices together: about what one hard disk does at random."""
 DIRTY_BYTES = 256 << 20

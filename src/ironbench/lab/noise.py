@@ -17,9 +17,9 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, machine_of
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, Trial
+from ironbench.records.work import work_of_noise
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.findings import findings
-from ironbench.study.subjects import work_of_noise
 
 FACTOR = "side"
 SIDES = ("A", "again")

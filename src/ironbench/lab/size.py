@@ -23,7 +23,7 @@ from ironbench.plan.budget import Cells, Spread
 from ironbench.plan.labfile import Declared
 from ironbench.plan.sweep import CONFIRMATIONS
 from ironbench.records import labs, noise
-from ironbench.study.subjects import work_of_noise
+from ironbench.records.work import work_of_noise
 from ironbench.trial.load import estimate, snapshot
 from ironbench.trial.load.estimate import Content
 

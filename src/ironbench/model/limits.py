@@ -13,3 +13,5 @@ REARMED = 0.01
 """Receives that found all buffers in use, for each transaction."""
 OUR_SHARE = 0.15
 """Share of the CPU time used by client, observers and emulation together."""
+BUSY = 0.05
+"""Share of all cores' CPU time from which other programs disturb a measurement, as `ironbench doctor` warns."""

@@ -10,10 +10,9 @@ from ironbench.engines.administration import AS_PARAMETER, DENIED
 from ironbench.engines.base import Engine
 from ironbench.engines.durability import losses
 from ironbench.errors import IronbenchError
-from ironbench.host import quiet
 from ironbench.host.line import CANCELLED
 from ironbench.model.driven import Driven, driving_cpu_s
-from ironbench.model.limits import CLIENT_SATURATED, OUR_SHARE
+from ironbench.model.limits import BUSY, CLIENT_SATURATED, OUR_SHARE
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
 from ironbench.model.record import (
@@ -34,7 +33,7 @@ from ironbench.words import counted
 from ironbench.workloads import steady
 
 UNCOUNTED = 0.20
-"""As `quiet.BUSY`, where the kernel's threads, which work for the database too, count as other programs."""
+"""As `BUSY`, where the kernel's threads, which work for the database too, count as other programs."""
 FAITHFUL_LOAD = 0.5
 """Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
 FAITHFUL_LATENESS = 0.05
@@ -247,7 +246,7 @@ def _taken(system: System, observation: Observation, budget: Budget) -> list[Not
     unseen = system.dsn is not None and "engine_cpu_s" not in observation.metrics
     programs = 0.0 if unseen else budget.other
     counted = unseen or "others_cpu_cores" in observation.metrics
-    limit = quiet.BUSY if counted else UNCOUNTED
+    limit = BUSY if counted else UNCOUNTED
     share = programs + budget.steal
     return [note("cpu-taken", share=share, programs=programs, steal=budget.steal)] if share > limit else []
 

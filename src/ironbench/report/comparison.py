@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ironbench import units
+from ironbench.model.described import LEADING
 from ironbench.model.record import SCHEMA
 from ironbench.report import cell, plain, presentation, wording
 from ironbench.report.as_json import encoded, plain_value
@@ -22,7 +23,6 @@ from ironbench.report.wording.comparison import loop
 from ironbench.study.compare import Comparison, Row
 from ironbench.study.differences import telling
 from ironbench.words import counted
-from ironbench.workloads.base import LEADING
 
 if TYPE_CHECKING:
     from ironbench.report.section import Section

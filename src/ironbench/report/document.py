@@ -27,6 +27,7 @@ from ironbench.report.charts.effects import LOOKS
 from ironbench.report.findings import interval_cell, metric_words, ratio_cell, resolved
 from ironbench.report.headline import NAMED, of_score
 from ironbench.report.numbers import confidence, failed_note, moment, quantity
+from ironbench.report.reproduce import run_command
 from ironbench.report.section import Answer, Section
 from ironbench.report.sections import sections
 from ironbench.study.curve import Peak
@@ -275,7 +276,7 @@ def commands(study: Study) -> list[Command]:
     """Each system's `run`, or the lab with its file."""
     if study.lab:
         return [Command(f"ironbench lab run {study.lab.name}.toml", file=study.lab.name, source=study.lab.source)]
-    return [Command(part.command, part.name) for part in study.parts]
+    return [Command(run_command(part.subject.records), part.name) for part in study.parts]
 
 
 def notes(study: Study) -> list[str]:

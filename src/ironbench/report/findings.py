@@ -43,9 +43,9 @@ def metric_words(metric: str) -> str:
 
 
 def _test_words(profile: str) -> str:
-    from ironbench.workloads.storage import profiles
+    from ironbench.catalogue import storage_tests
 
-    test = profiles.known(profile)
+    test = storage_tests.known(profile)
     return f"{test.title} {test.direction}" if test else profile
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ironbench.model.described import LEADING
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.report import presentation, wording
@@ -15,11 +16,15 @@ from ironbench.study.curve import Peak, lost_share
 from ironbench.study.rate import Rate, paced
 from ironbench.study.storage import MOST_BY_CHANCE, apart_by_chance, passes_of
 from ironbench.study.study import Study, SubjectResults
-from ironbench.study.subjects import counted_in, failed_percent, failed_share, leading
+from ironbench.study.subjects import (
+    counted_in,
+    failed_percent,
+    failed_share,
+    leading,
+)
 from ironbench.study.summarise import Summary, over_passes, overlap
 from ironbench.units import all_digits, rate
 from ironbench.words import counted, in_percent, listed
-from ironbench.workloads.base import LEADING
 
 NAMED = 3
 """Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
@@ -134,7 +139,7 @@ def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, Summary, S
     if mains[0] is None or mains[1] is None:
         return None
     of_first, of_part = mains[0].metrics, mains[1].metrics
-    name = next((one for one in leading(part.subject.records[0].choice) if one in of_first and one in of_part), None)
+    name = next((one for one in leading(part.subject.records[0]) if one in of_first and one in of_part), None)
     if name is None:
         return None
     a, b = over_passes(of_first, name), over_passes(of_part, name)
@@ -199,7 +204,7 @@ def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
 
 def of_score(record: Record, peak: Peak) -> str:
     """The rate that work is scored by, where that is not the one of all its transactions; empty elsewhere."""
-    first = leading(record.choice)[0]
+    first = leading(record)[0]
     return "" if first in LEADING or first not in peak.metrics or unit_of(first) != "1/s" else first
 
 

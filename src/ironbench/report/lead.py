@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ironbench.model.described import LEADING
 from ironbench.model.record import Record
 from ironbench.report import elements, plain, wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, UNKNOWN, Cell, Missing, Row, count
@@ -22,7 +23,6 @@ from ironbench.study.lead import Lead, Leads, Peaks, WorkLead, trials_of
 from ironbench.study.rate import Rate
 from ironbench.study.subjects import counted_in, failed_percent, failed_share
 from ironbench.words import counted
-from ironbench.workloads.base import LEADING
 
 _AT_PEAK = dict.fromkeys(LEADING, " at the peak")
 _IN_TURNS = "Both were measured in turns, block by block; a lead holds for them as they were set up."

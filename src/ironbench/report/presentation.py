@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ironbench.workloads.base import LEADING
+from ironbench.model.described import LEADING
 
 if TYPE_CHECKING:
     from ironbench.model.record import Record

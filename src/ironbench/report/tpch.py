@@ -45,7 +45,7 @@ _RANGES = " In brackets: the range of all trials."
 def figures(part: SubjectResults) -> dict[str, str]:
     """Names of the figures of merit → their metrics, the leading ones first."""
     metrics = [f"{name}{suffix}" for suffix in ("", "_unrounded") for name in _WORDS]
-    leads = leading(part.subject.records[0].choice)
+    leads = leading(part.subject.records[0])
     ranked = sorted(metrics, key=lambda metric: metric not in leads)
     return {f"{_WORDS[_stem(metric)]}, {_how(metric)}": metric for metric in ranked}
 
@@ -56,7 +56,7 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 def _sentence(part: SubjectResults) -> str:
     """`reaches power 2 880, throughput 3 960 queries/h × SF, unrounded; answers a query in 12.1 ms …`."""
-    metrics, leads = part.metrics, leading(part.subject.records[0].choice)
+    metrics, leads = part.metrics, leading(part.subject.records[0])
     merits = [metric for metric in leads if metric in metrics and _stem(metric) in _WORDS]
     texts = [", ".join(f"{_WORDS[_stem(metric)]} {_bare(metrics[metric], unit_of(metric))}" for metric in merits)]
     if merits:

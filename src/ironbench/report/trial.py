@@ -9,6 +9,7 @@ from ironbench.catalogue import base_name, metrics
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check, Record
 from ironbench.model.sample import IN_TABLES, late, sampled, too_few
+from ironbench.records.work import work_name
 from ironbench.report import plain, wording
 from ironbench.report.cell import ABSENT, Cell, Missing, count
 from ironbench.report.charts.base import Table
@@ -18,7 +19,7 @@ from ironbench.report.numbers import moment, quantity, unit_of
 from ironbench.report.plain import Column, fitted
 from ironbench.study.comparability import doubts, left_out
 from ironbench.study.differences import chosen_settings, facts_of, flattened, load_facts
-from ironbench.study.subjects import counted_in, work_name
+from ironbench.study.subjects import counted_in
 from ironbench.words import counted
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}

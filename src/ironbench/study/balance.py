@@ -10,9 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ironbench import engines, units, workloads
+from ironbench import units
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record, machine_of
+from ironbench.records.described import cache_bytes, described
 from ironbench.study.subjects import (
     bare,
     cores_held,
@@ -78,7 +79,7 @@ def _at_work(record: Record, cores: int | None, core_note: Note) -> Entry:
 
 def _throughput_name(records: Sequence[Record]) -> Note:
     """Work with a throughput of its own kind leads with that; this one is of everything in the trial."""
-    if leading(records[0].choice)[0] == "throughput":
+    if leading(records[0])[0] == "throughput":
         return note("balance-throughput")
     return note("balance-throughput", units=counted_in(records)[1])
 
@@ -103,8 +104,7 @@ def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
     """As declared (`--memory`), else by the engine's own settings."""
     if record.system.memory_bytes is not None:
         return record.system.memory_bytes
-    known = engines.find(record.system.engine)
-    return known.cache_bytes(engine.get("settings", {}), record.cell.load.clients) if known else None
+    return cache_bytes(record, engine.get("settings", {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +238,9 @@ def _checkpoints(records: Sequence[Record]) -> Entry:
 
 
 def _log(records: Sequence[Record]) -> Entry:
-    name, choice = note("balance-log"), records[0].choice
-    workload = workloads.find(choice.workload)
-    if workload is not None and not workload.counts_all(choice.options):
-        return Entry(name, "bytes", None, note("balance-log-of-other-work", units=workload.counts[1]))
+    name, known = note("balance-log"), described(records[0])
+    if not known.units_only:
+        return Entry(name, "bytes", None, note("balance-log-of-other-work", units=known.units[1]))
     return Entry(name, "bytes", _metric(records, "wal_bytes_per_transaction"))
 
 

@@ -14,11 +14,9 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
 
-from ironbench import engines, workloads
 from ironbench.catalogue import base_name, part_of
-from ironbench.host import quiet
+from ironbench.model.limits import BUSY
 from ironbench.model.note import Note, note
 from ironbench.model.observer import (
     CLIENT,
@@ -37,10 +35,8 @@ from ironbench.model.observer import (
     TEMP,
 )
 from ironbench.model.record import Record
+from ironbench.records.described import described
 from ironbench.stats.intervals import wilson
-
-if TYPE_CHECKING:
-    from ironbench.engines.base import Engine
 
 RESOURCES: dict[str, tuple[str, ...]] = {
     SERVER_CPU: (CPU, RUN_QUEUE),
@@ -159,8 +155,7 @@ def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Recor
 def total(record: Record) -> float:
     """Seconds of a client's time per transaction."""
     load, metrics = record.cell.load, record.metrics
-    work = workloads.find(record.choice.workload)
-    connections = work.connections(load.clients) if work else load.clients
+    connections = described(record).connections or load.clients
     # As shares are made in `observe`: of those at work, where some wait for others' work; of all, where clients think.
     if load.rate is None and (connections == load.clients or load.think_time_s):
         clients = load.curve.mean(0.0, record.elapsed_s) if load.curve else connections
@@ -250,7 +245,7 @@ def _limit(
         return Limit("", share, None, note("limit-unknown-own-cpu", share=share), taken)
     evidence: tuple[Note, ...] = ()
     if first == "locks":
-        evidence = _chain(roots, tables, engines.find(records[0].system.engine))
+        evidence = _chain(roots, tables, described(records[0]).waits)
     if first == SERVER_CPU:
         evidence = (_cores(by_name, records),)
     if first == "client":
@@ -279,9 +274,7 @@ def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float |
     have used it, or that is unknown."""
     queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
     budgets = [record.budget for record in records]
-    system = records[0].system
-    engine = engines.find(system.engine)
-    bound = system.server_cpus is not None or (engine is not None and engine.traits.writers is not None)
+    bound = records[0].system.server_cpus is not None or described(records[0]).limited_writers
     if bound or not all(_counted(record) for record in records) or not all(one.measured for one in budgets):
         return None
     idle = fmean(one.idle for one in budgets)
@@ -311,15 +304,14 @@ def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float,
     return sum(p.share for p in chosen), sum(p.low for p in chosen), min(1.0, sum(p.high for p in chosen))
 
 
-def _chain(roots: Mapping[str, float], tables: Mapping[str, float], engine: Engine | None) -> tuple[Note, ...]:
-    """What lock waits are for. `engine`: has words for its wait events; None for an engine unknown to this version."""
+def _chain(roots: Mapping[str, float], tables: Mapping[str, float], waits: Mapping[str, str]) -> tuple[Note, ...]:
+    """What lock waits are for. `waits`: wait event → what a backend in it does."""
     found = []
     if tables and (table := next(iter(tables.items())))[1] >= 0.5:
         found.append(note("locks-of-table", table=table[0]))
     if roots:
         event, share = next(iter(roots.items()))
-        does = (engine.traits.events if engine else {}).get(event, "")
-        found.append(note("locks-root", event=event, does=does, share=share))
+        found.append(note("locks-root", event=event, does=waits.get(event, ""), share=share))
     return tuple(found)
 
 
@@ -332,7 +324,7 @@ def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
     if queue <= computing:
         return note("cpu-computing", share=computing)
     seen = [record for record in records if record.budget.measured]
-    taken = bool(seen) and fmean(record.budget.taken for record in seen) > quiet.BUSY
+    taken = bool(seen) and fmean(record.budget.taken for record in seen) > BUSY
     return note(
         "cpu-waiting", share=queue, more_cores=bool(seen) and not taken, cpu=_cpu_holders(seen) if taken else ()
     )

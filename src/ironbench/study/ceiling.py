@@ -13,20 +13,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from statistics import fmean
-from typing import TYPE_CHECKING
 
-from ironbench import catalogue, engines
+from ironbench import catalogue
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, Setup, System
+from ironbench.records.described import EngineSettings, ideal_bytes, settings_of
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.bottleneck import Gain, TimeSpent
 from ironbench.study.differences import Difference, differences
-
-if TYPE_CHECKING:
-    from ironbench.engines.base import Engine
 
 SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
 """Ideal part → the parts of a transaction's time that go with it."""
@@ -129,7 +126,7 @@ def ceilings(
         if more and not lost and _beside(cell, more) == _beside(baseline, more):
             known = (baselines or {}).get(finding.baseline, Baseline())
             before, after = ((facts or {}).get(name, {}) for name in (finding.baseline, finding.cell))
-            besides = _besides(before, after, engines.find(cell.system.engine))
+            besides = _besides(before, after, settings_of(cell.system.engine))
             results.append(ceiling(finding, more, known, _added(cell, more), besides))
     return results
 
@@ -163,28 +160,23 @@ def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:
     return Baseline(spent, fmean(reads), fmean(seconds))
 
 
-def _besides(before: Mapping[str, str], after: Mapping[str, str], engine: Engine | None) -> tuple[Difference, ...]:
+def _besides(before: Mapping[str, str], after: Mapping[str, str], engine: EngineSettings) -> tuple[Difference, ...]:
     """Settings of the engine that differ, the cache that `data` enlarges first; the user's own are the same in both
     cells, as `_beside` made sure."""
     if not before or not after:
         return ()
-    derived = engine.traits.derived_settings if engine else ()
-    first = {name for names in engine.traits.ideal_settings.values() for name in names} if engine else set()
+    first = {name for names in engine.ideal.values() for name in names}
     rows = [row for row in differences([before, after]) if row.room == "engine" and row.name.startswith(_SETTINGS)]
     named = [replace(row, name=row.name.removeprefix(_SETTINGS)) for row in rows]
-    return tuple(sorted((row for row in named if row.name not in derived), key=lambda row: row.name not in first))
+    return tuple(
+        sorted((row for row in named if row.name not in engine.derived), key=lambda row: row.name not in first)
+    )
 
 
 def _added(setup: Setup, free: Collection[str]) -> int:
     if setup.system.memory_total_bytes is None:
         return 0
-    return sum(needed for part, needed in _needed_bytes(setup).items() if part in free)
-
-
-def _needed_bytes(setup: Setup) -> dict[str, int]:
-    """By free part, of memory; empty where this version does not know the engine, as in a lab from elsewhere."""
-    engine = engines.find(setup.system.engine)
-    return engine.ideal_bytes(setup.system) if engine else {}
+    return sum(needed for part, needed in ideal_bytes(setup.system).items() if part in free)
 
 
 def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
@@ -192,13 +184,12 @@ def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
     system = replace(setup.system, label="", reference_score=None, ideal=())
     load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
     if (limit := system.memory_total_bytes) is not None:  # as it was declared
-        system = replace(system, memory_total_bytes=limit - sum(_needed_bytes(setup).values()))
+        system = replace(system, memory_total_bytes=limit - sum(ideal_bytes(setup.system).values()))
     if "client" in free:
         system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
     if "data" in free:
         system, load = replace(system, memory_bytes=None, memory_total_bytes=None), replace(load, cache="")
-    engine = engines.find(system.engine)
-    decided = engine.traits.ideal_settings if engine else {}
+    decided = settings_of(system.engine).ideal
     for name in [name for part in free for name in decided.get(part, ())]:
         settings.pop(name, None)
     if in_memory := {"log", "temp"}.intersection(free):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ironbench.model.note import FLAGGED, Note, merged, note
 from ironbench.model.own_data import OwnData
 from ironbench.model.record import Record, Status, machines_of
+from ironbench.records.work import same_work, work, work_name, works_apart
 from ironbench.study.differences import differing, fact_text, facts_of
 from ironbench.study.rate import clients_asked
-from ironbench.study.subjects import same_work, work, work_name, works_apart
 
 # What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
 _MEANT_TO_VARY = (

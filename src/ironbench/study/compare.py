@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.catalogue import base_name, metrics
+from ironbench.model.described import LEADING
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import late
@@ -16,9 +17,13 @@ from ironbench.study.comparability import doubts, left_out, unlike
 from ironbench.study.curve import MOST_POOLED, NOT_POOLED, Curve, curve, metrics_of
 from ironbench.study.differences import Difference, differences, facts_of
 from ironbench.study.rate import Rate, Ratios, clients_asked, paced, without_ratio
-from ironbench.study.subjects import Subject, emulated, leading, streams
+from ironbench.study.subjects import (
+    Subject,
+    emulated,
+    leading,
+    streams,
+)
 from ironbench.study.summarise import Summary, overlap
-from ironbench.workloads.base import LEADING
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,7 @@ def compare(
         derived=tuple(derived),
         clients=_only_clients(*curves),
         trials=trials,
-        leading=leading(a.records[0].choice) if a.records else LEADING,
+        leading=leading(a.records[0]) if a.records else LEADING,
     )
 
 

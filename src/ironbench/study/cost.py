@@ -14,13 +14,19 @@ from ironbench.model.cost import Bill, Offer, Range
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.plan.offers import Offers
+from ironbench.records.work import work, work_name
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.bill import bill
 from ironbench.study.comparability import causes, left_out, together
 from ironbench.study.curve import at_its_peak, highest, score_of
 from ironbench.study.differences import UNKNOWN, differing, facts_of
 from ironbench.study.repeats import repeats
-from ironbench.study.subjects import cores_held, held_to, machine_cores, machines_among, work, work_name
+from ironbench.study.subjects import (
+    cores_held,
+    held_to,
+    machine_cores,
+    machines_among,
+)
 from ironbench.study.target import Attained, Target, attained, may_count
 
 ALIKE = 0.10
@@ -209,7 +215,7 @@ def _notes(trials: Sequence[Record]) -> list[Note]:
 def _score(records: Mapping[str, Sequence[Record]]) -> str:
     """The metric that systems are held against each other by, without a target; empty: there is none."""
     peaks = [peak for group in records.values() if (peak := highest(group)) is not None]
-    return score_of(peaks[0].trials[0].choice.workload, peaks) if peaks else ""
+    return score_of(peaks) if peaks else ""
 
 
 def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, currency: str) -> Row:

@@ -7,16 +7,21 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench import workloads
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import is_conditional, sampled
 from ironbench.model.system import Cell
+from ironbench.records.described import described
 from ironbench.stats.intervals import t_quantile
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.rate import Rate
-from ironbench.study.subjects import Subject, counted_in, failed_share, subjects
+from ironbench.study.subjects import (
+    Subject,
+    counted_in,
+    failed_share,
+    subjects,
+)
 from ironbench.study.summarise import Summary, summarise, with_pooled
 
 _MOST_LOST = 0.1
@@ -277,10 +282,9 @@ def _others(records: Sequence[Record]) -> float | None:
     return statistics.median(shares) if shares else None
 
 
-def score_of(workload: str, peaks: Sequence[Peak]) -> str:
+def score_of(peaks: Sequence[Peak]) -> str:
     """The metric: the first of the workload's scores that a peak has; empty: none has one."""
-    known = workloads.find(workload)
-    names = known.scores if known else ("throughput",)
+    names = described(peaks[0].trials[0]).scores if peaks else ()
     return next((name for name in names if any(name in peak.metrics for peak in peaks)), "")
 
 
@@ -346,8 +350,8 @@ def little(record: Record) -> Little | None:
     steady = load.rate is None and load.curve is None
     if not steady or not endless or load.clients < 1 or not throughput or not response or failed:
         return None
-    workload = workloads.find(record.choice.workload)
-    if workload is not None and (workload.paced or workload.connections(load.clients) != load.clients):
+    known = described(record)
+    if known.paced or known.connections not in (None, load.clients):
         return None
     edges_s = record.metrics.get("unfinished_s", 0.0) - record.metrics.get("carried_s", 0.0)
     apart_s = record.metrics.get("reconnects", 0.0) * record.metrics.get("reconnect_mean_s", 0.0)

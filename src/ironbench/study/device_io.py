@@ -11,9 +11,9 @@ from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.model.system import Layout
+from ironbench.records.work import work
 from ironbench.study.archive import Archive
 from ironbench.study.summarise import Summary, summarise
-from ironbench.workloads import compared
 
 _PER_OCTAVE = {"latency_s": 4, "size_bytes": 1}
 """Buckets drawn for each doubling: devices count latencies in eighths of an octave, sizes in whole ones."""
@@ -208,7 +208,7 @@ def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost
 def _but_memory(record: Record) -> object:
     """What else makes its CPU time: another index, setting or number of clients costs more than reads."""
     system = replace(record.system, label="", layout=Layout(), memory_bytes=None, memory_total_bytes=None)
-    return system, compared(record.choice), replace(record.cell.load, cache="", seed=0)
+    return system, work(record), replace(record.cell.load, cache="", seed=0)
 
 
 def _by_block(records: Sequence[Record]) -> dict[int, _Used]:

@@ -151,7 +151,7 @@ def explain(
         before=before[0],
         after=after[0],
         in_blocks=in_blocks,
-        throughput=tuple(_measures(sides, leading(before[1][0].choice), in_blocks))[:1],
+        throughput=tuple(_measures(sides, leading(before[1][0]), in_blocks))[:1],
         response=tuple(_measures(sides, _RESPONSE, in_blocks)),
         scripts=_scripts(*sides, in_blocks),
         statements=tuple(_changed(timed) if by_slices else ((one, ratio) for _, one, ratio in sure(timed))),

@@ -15,13 +15,14 @@ from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.sample import lacking, resolution, sampled, unresolved
 from ironbench.model.system import Setup
 from ironbench.records.progress import Place, by_place, missing
+from ironbench.records.work import work_of_noise
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
 from ironbench.stats.ratio import paired
 from ironbench.study.comparability import flagged, too_few_workers, work_apart, workers_apart
 from ironbench.study.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.study.looks import Look, at
 from ironbench.study.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
-from ironbench.study.subjects import counted_in, work_of_noise
+from ironbench.study.subjects import counted_in
 from ironbench.study.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 
 Attempts = Mapping[tuple[str, int], Sequence[Record]]

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ironbench import engines
 from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
@@ -24,12 +23,13 @@ from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machines_of
 from ironbench.model.sample import listed
 from ironbench.model.system import Load, System
+from ironbench.records.described import is_usual_place, settings_of
+from ironbench.records.work import work, work_name
 from ironbench.stats.intervals import t_quantile
 from ironbench.study import differences as facts_of_systems
 from ironbench.study.archive import Archive
 from ironbench.study.differences import Difference, chosen_settings
-from ironbench.study.reproduce import is_usual
-from ironbench.study.subjects import leading, marked, work, work_name
+from ironbench.study.subjects import leading, marked
 
 DATE, TAG = "date", "tag:"
 _NAMED = ("commit", "version")
@@ -172,7 +172,7 @@ def histories(records: Sequence[Record], archive: Archive, metric: str = "", by:
     known = _Facts(archive, tag)
     found = []
     for group in groups.values():
-        shown = metric or next((name for name in leading(group[0].choice) if name in group[0].metrics), "throughput")
+        shown = metric or next((name for name in leading(group[0]) if name in group[0].metrics), "throughput")
         lines = _lines(group, shown, tag, known)
         if lines:
             found.append(History(work_name(group[0].choice), _load(group[0].cell.load), shown, lines))
@@ -228,7 +228,7 @@ class _Facts:
         kind = name.partition(".")[0]
         if kind in ("load", "tag") or (kind == "software" and name not in _CLIENT) or name.endswith(".number"):
             return False  # of a device: it is another after each start of some machines
-        if name == "system.layout.data" and is_usual(value, record.system.engine):
+        if name == "system.layout.data" and is_usual_place(value, record.system.engine):
             return False
         if name.rpartition(".")[2] in _computed(record.system):
             return False
@@ -238,9 +238,8 @@ class _Facts:
 def _computed(system: System) -> frozenset[str]:
     """Settings whose values follow from the data's size at the start of a server, not from the configuration: the
     cache that `ideal` fits to the data differs by a page from run to run."""
-    engine = engines.find(system.engine) if system.ideal else None
-    names = engine.traits.ideal_settings if engine else {}
-    return frozenset(name for part in system.ideal for name in names.get(part, ()))
+    decided = settings_of(system.engine).ideal
+    return frozenset(name for part in system.ideal for name in decided.get(part, ()))
 
 
 def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tuple[Line, ...]:

@@ -14,6 +14,7 @@ from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.records import progress
 from ironbench.records.progress import by_place
+from ironbench.records.work import work_names
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.balance import balance
 from ironbench.study.bottleneck import where_time_goes
@@ -34,7 +35,12 @@ from ironbench.study.same_load import fell_behind, same_loads, too_little_time
 from ironbench.study.screen import of_confirmation, screen
 from ironbench.study.statements import times
 from ironbench.study.study import Effect, Measured, Round, Study, script_texts
-from ironbench.study.subjects import cores_held, counted_in, machine_cores, marked, work_names
+from ironbench.study.subjects import (
+    cores_held,
+    counted_in,
+    machine_cores,
+    marked,
+)
 from ironbench.study.versions import beside_version
 from ironbench.study.workers import by_worker
 

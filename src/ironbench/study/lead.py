@@ -11,12 +11,14 @@ from typing import Any
 
 import msgspec
 
-from ironbench import catalogue, workloads
+from ironbench import catalogue
 from ironbench.errors import InputError
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.system import Choice, Load
+from ironbench.records.described import described
+from ironbench.records.work import same_work, short_name, work
 from ironbench.stats.ratio import unpaired
 from ironbench.study.archive import Archive
 from ironbench.study.comparability import causes, work_apart
@@ -31,9 +33,6 @@ from ironbench.study.subjects import (
     machine_cores,
     machines_among,
     marked,
-    same_work,
-    work,
-    work_name,
 )
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
@@ -154,7 +153,7 @@ def leads(
     works = tuple(
         _work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin, in_turns) for work in both
     )
-    done = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
+    derived = dict.fromkeys(described(sides[0][work][0]).derived for work in both)
     return Leads(
         a=marked(a, records_a),
         b=marked(b, records_b),
@@ -164,7 +163,7 @@ def leads(
         hertz_kind=kind,
         differences=tuple(dict.fromkeys(rows)),
         cautions=tuple(caution for work in works for caution in _suspicions(work)),
-        derived=tuple(workload.derived for name in done if (workload := workloads.find(name)) and workload.derived),
+        derived=tuple(filter(None, derived)),
         apart=tuple(_apart(a, b, sides, both)),
         in_turns=in_turns,
     )
@@ -196,7 +195,7 @@ def lead(a: Repeats, b: Repeats, margin: float, higher_is_better: bool = True) -
 
 def _work(work: str, a: Subject, b: Subject, margin: float, in_turns: bool) -> WorkLead:
     curves = _curve(a), _curve(b)
-    metrics = leading(a.records[0].choice)
+    metrics = leading(a.records[0])
     counts = set.intersection(*({point.clients for point in side.points} for side in curves))
     by_clients = []
     opened = curves[0].rate or curves[1].rate
@@ -266,7 +265,7 @@ def _names(records: Sequence[Record]) -> dict[str, str]:
             continue
         same = next((name for choice, name in known if same_work(choice, record.choice)), None)
         if same is None:
-            own = shortly(record.choice)
+            own = short_name(record.choice)
             others = sum(name == own or name.startswith(f"{own} #") for _, name in known)
             same = f"{own} #{others + 1}" if others else own
             known.append((record.choice, same))
@@ -318,16 +317,6 @@ def _nothing_in_common(sides: str, a: Sequence[Record], b: Sequence[Record], nam
         "have no work in common: " + "; ".join([*differing, *(f"{one} has other contents" for one in scripts)]),
         "measure both with the same workload, options, scripts, data and load",
     )
-
-
-def shortly(choice: Choice) -> str:
-    """The work's name with those options only that are not at their default."""
-    try:
-        usual = {option.name: option.default for option in workloads.get(choice.workload).options}
-    except InputError:
-        return work_name(choice)
-    options = {name: value for name, value in choice.options.items() if value != usual.get(name)}
-    return work_name(replace(choice, options=options))
 
 
 def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[str]) -> list[Note]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ironbench import workloads
-from ironbench.catalogue import metric as described
+from ironbench import catalogue
 from ironbench.catalogue.prices import Sheet
 from ironbench.catalogue.published import Entry, Published
 from ironbench.errors import InputError, nearest
@@ -14,7 +13,9 @@ from ironbench.model.cost import Bill, Offer, Range
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Record, Status, machine_of
+from ironbench.records.described import described
 from ironbench.records.index import Listed
+from ironbench.records.work import work_name
 from ironbench.study.archive import Archive
 from ironbench.study.bill import bill
 from ironbench.study.curve import Peak, alike, basis, curve, score_of
@@ -26,7 +27,6 @@ from ironbench.study.subjects import (
     held_to,
     machine_cores,
     subjects,
-    work_name,
 )
 
 PER = ("core", "socket", "currency")
@@ -179,15 +179,14 @@ def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, li
     currency = sheet.price(licence).currency if licence else ""
     for group in by_work(records):
         measured = [(subject, peak) for subject in subjects(group) if (peak := curve(subject).peak) is not None]
-        workload = workloads.find(group[0].choice.workload)
-        score = score_of(group[0].choice.workload, [peak for _, peak in measured])
+        score = score_of([peak for _, peak in measured])
         places = [
             _own(subject, peak, score, archive, sheet, licence) for subject, peak in measured if score in peak.metrics
         ]
         if places:
             title = f"own results: {work_name(group[0].choice)}"
-            derived = workload.derived if workload else ""
-            words = described(score).words
+            derived = described(group[0]).derived
+            words = catalogue.metric(score).words
             rankings.append(Ranking(title, words, sort, "records", _ranked(places, sort), currency, derived))
     return rankings
 

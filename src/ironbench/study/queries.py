@@ -7,19 +7,16 @@ Communications of the ACM 29(3), 1986).
 from __future__ import annotations
 
 import math
-import re
 import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ironbench import engines
 from ironbench.catalogue import part_of
-from ironbench.engines.dialect import Dialect
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
+from ironbench.records.plans import PLANS, Steps, plans
 from ironbench.stats.ratio import Paired, paired, unpaired
 
 _METRIC = "query_time_s"
@@ -185,16 +182,8 @@ def _values(trials: Sequence[Timed]) -> dict[str, list[float]]:
 
 
 # Queries against the trend: slower where others gain, faster where others lose; with the differences of their plans.
-# A record keeps plans as the engine wrote them; its dialect reads them as bags of steps (operation and table).
 
-PLANS = "plans.txt"
-Steps = Counter[str]
 
-_HEAD = re.compile(r"^-- (q\d\d): .*$", re.MULTILINE)
-_QUIET = frozenset(
-    {"Projection", "Result", "Limit", "Materialize", "Memoize", "Gather", "Gather Merge", "Subquery Scan"}
-)
-"""Steps that do not explain why a plan is slow. Gather belongs to the parallel steps below it."""
 _TREND = 0.05
 """All queries together differ by as much at least, or there is no trend."""
 
@@ -264,21 +253,6 @@ def _of_one_block(
             if own and other:
                 return own, other
     return {}, {}
-
-
-def plans(text: str, engine: str) -> dict[str, Steps]:
-    """Of a record of that engine: query (`q01` …) → its steps; without those whose plan cannot be read."""
-    known = engines.find(engine)
-    dialect = known.traits.dialect if known else Dialect()
-    parts = _HEAD.split(text)
-    by_query = {}
-    for query, body in zip(parts[1::2], parts[2::2], strict=True):
-        steps = Counter(
-            step for step in dialect.steps(body) if step.partition(" on ")[0].removeprefix("parallel ") not in _QUIET
-        )
-        if steps:
-            by_query[query] = steps
-    return by_query
 
 
 def difference(plan: Steps | None, baseline: Steps | None) -> Note:

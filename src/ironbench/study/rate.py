@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ironbench import workloads
 from ironbench.catalogue import PER_UNIT, base_name, metrics
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, machines_of
+from ironbench.records.described import described
 from ironbench.study.summarise import Summary
 
 _ASKED = ("throughput", "scheduled_throughput", "engine_commits_per_s")
@@ -72,9 +72,8 @@ NEXT_TO_NOTHING = 0.01
 
 
 def paced(record: Record) -> bool:
-    """Whether its workload begins operations at recorded times (`Workload.paced`)."""
-    known = workloads.find(record.choice.workload)
-    return known is not None and known.paced
+    """Whether its workload begins operations at recorded times."""
+    return described(record).paced
 
 
 def is_share(metric: str) -> bool:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ironbench.catalogue import base_name, metrics
-from ironbench.engines import losses_of
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.plan import screen as planned
+from ironbench.records.described import losses
 from ironbench.records.progress import missing
 from ironbench.stats import screening
 from ironbench.stats.multiplicity import LEVEL, corrected, divisors
@@ -235,7 +235,7 @@ def _losses(lab: Lab, factor: str, level: str) -> tuple[str, ...]:
     """Declared settings that can lose data and that every cell at this level has, and no cell at another level."""
     at, elsewhere = (
         [
-            {one.sentence for one in losses_of(setup.system)}
+            set(losses(setup.system))
             for setup in lab.setups
             if factor in setup.cell.levels and (setup.cell.levels[factor] == level) == wanted
         ]

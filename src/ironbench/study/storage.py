@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.catalogue import base_name, part_of
+from ironbench.catalogue.storage_tests import KDISKMARK, known, order
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.study.summarise import Summary, over_passes
-from ironbench.workloads.storage.profiles import KDISKMARK, known, order
 
 WORKLOAD = "storage"
 RATE = "storage_bytes_per_s"

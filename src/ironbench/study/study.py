@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ironbench.model.lab import VALUE
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record, machine_of
+from ironbench.records.work import work_name
 from ironbench.study import timelines
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.balance import Entry, balance
@@ -22,7 +23,6 @@ from ironbench.study.inside import OtherPlan, Use, other_plans, uses
 from ironbench.study.load_curve import Course, course
 from ironbench.study.queries import Against, Queries, against, queries
 from ironbench.study.rate import clients_asked, of_one_system
-from ironbench.study.reproduce import run_command
 from ironbench.study.scaling import Scaling, scalings
 from ironbench.study.shares import Shares, budgets, main_events, waits
 from ironbench.study.statements import Times, times
@@ -34,7 +34,6 @@ from ironbench.study.subjects import (
     machine_cores,
     streams,
     subjects,
-    work_name,
 )
 from ironbench.study.summarise import Summary
 from ironbench.study.workers import Workers, by_worker
@@ -76,7 +75,6 @@ class SubjectResults:
     cores: int | None
     """That its work may use, of the machine that did it; None: unknown."""
     little: Little | None
-    command: str
     warnings: tuple[Note, ...]
     left_out: tuple[Note, ...]
     device_io: tuple[Distribution, ...] = ()
@@ -397,7 +395,6 @@ def _results(
         balance=balance(at_peak, machine, engine) if at_peak else (),
         cores=cores_held(reference, machine_cores(machine)),
         little=little(timelines.typical(at_peak)) if at_peak else None,
-        command=run_command(subject.records),
         warnings=(*doubts(subject.records), *shortfall(own)),
         left_out=left_out(subject.records),
         device_io=distributions(at_peak, archive),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from ironbench import engines, workloads
-from ironbench.errors import InputError
+from ironbench.model.described import Described
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import (
     DUET,
@@ -22,10 +19,10 @@ from ironbench.model.record import (
     machine_of,
     machines_of,
 )
-from ironbench.model.system import Choice
+from ironbench.records.described import described
+from ironbench.records.work import work
 from ironbench.study.differences import SEED, differing, facts_of
 from ironbench.words import in_percent
-from ironbench.workloads.base import LEADING
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,99 +53,20 @@ def entering(records: Sequence[Record]) -> tuple[Record, ...]:
     return tuple(record for record in _counting(records) if record.status.comparable)
 
 
-def work(record: Record) -> str:
-    """Key of the work by its contents: workload, options, defines, scripts and data. Trials with one key may share a
-    chart."""
-    return _work(record.choice)
-
-
-def same_work(a: Choice, b: Choice) -> bool:
-    """Whether both are the same work on the same data, by contents; by names where scripts have no digests, as in
-    records before schema 2."""
-    if _named_only(a) or _named_only(b):
-        return (work_name(a), workloads.compared(a).data) == (work_name(b), workloads.compared(b).data)
-    return _work(a) == _work(b)
-
-
-def _named_only(choice: Choice) -> bool:
-    return len(choice.digests) < len(choice.scripts)
-
-
-def _work(choice: Choice) -> str:
-    return _text(replace(workloads.compared(choice), options=_of_work(choice)))
-
-
-def work_name(choice: Choice) -> str:
-    """`igen-oltp scale=2 weight=light`, in the words of the command line."""
-    values = (f"{key}={value}" for key, value in _values(choice).items())
-    return " ".join([choice.workload, *choice.scripts, *values])
-
-
-def work_of_noise(choice: Choice) -> str:
-    """Name of work under which its noise is kept: as `work_name`, with the contents of scripts in place of their
-    directories."""
-    if _named_only(choice):
-        return work_name(choice)
-    files = (Path(script).name for script in choice.scripts)
-    scripts = sorted(f"{digest}:{file}" for digest, file in zip(choice.digests, files, strict=False))
-    return work_name(replace(choice, scripts=tuple(scripts)))
-
-
-def work_names(choices: Iterable[Choice]) -> str:
-    """Of several; scripts without their directories where the rest still distinguishes them."""
-    choices = list(choices)
-    whole = dict.fromkeys(map(work_name, choices))
-    short = dict.fromkeys(
-        work_name(replace(one, scripts=tuple(Path(script).name for script in one.scripts))) for one in choices
-    )
-    return "; ".join(short if len(short) == len(whole) else whole)
-
-
-def works_apart(a: Choice, b: Choice) -> tuple[str, str]:
-    """`igen-oltp scale=2` and `scale=4`: of the same workload only the options that differ."""
-    if (a.workload, a.scripts) != (b.workload, b.scripts):
-        return " ".join([a.workload, *a.scripts]), " ".join([b.workload, *b.scripts])
-    known = [_values(one) for one in (a, b)]
-    keys = [key for key in known[0] | known[1] if known[0].get(key) != known[1].get(key)]
-    left, right = (" ".join(f"{key}={of[key]}" if key in of else f"without {key}" for key in keys) for of in known)
-    return f"{a.workload} {left}", right
-
-
-def _values(choice: Choice) -> dict[str, str]:
-    """Options and defines, as the command line gives them."""
-    return dict([*sorted(_of_work(choice).items()), *sorted(choice.defines.items())])
-
-
-def _of_work(choice: Choice) -> dict[str, str]:
-    """The options that shape what is measured; all of those where this version does not know their values."""
-    return dict(_telling(choice.workload, tuple(choice.options.items())))
-
-
-@cache  # trials are many, works few
-def _telling(name: str, options: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    known, kept = workloads.find(name), workloads.compared(Choice(name, dict(options))).options
-    try:
-        return known.telling(kept) if known else kept
-    except InputError:
-        return kept
-
-
-def leading(choice: Choice) -> tuple[str, ...]:
-    """Metrics that a comparison of this work begins with; those of a loop of transactions where it is not known."""
-    known = workloads.find(choice.workload)
-    return known.leading(choice.options) if known else LEADING
+def leading(record: Record) -> tuple[str, ...]:
+    """Metrics that a comparison of its work begins with."""
+    return described(record).leading
 
 
 def counted_in(records: Sequence[Record]) -> tuple[str, str]:
     """What a unit of their work is called, one and many; `transaction` where they did work of several kinds."""
-    known = {workload.counts for record in records if (workload := workloads.find(record.choice.workload))}
-    return known.pop() if len(known) == 1 else workloads.Workload.counts
+    known = {described(record).units for record in records}
+    return known.pop() if len(known) == 1 else Described().units
 
 
 def streams(record: Record) -> tuple[int, str] | None:
     """How many streams work at once in its trial, and which, where the clients of its load do not."""
-    known = workloads.find(record.choice.workload)
-    return known.streams(record.choice.options) if known else None
+    return described(record).streams
 
 
 def failed_share(trials: Sequence[Record]) -> float | None:
@@ -239,8 +157,7 @@ def _parted(records: Sequence[Record], key: Callable[[Record], str]) -> list[tup
 
 def bare(record: Record) -> bool:
     """Whether no database lay between the work and the machine."""
-    engine = engines.find(record.system.engine)
-    return engine is not None and engine.can("bare machine")
+    return described(record).bare_machine
 
 
 def held_to(record: Record) -> tuple[int, ...]:
@@ -250,12 +167,10 @@ def held_to(record: Record) -> tuple[int, ...]:
     that drive it, and what binds such a thread comes after what binds their process (sched_setaffinity(2)); but work
     that drives itself asks it in processes that bind themselves to the server's, after they have inherited the others.
     """
-    system, workload = record.system, workloads.find(record.choice.workload)
-    engine = engines.find(system.engine)
-    in_client = engine is not None and engine.can("in client")
-    if bare(record) or (in_client and workload is not None and workload.drives):
+    system, known = record.system, described(record)
+    if known.bare_machine or (known.in_client and known.drives):
         return system.server_cpus or system.client_cpus or ()
-    if in_client:
+    if known.in_client:
         return system.client_cpus or system.server_cpus or ()
     return system.server_cpus or ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench import engines
+from ironbench.records.described import settings_of
 from ironbench.study.differences import CHANGED, NOT_SET, SETTINGS, Difference, differences, fact_text
 
 LACKS = "lacks"
@@ -59,8 +59,7 @@ def _builds(sides: Sequence[Mapping[str, str]], lacks: Sequence[Collection[str]]
 
 
 def _impossible(side: Mapping[str, str]) -> list[str]:
-    engine = engines.find(side.get("system.engine", ""))
-    features = engine.traits.build_features if engine else {}
+    features = settings_of(side.get("system.engine", "")).build_features
     return [feature for feature, setting in features.items() if f"{SETTINGS}{setting}" not in side]
 
 
@@ -71,9 +70,9 @@ def _settings(
 
     Defaults of unlike engines are no defaults that changed with the version.
     """
-    known = [engines.find(side.get("system.engine", "")) for side in (before, after)]
-    names = dict.fromkeys(name for engine in known if engine for name in engine.traits.beside_version)
-    pinned = {name for engine in known if engine for name in engine.traits.pinned}
+    known = [settings_of(side.get("system.engine", "")) for side in (before, after)]
+    names = dict.fromkeys(name for engine in known for name in engine.beside_version)
+    pinned = {name for engine in known for name in engine.pinned}
     alike = before.get("system.engine") == after.get("system.engine")
     chosen: list[Difference] = []
     defaults: list[Difference] = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError
 from ironbench.model.record import Record
+from ironbench.records.work import work_name
 from ironbench.report import wording
 from ironbench.report.derived import sentences
 from ironbench.study import compare as analysis
@@ -16,7 +17,7 @@ from ironbench.study.comparability import other_work
 from ironbench.study.compare import Comparison
 from ironbench.study.differences import facts
 from ironbench.study.lead import require_one_system
-from ironbench.study.subjects import Subject, by_work, marked, work_name
+from ironbench.study.subjects import Subject, by_work, marked
 from ironbench.views.selection import Named, findings, usable
 from ironbench.words import counted
 

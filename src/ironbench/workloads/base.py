@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ironbench import engines, ranges
 from ironbench.errors import InputError, nearest, written
+from ironbench.model.described import LEADING
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note
 from ironbench.model.record import Check
@@ -22,8 +23,6 @@ SCRIPT_FIGURES = ("throughput", "failed", "response_time_mean_s", "response_time
 PGBENCH_PROTOCOL = "simple"
 """pgbench's default (`-M`, PostgreSQL 18 documentation, pgbench). The server then sees literals where prepared
 statements have parameters, so types and plans can differ."""
-LEADING = ("throughput", "response_time_mean_s")
-"""What a comparison of systems begins with, where a workload does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from ironbench import units
-from ironbench.host import quiet
 from ironbench.lab.slices.side import Side
 from ironbench.lab.slices.slice_plan import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
+from ironbench.model.limits import BUSY
 from ironbench.model.note import Note, note
 from ironbench.stats.slices import FEW, Started
 from ironbench.trial.observe import disturbance
@@ -126,7 +126,7 @@ class Rotations:
 
 def is_disturbed(taken: Taken) -> bool:
     """By the rule of trials (`record.judge`, "cpu-taken")."""
-    return taken.share > quiet.BUSY
+    return taken.share > BUSY
 
 
 def chosen(start_up_s: float, longest_s: float = LENGTHS_S[-1]) -> float:

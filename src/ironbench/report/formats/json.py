@@ -13,6 +13,7 @@ from ironbench.report.as_json import encoded, plain_value, run_fields
 from ironbench.report.cell import typed
 from ironbench.report.document import report
 from ironbench.report.page import Page
+from ironbench.report.reproduce import run_command
 from ironbench.report.section import Section
 from ironbench.study.claims import Judged
 from ironbench.study.study import Effect, Study
@@ -57,6 +58,8 @@ def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:
 def document(study: Study) -> dict[str, Any]:
     """One study: of a lab its question first, of both the answer before the numbers."""
     fields: dict[str, Any] = plain_value(study)
+    for one, part in zip(fields["parts"], study.parts, strict=True):
+        one["command"] = run_command(part.subject.records)
     head: dict[str, Any] = {"answer": plain_value(answer(study))}
     if study.lab is None:
         return {**head, **fields}

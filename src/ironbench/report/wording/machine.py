@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench import units
-from ironbench.host import quiet
-from ironbench.model.limits import OUR_SHARE
+from ironbench.model.limits import BUSY, OUR_SHARE
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import (
     Number,
@@ -33,7 +32,7 @@ def not_quiet(
     """the machine was not quiet before the trial, after 30 s of waiting: 12% of the CPUs were busy"""
     found = []
     if highest(busy):
-        found.append(f"{percent(busy, quiet.BUSY)} of the CPUs were busy")
+        found.append(f"{percent(busy, BUSY)} of the CPUs were busy")
     if highest(device_bytes_per_s):
         found.append(f"devices moved {size(device_bytes_per_s)}/s")
     if highest(in_flight):
@@ -60,7 +59,7 @@ def cpu_taken(
     by = ", ".join(f"{percent(part)} by {name}" for part, name in parts if highest(part) >= _NOTABLE)
     by = by or f"less than {percent(_NOTABLE)} by each cause"
     if share is not None:
-        return f"{percent(share, quiet.BUSY)} of CPU time was taken from the work: {by}"
+        return f"{percent(share, BUSY)} of CPU time was taken from the work: {by}"
     return (
         f"{count(slices, 'slice')} of the block had CPU time taken from the work (at most {by}), and "
         f"{count(dropped, 'rotation')} had been dropped already"

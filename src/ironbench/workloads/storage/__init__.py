@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ironbench.catalogue.storage_tests import MIB, SET_WORDS, chosen
 from ironbench.errors import InputError, written
 from ironbench.host import space
 from ironbench.model.note import note
@@ -19,7 +20,6 @@ from ironbench.workloads.base import Option, Workload
 from ironbench.workloads.storage import figures, files, passes
 from ironbench.workloads.storage.files import Measured
 from ironbench.workloads.storage.passes import Pass, Terms, due
-from ironbench.workloads.storage.profiles import MIB, SET_WORDS, chosen
 
 if TYPE_CHECKING:
     from ironbench._core import StorageProgress

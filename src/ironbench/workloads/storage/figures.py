@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
+from ironbench.catalogue.storage_tests import Test
 from ironbench.model.observation import Series
 from ironbench.model.sample import quantiles
 from ironbench.workloads.storage.passes import BUCKET_S, Pass
-from ironbench.workloads.storage.profiles import Test
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench import units
+from ironbench.catalogue.storage_tests import MIB
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host import space
 from ironbench.words import in_percent
-from ironbench.workloads.storage.profiles import MIB
 
 PREFIX = ".ironbench-storage-"
 """Of files on file systems that cannot make one without a name: theirs is taken away as soon as they are open."""

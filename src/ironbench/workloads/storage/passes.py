@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ironbench.catalogue.storage_tests import MIB, Test, chosen
 from ironbench.errors import FailureError
 from ironbench.workloads.storage.files import Measured
-from ironbench.workloads.storage.profiles import MIB, Test, chosen
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram, StorageProgress

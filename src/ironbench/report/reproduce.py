@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from ironbench import engines, workloads
 from ironbench.devices import arrange, file_systems
-from ironbench.errors import InputError, IronbenchError
-from ironbench.host import place
+from ironbench.errors import IronbenchError
 from ironbench.model.commands import LIMIT_S, Commands
 from ironbench.model.own_data import OwnData
 from ironbench.model.purpose import Purpose
@@ -21,6 +18,7 @@ from ironbench.model.record import Record
 from ironbench.model.redact import redacted
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.plan import run_file
+from ironbench.records.described import is_usual_place
 from ironbench.study.subjects import bare
 from ironbench.units import exact
 
@@ -160,7 +158,7 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
     decided = {name for part in system.ideal for name in engine.traits.ideal_settings.get(part, ())}
     system = replace(system, settings={name: text for name, text in system.settings.items() if name not in decided})
     elsewhere: dict[str, str | None] = dict.fromkeys({"log", "temp"}.intersection(system.ideal))
-    if is_usual(system.layout.data, system.engine):
+    if is_usual_place(system.layout.data, system.engine):
         elsewhere["data"] = None
     limit = system.memory_total_bytes
     if limit is not None and system.ideal:
@@ -181,17 +179,6 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
         return replace(declared, settings=system.settings)
     follows = all(again.get(name) == value for name, value in system.settings.items())
     return replace(declared, settings=own if follows else system.settings)
-
-
-def is_usual(directory: str | None, engine: str) -> bool:
-    """Whether it is where data of this engine, of some version, lie when nobody says where."""
-    if directory is None:
-        return False
-    path = Path(directory)
-    _, _, version = path.name.rpartition("-")
-    with contextlib.suppress(InputError):  # no home
-        return path == place.default(engine, version)
-    return False
 
 
 def _places(layout: Layout) -> dict[str, str]:

@@ -1,0 +1,33 @@
+"""Query plans of a record as bags of steps (operation and table), read by the dialect of the engine that wrote them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from ironbench import engines
+from ironbench.engines.dialect import Dialect
+
+PLANS = "plans.txt"
+Steps = Counter[str]
+
+_HEAD = re.compile(r"^-- (q\d\d): .*$", re.MULTILINE)
+_QUIET = frozenset(
+    {"Projection", "Result", "Limit", "Materialize", "Memoize", "Gather", "Gather Merge", "Subquery Scan"}
+)
+"""Steps that do not explain why a plan is slow. Gather belongs to the parallel steps below it."""
+
+
+def plans(text: str, engine: str) -> dict[str, Steps]:
+    """Of a record of that engine: query (`q01` …) → its steps; without those whose plan cannot be read."""
+    known = engines.find(engine)
+    dialect = known.traits.dialect if known else Dialect()
+    parts = _HEAD.split(text)
+    by_query = {}
+    for query, body in zip(parts[1::2], parts[2::2], strict=True):
+        steps = Counter(
+            step for step in dialect.steps(body) if step.partition(" on ")[0].removeprefix("parallel ") not in _QUIET
+        )
+        if steps:
+            by_query[query] = steps
+    return by_query

@@ -1,0 +1,100 @@
+"""The work of a trial: its identity by contents, and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from ironbench import workloads
+from ironbench.errors import InputError
+from ironbench.model.record import Record
+from ironbench.model.system import Choice
+
+
+def work(record: Record) -> str:
+    """Key of the work by its contents: workload, options, defines, scripts and data. Trials with one key may share a
+    chart."""
+    return _work(record.choice)
+
+
+def same_work(a: Choice, b: Choice) -> bool:
+    """Whether both are the same work on the same data, by contents; by names where scripts have no digests, as in
+    records before schema 2."""
+    if _named_only(a) or _named_only(b):
+        return (work_name(a), workloads.compared(a).data) == (work_name(b), workloads.compared(b).data)
+    return _work(a) == _work(b)
+
+
+def _named_only(choice: Choice) -> bool:
+    return len(choice.digests) < len(choice.scripts)
+
+
+def _work(choice: Choice) -> str:
+    return msgspec.json.encode(replace(workloads.compared(choice), options=_of_work(choice)), order="sorted").decode()
+
+
+def work_name(choice: Choice) -> str:
+    """`igen-oltp scale=2 weight=light`, in the words of the command line."""
+    values = (f"{key}={value}" for key, value in _values(choice).items())
+    return " ".join([choice.workload, *choice.scripts, *values])
+
+
+def work_of_noise(choice: Choice) -> str:
+    """Name of work under which its noise is kept: as `work_name`, with the contents of scripts in place of their
+    directories."""
+    if _named_only(choice):
+        return work_name(choice)
+    files = (Path(script).name for script in choice.scripts)
+    scripts = sorted(f"{digest}:{file}" for digest, file in zip(choice.digests, files, strict=False))
+    return work_name(replace(choice, scripts=tuple(scripts)))
+
+
+def work_names(choices: Iterable[Choice]) -> str:
+    """Of several; scripts without their directories where the rest still distinguishes them."""
+    choices = list(choices)
+    whole = dict.fromkeys(map(work_name, choices))
+    short = dict.fromkeys(
+        work_name(replace(one, scripts=tuple(Path(script).name for script in one.scripts))) for one in choices
+    )
+    return "; ".join(short if len(short) == len(whole) else whole)
+
+
+def works_apart(a: Choice, b: Choice) -> tuple[str, str]:
+    """`igen-oltp scale=2` and `scale=4`: of the same workload only the options that differ."""
+    if (a.workload, a.scripts) != (b.workload, b.scripts):
+        return " ".join([a.workload, *a.scripts]), " ".join([b.workload, *b.scripts])
+    known = [_values(one) for one in (a, b)]
+    keys = [key for key in known[0] | known[1] if known[0].get(key) != known[1].get(key)]
+    left, right = (" ".join(f"{key}={of[key]}" if key in of else f"without {key}" for key in keys) for of in known)
+    return f"{a.workload} {left}", right
+
+
+def _values(choice: Choice) -> dict[str, str]:
+    """Options and defines, as the command line gives them."""
+    return dict([*sorted(_of_work(choice).items()), *sorted(choice.defines.items())])
+
+
+def _of_work(choice: Choice) -> dict[str, str]:
+    """The options that shape what is measured; all of those where this version does not know their values."""
+    return dict(_telling(choice.workload, tuple(choice.options.items())))
+
+
+@cache  # trials are many, works few
+def _telling(name: str, options: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    known, kept = workloads.find(name), workloads.compared(Choice(name, dict(options))).options
+    try:
+        return known.telling(kept) if known else kept
+    except InputError:
+        return kept
+
+
+def short_name(choice: Choice) -> str:
+    """As `work_name`, without options at their defaults."""
+    known = workloads.find(choice.workload)
+    usual = {option.name: option.default for option in known.options} if known else {}
+    options = {name: value for name, value in choice.options.items() if value != usual.get(name)}
+    return work_name(replace(choice, options=options))
