@@ -78,15 +78,15 @@ def test_pages_of_help_cut_no_sentence() -> None:
 
 
 def test_contributing_lists_the_rooms_in_the_order_of_imports() -> None:
-    from tests.order.test_imports import ROOMS, SHARED
+    from tests.order.test_imports import PACKAGES, SHARED
 
     text = (ROOT / "CONTRIBUTING.md").read_text()
     table = text[text.index("| room |") : text.index("From `ironbench run`")]
     listed = [
         name for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     ]
-    assert [name for name in listed if name in ROOMS] == ROOMS
-    assert set(listed) - set(ROOMS) <= SHARED
+    assert [name for name in listed if name in PACKAGES] == PACKAGES
+    assert set(listed) - set(PACKAGES) <= SHARED
     folders = {path.parent.name for path in (ROOT / "src" / "ironbench").glob("*/__init__.py")}
     assert set(listed) == folders, "a folder of src/ironbench is a room of that table"
 

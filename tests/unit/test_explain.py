@@ -14,6 +14,7 @@ from labfactory import lab, studied, trials
 from ironbench.cli.compare import compare
 from ironbench.cli.explain import explain as verb
 from ironbench.errors import InputError
+from ironbench.model.note import note
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.records import Evidence, Store
@@ -186,8 +187,8 @@ def test_the_waterfall_of_labels_rests_on_the_trials_of_all_their_runs_and_pairs
     whole, found = (explained(records, in_blocks=False).waterfall for records in (measured(), several))
     paired = explained(measured()).waterfall
     assert whole is not None and found is not None and paired is not None
-    assert found == whole and "Welch's t intervals of 8 and 8 trials" in found.method
-    assert "8 blocks" in paired.method
+    assert found == whole and found.method == note("welch-intervals", trials=(8, 8), in_blocks=False)
+    assert paired.method == note("t-intervals-of-differences", blocks=8)
     assert all(step.high_s != same.high_s for step, same in zip(paired.steps, whole.steps, strict=True))
 
 

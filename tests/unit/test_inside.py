@@ -11,6 +11,7 @@ from labfactory import lab, trials
 from ironbench.engines.postgres.inside import lacking
 from ironbench.engines.postgres.observers.statements import State
 from ironbench.model.inside import Inside, Missing, Plan, Statement, Table
+from ironbench.model.note import note
 from ironbench.records import attached
 from ironbench.report import formats
 from ironbench.study.inside import uses
@@ -72,7 +73,7 @@ def test_a_trial_of_which_statements_or_tables_are_not_known_is_in_no_rate_of_th
 def test_plans_that_differ_are_named_with_what_differs(study) -> None:
     (other,) = study.other_plans
     assert (other.name, other.baseline_name) == ("index=without", "index=with")
-    assert other.words == "the plan has Seq Scan on t instead of Index Scan using t_a on t"
+    assert other.words == note("plans-differ", more=(("Seq Scan on t", 1),), less=(("Index Scan using t_a on t", 1),))
 
 
 @pytest.mark.parametrize("format", ["html", "md", "text", "csv", "json"])

@@ -120,7 +120,7 @@ def test_a_system_that_fails_at_the_lowest_load_has_no_best_one() -> None:
     assert (answer.point, trials) == (None, 2)
     assert answer.note == note("search-failed", of="clients", low=1, high=128, at=1)
     once = [Observed(1, 0.0), Observed(1, 100.0)]
-    assert next_step(Search("clients", 1, 128), once) == NextLoad(2, "ladder, upwards")
+    assert next_step(Search("clients", 1, 128), once) == NextLoad(2, note("search-ladder"))
 
 
 def test_failed_trials_do_not_make_the_others_look_alike() -> None:
