@@ -77,11 +77,11 @@ def test_pages_of_help_cut_no_sentence() -> None:
         assert not cut, "the first sentence of a verb has 60 characters at most"
 
 
-def test_contributing_lists_the_rooms_in_the_order_of_imports() -> None:
+def test_contributing_lists_the_packages_in_the_order_of_imports() -> None:
     from tests.order.test_imports import PACKAGES, SHARED
 
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    table = text[text.index("| room |") : text.index("From `ironbench run`")]
+    table = text[text.index("| package |") : text.index("From `ironbench run`")]
     listed = [
         name for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     ]
