@@ -133,7 +133,8 @@ def test_a_trial_whose_engine_was_killed_is_voided_and_kept(place: Path) -> None
     (record,) = (place / "r").glob("trials/*/record.json")
     kept = json.loads(record.read_text())
     assert kept["status"] == "voided"
-    assert "ended by SIGKILL" in kept["cause"]
+    (cause,) = kept["causes"]
+    assert cause["code"] == "engine-died" and "SIGKILL" in str(cause["values"])
 
 
 def test_stopping_the_progress_ends_the_trial_and_keeps_its_result(place: Path, path: str) -> None:
