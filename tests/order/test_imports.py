@@ -1,6 +1,7 @@
 """Data flows one way: a package imports the packages that all share and those before it, nothing else."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -265,3 +266,16 @@ def test_every_refusal_of_an_input_names_a_way_out() -> None:
             if isinstance(call.func, ast.Name) and call.func.id == "InputError":
                 whole = len(call.args) > 2 or any(isinstance(one, ast.Starred) for one in call.args)
                 assert whole, f"{path}, line {call.lineno}: subject and cause alone"
+
+
+def test_child_processes_start_without_any_other_package() -> None:
+    """They run under `python -I -S`; that of Ray alone is given packages, among which ours are."""
+    children = [
+        name for name, path in MODULES.items() if re.search(r"^def main\(parent\b", path.read_text(), re.MULTILINE)
+    ]
+    children.remove("ironbench.trial.cluster.ray_child")
+    assert "ironbench.engines.sqlite.line" in children
+    for name in children:
+        code = f"import sys; sys.path.append({str(SOURCE.parent)!r}); import {name}"
+        ended = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)
+        assert not ended.returncode, ended.stderr

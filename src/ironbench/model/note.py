@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ironbench.model.constraints import Label
-
 FLAGGED = "trials-flagged"
 """Code of the note on flagged trials among those that were compared."""
 MISSING = "trials-missing"
 """Code of the note on planned trials that were not run yet."""
+_LONGEST_CODE = 400
 TEXT = "text"
 """The one value of a note whose sentence is all that is known, as in records before schema 4."""
 
@@ -29,13 +28,17 @@ class Note:
     """Something that a reader must know before using the numbers. Only facts: no sentence, except a message of an
     engine or a library."""
 
-    code: Label
+    code: str
     """Stable, lower-case, e.g. `client-saturated`."""
     values: dict[str, Any] = field(default_factory=dict)
     """Name → number, string, or tuple of these. Merged notes also have `Range`s, and notes about several trials or
     configurations contain the `Note`s that these share."""
 
     def __post_init__(self) -> None:
+        if (
+            not self.code.isprintable() or len(self.code) > _LONGEST_CODE
+        ):  # child processes cannot import msgspec's Meta
+            raise ValueError("Expected a code on one line")
         if any(type(value) in (list, dict) for value in self.values.values()):  # decoded from JSON
             object.__setattr__(self, "values", {name: _frozen(value) for name, value in self.values.items()})
 
