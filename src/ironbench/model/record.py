@@ -22,6 +22,7 @@ from ironbench.model.constraints import (
     StageNumber,
     one_of,
 )
+from ironbench.model.described import Described
 from ironbench.model.note import Note
 from ironbench.model.search import Limit
 from ironbench.model.system import Cell, Choice, System
@@ -228,6 +229,8 @@ class Record:
     """Only with `--report-per-statement`."""
     tags: dict[str, str] = field(default_factory=dict)
     """What the user noted of all trials of the run or lab, e.g. `commit` → `1f3c2a9`."""
+    described: Described | None = None
+    """Facts about workload and engine. None in records of before; read it by `records.described.described`."""
     schema: Count = SCHEMA
 
     def warned(self, code: str) -> bool:

@@ -13,13 +13,17 @@ from ironbench.errors import InputError
 from ironbench.host import place
 from ironbench.model.described import Described
 from ironbench.model.record import Record
-from ironbench.model.system import System
+from ironbench.model.system import Choice, System
 
 
 def described(record: Record) -> Described:
-    """Facts about the trial's workload and engine."""
-    choice = record.choice
-    return _described(choice.workload, tuple(choice.options.items()), record.system.engine, record.cell.load.clients)
+    """Facts about the trial's workload and engine: those of the record; of an older record those of this version."""
+    return record.described or describe(record.choice, record.system.engine, record.cell.load.clients)
+
+
+def describe(choice: Choice, engine: str, clients: int) -> Described:
+    """The facts of this version; defaults where it does not know the workload or the engine."""
+    return _described(choice.workload, tuple(choice.options.items()), engine, clients)
 
 
 @lru_cache(maxsize=1024)  # trials are many, kinds of work few

@@ -21,6 +21,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.records import attached, judge, measures
+from ironbench.records.described import describe
 from ironbench.records.evidence import Evidence
 from ironbench.records.store import Store
 from ironbench.trial.drive import checkpoints
@@ -104,6 +105,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         commands=prepared.commands,
         statements=measures.statements(driven),
         tags={name: redacted(text, name) for name, text in plan.tags.items()},
+        described=describe(plan.choice, plan.system.engine, trial.cell.load.clients),
     )
     series = (*observation.series, *driven.series)
     files = dict(driven.files)
