@@ -24,8 +24,8 @@ from bench.series import asked
 from bench.serve import TOKEN, Served, serving
 from ironbench.host import processes
 from ironbench.records.labs import LabDirectory
+from ironbench.report.studies import study_of
 from ironbench.trial.drive import live
-from ironbench.views.labs import study_of
 
 OPEN_PAGES = 2
 MOST_CORES, WITHIN = 0.01, 0.01

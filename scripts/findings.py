@@ -13,10 +13,11 @@ from pathlib import Path
 from ironbench.errors import InputError
 from ironbench.records.labs import LabDirectory
 from ironbench.report.charts.base import Chart
-from ironbench.report.document import Report, report
+from ironbench.report.document import report
 from ironbench.report.formats import md, png
+from ironbench.report.page import Page
 from ironbench.report.section import Section
-from ironbench.views.labs import study_of
+from ironbench.report.studies import study_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "findings"
@@ -42,16 +43,16 @@ def main() -> int:
     return 0
 
 
-def charts(content: Report) -> list[Chart]:
+def charts(content: Page) -> list[Chart]:
     return [section.charts[0] for section in chosen(content, CHARTS) if section.charts]
 
 
-def chosen(content: Report, ids: Sequence[str]) -> list[Section]:
+def chosen(content: Page, ids: Sequence[str]) -> list[Section]:
     there = {section.id: section for section in content.sections}
     return [there[one] for one in ids if one in there]
 
 
-def measured(content: Report, picture: str) -> str:
+def measured(content: Page, picture: str) -> str:
     blocks = [
         md.escaped(" · ".join(content.kicker)),
         *([md.escaped(content.derived)] if content.derived else []),

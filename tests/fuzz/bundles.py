@@ -21,7 +21,7 @@ from ironbench.host.fingerprint import fingerprint
 from ironbench.records import Evidence, Store
 from ironbench.records.export import export
 from ironbench.records.labs import Frozen, LabDirectory
-from ironbench.views.selection import rendered
+from ironbench.report.studies import rendered
 
 Files = dict[str, bytes]
 Dice = random.Random

@@ -100,8 +100,8 @@ def _lab(text: str) -> None:
     import msgspec
 
     from ironbench.lab import declare
+    from ironbench.lab.dry_run import lab as planning
     from ironbench.plan import labfile
-    from ironbench.views.plans import lab as planning
 
     found = declare.planned(labfile.read(text, "fuzz.toml"))
     msgspec.json.encode(planning.document(found))

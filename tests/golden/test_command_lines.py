@@ -66,7 +66,7 @@ class Planner:
     """Plans command lines in an empty directory with the files that they name."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        from ironbench.views.plans import lab, run
+        from ironbench.lab.dry_run import lab, run
 
         self.folder, self.monkeypatch, self.capsys = folder, monkeypatch, capsys
         self.plans: list[dict[str, Any]] = []

@@ -27,8 +27,9 @@ def made(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Study]:
         trials = with_doubts()
         return studies(trials, Shelf(trials))
     found: list[Study] = []
-    monkeypatch.setattr(as_json, "render", lambda known: found.extend(known) or b"{}")
-    test_study_goldens.MADE[name]()
+    with monkeypatch.context() as patched:
+        patched.setattr(formats, "get", lambda _: lambda known: found.extend(known) or b"{}")
+        test_study_goldens.MADE[name]()
     return found
 
 

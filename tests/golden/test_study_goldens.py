@@ -23,11 +23,10 @@ from ironbench.model.note import note, text_note
 from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load, System
 from ironbench.records import Store
-from ironbench.report import comparison
+from ironbench.report import comparison, formats
 from ironbench.report import gate as gate_report
 from ironbench.report.as_json import run_document
 from ironbench.report.derived import sentences
-from ironbench.report.formats import json as as_json
 from ironbench.study.compare import compare
 from ironbench.study.gate import gate
 from ironbench.study.study import studies
@@ -43,18 +42,18 @@ DIGITS = 9
 
 def runs(*records: Record, archive: Any = None) -> bytes:
     """The document of a report on runs."""
-    return without_tables(as_json.render(studies(records, archive or Shelf(records), sentences(records))))
+    return without_tables(formats.get("json")(studies(records, archive or Shelf(records), sentences(records))))
 
 
 def of_lab(plan: Lab, records: list[Record], noise: tuple[Noise, ...] = ()) -> bytes:
-    return without_tables(as_json.render([studied(plan, records, noise)]))
+    return without_tables(formats.get("json")([studied(plan, records, noise)]))
 
 
 def without_tables(document: bytes) -> bytes:
     """The tables have tests of their own (`test_report_tables`)."""
     fields = json.loads(document)
-    for one in (*fields.get("studies", ()), *fields.get("labs", ())):
-        del one["tables"]
+    for one in (*fields.get("studies", ()), *fields.get("labs", ()), fields):
+        one.pop("tables", None)
     return json.dumps(fields).encode()
 
 
@@ -164,7 +163,7 @@ def losses() -> bytes:
 def gated() -> bytes:
     plan = lab({"version": ("16", "18")}, blocks=12, question="Is the new version slower?")
     study = studied(plan, trials(plan, {"version=16": 1000.0, "version=18": 930.0}, spread=0.01))
-    return gate_report.document(gate(study, study.effects, 0.05, "pass"))
+    return without_tables(gate_report.written(gate(study, study.effects, 0.05, "pass"), "json"))
 
 
 def queries() -> bytes:

@@ -45,7 +45,6 @@ PACKAGES = [
     "study",
     "report",
     "lab",
-    "views",
     "serve",
     "cli",
 ]
@@ -219,7 +218,16 @@ def modules_loaded(words: list[str], code: int) -> set[str]:
 def test_help_and_refusals_wait_for_neither_numpy_nor_scipy(words: list[str], code: int) -> None:
     found = modules_loaded(words, code)
     assert "ironbench.start" in found
-    assert not {"numpy", "scipy", "duckdb"} & found
+    assert not {"numpy", "scipy", "duckdb", "jinja2"} & found
+
+
+@pytest.mark.parametrize("format", ["text", "md", "csv", "json"])
+def test_only_html_needs_templates(format: str, tmp_path: Path) -> None:
+    """A broken template never hides a result."""
+    for one in factories.example():
+        Store(tmp_path).keep(one, factories.evidence())
+    found = modules_loaded(["report", "--results", str(tmp_path), "--format", format], 0)
+    assert "ironbench.report.document" in found and "jinja2" not in found
 
 
 @pytest.fixture(scope="module")

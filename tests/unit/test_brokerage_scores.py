@@ -16,9 +16,8 @@ from ironbench.model.system import Choice, System
 from ironbench.records import Evidence, Store
 from ironbench.report import cost as cost_report
 from ironbench.report import leaderboard as report
-from ironbench.report.leaderboard import NOT_COMPARABLE
-from ironbench.views.cost import compared
-from ironbench.views.leaderboard import rankings
+from ironbench.report.cost import compared
+from ironbench.report.leaderboard import NOT_COMPARABLE, rankings
 from ironbench.workloads.brokerage.figures import SCORE
 
 CHOICE = Choice("brokerage", workloads.get("brokerage").validated({}))

@@ -23,10 +23,10 @@ from ironbench.model.system import Load, System
 from ironbench.plan import offers
 from ironbench.report import cost as report
 from ironbench.report import wording
+from ironbench.report.cost import compared as asked
 from ironbench.study import target as targets
 from ironbench.study.bill import bill, licences
 from ironbench.study.cost import Costs, Measured, Row, costs
-from ironbench.views.cost import compared as asked
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fewer-faster-cores.toml"
 LINE = 'price = 100\ncurrency = "USD"\nper = "core"\nkind = "licence"\ndate = "2026-01"\nsource = "a list"\n'

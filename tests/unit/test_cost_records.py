@@ -20,8 +20,8 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.records import Evidence, Store
 from ironbench.report import cost as report
 from ironbench.report import wording
+from ironbench.report.cost import compared as asked
 from ironbench.study.cost import Costs
-from ironbench.views.cost import compared as asked
 
 BOTH = """
 [system.one]

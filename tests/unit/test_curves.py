@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ironbench.errors import InputError
 from ironbench.fields.sections import LoadSection
+from ironbench.lab.dry_run.lab import how_many
 from ironbench.model.curve import Curve
 from ironbench.plan import curves, resolve
 from ironbench.report import formats
@@ -23,7 +24,6 @@ from ironbench.report.sections import sections
 from ironbench.study.load_curve import Course, course
 from ironbench.study.study import studies
 from ironbench.study.timelines import Line, Timeline
-from ironbench.views.plans.lab import how_many
 
 
 def rate(text: str, folder: Path | None = None) -> Curve:

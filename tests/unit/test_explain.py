@@ -19,8 +19,11 @@ from ironbench.model.record import Record
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.records import Evidence, Store
 from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.selection import both
 from ironbench.report import formats
+from ironbench.report.compared import held_against
 from ironbench.report.explain import answer
+from ironbench.report.explain import page as page_of
 from ironbench.report.facts import values
 from ironbench.report.sections import sections
 from ironbench.report.walk import section, walk
@@ -28,9 +31,6 @@ from ironbench.study.archive import EMPTY
 from ironbench.study.differences import Difference, telling
 from ironbench.study.explain import Explanation, explain
 from ironbench.study.io_cause import Cause, cause
-from ironbench.views.compare import held_against
-from ironbench.views.explain import page_of
-from ironbench.views.selection import both
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 

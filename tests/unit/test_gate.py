@@ -348,7 +348,7 @@ def test_documents_say_what_the_terminal_says(made: Made, tmp_path: Path) -> Non
     assert failure is not None and "slower by" in failure.attrib["message"]
     page = (tmp_path / "gate.md").read_text()
     # A step summary shows no picture that lies beside it.
-    assert page.startswith("### Gate closed: slower\n") and "![" not in page
+    assert "**The gate is closed: " in page and "![" not in page
     assert not (tmp_path / "gate.svg").exists()
     found = json.loads((tmp_path / "gate.json").read_text())
     assert (found["outcome"], found["closed"], found["margin"]) == ("slower", True, 0.05)
@@ -365,20 +365,20 @@ def _expecting(text: str, low: float | None, high: float | None, undecided: str 
 
 
 def test_a_refuted_expectation_closes_the_gate_and_stands_in_every_document() -> None:
-    from ironbench.report.gate import document, junit, markdown
+    from ironbench.report.gate import written
 
     found = _expecting("version=18: at least 2000/s", 2000.0, None)
     assert found.verdict is GateVerdict.NOT_SLOWER and found.closed
-    suite = ElementTree.fromstring(junit(found))
+    suite = ElementTree.fromstring(written(found, "xml"))
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     assert [case.get("classname") for case in suite if case.find("failure") is not None] == ["ironbench.claim"]
-    assert "version=18: at least 2000/s: refuted" in markdown(found).decode()
-    (claim,) = json.loads(document(found))["claims"]
+    assert "| version=18: at least 2000/s | refuted |" in written(found, "md").decode()
+    (claim,) = json.loads(written(found, "json"))["claims"]
     assert (claim["outcome"], claim["closes"]) == ("refuted", True)
 
 
 def test_an_expectation_of_flagged_trials_says_so_in_every_document() -> None:
-    from ironbench.report.gate import document, junit, markdown
+    from ironbench.report.gate import written
 
     claim = Claim("version=18: at least 2000/s", VALUE, "throughput", (CELLS[1],), 2000.0, None)
     plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
@@ -392,24 +392,24 @@ def test_an_expectation_of_flagged_trials_says_so_in_every_document() -> None:
     (one,) = found.claims
     assert one.reasons[-1] == note(FLAGGED, trials=12, of=12, causes=(taken,))
     flags = wording.text(one.reasons[-1])
-    failures = [case.find("failure") for case in ElementTree.fromstring(junit(found))]
+    failures = [case.find("failure") for case in ElementTree.fromstring(written(found, "xml"))]
     assert any(flags in failure.get("message", "") for failure in failures if failure is not None)
-    assert flags.split(":")[0] in markdown(found).decode()
-    assert json.loads(document(found))["claims"][0]["why"].endswith(flags)
+    assert flags.split(":")[0] in written(found, "md").decode()
+    assert json.loads(written(found, "json"))["claims"][0]["why"].endswith(flags)
     assert verdict.claims_words(4, "refuted", [("x", one)]) == f"exit code 4: refuted: x; {flags.rstrip('.')}"
 
 
 def test_a_confirmed_expectation_passes_and_an_undecided_one_as_the_policy_says() -> None:
-    from ironbench.report.gate import junit
+    from ironbench.report.gate import written
 
     assert not _expecting("version=18: at least 900/s", 900.0, None).closed
     assert _expecting("version=18: at least 1000/s", 1000.0, None).closed
     passed = _expecting("version=18: at least 1000/s", 1000.0, None, "pass")
-    assert not passed.closed and ElementTree.fromstring(junit(passed)).get("skipped") == "1"
+    assert not passed.closed and ElementTree.fromstring(written(passed, "xml")).get("skipped") == "1"
 
 
 def test_a_slower_change_names_the_statement_that_grew_and_the_plan_that_changed() -> None:
-    from ironbench.report.gate import document, junit, markdown
+    from ironbench.report.gate import written
 
     plan = lab({"version": ("16", "18")}, blocks=12)
     study = studied(plan, trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 800.0}, 0.01))
@@ -423,11 +423,11 @@ def test_a_slower_change_names_the_statement_that_grew_and_the_plan_that_changed
         for name, mean_s, step in ((CELLS[0], 0.001, "Index Scan on t"), (CELLS[1], 0.003, "Seq Scan on t"))
     ]
     found = judged(replace(study, inside=tuple(used)), study.effects, 0.05, "fail")
-    causes = json.loads(document(found))["checks"][0]["causes"]
+    causes = json.loads(written(found, "json"))["checks"][0]["causes"]
     assert [one["cause"] for one in causes] == ["other plan", "slower statement"]
     assert (causes[0]["more"], causes[0]["less"]) == (["Seq Scan on t"], ["Index Scan on t"])
     assert causes[1]["after_s"] == pytest.approx(3 * causes[1]["before_s"]) and causes[1]["text"] == text
-    for page in (markdown(found).decode(), junit(found).decode()):
+    for page in (written(found, "md").decode(), written(found, "xml").decode()):
         assert "Seq Scan on t instead of Index Scan on t" in page and "select" in page
 
 
@@ -439,16 +439,16 @@ def test_what_cannot_tell_and_passes_is_skipped_in_junit(made: Made, tmp_path: P
 
 
 def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:
-    from ironbench.report.gate import junit, markdown
+    from ironbench.report.gate import written
 
     plan = lab({"version": ("16", "a|b<script>")}, blocks=6, question="<img src=x> & `rm` [x](y)\x1b[1m")
     study = studied(plan, trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups}))
     found = judged(study, study.effects, 0.05, "fail")
-    page = markdown(found).decode()
-    assert "<script>" not in page and "<img" not in page and "\x1b" not in page and "\\[x](y)" in page
+    page = written(found, "md").decode()
+    assert not re.search(r"(?<!\\)<(script|img)", page) and "\x1b" not in page and r"\[x\](y)" in page
     row = next(line for line in page.splitlines() if line.startswith("| version"))
     assert len(re.findall(r"(?<!\\)\|", row)) == 7
-    assert ElementTree.fromstring(junit(found)).get("name")
+    assert ElementTree.fromstring(written(found, "xml")).get("name")
 
 
 def simulated(ratio: float, seed: int, blocks: int = 12, spread: float = 0.03) -> Gate:

@@ -225,5 +225,5 @@ def test_a_point_whose_trials_are_all_flagged_is_marked_everywhere() -> None:
     remarks = [row[-1] for row in chart.table.texts]
     assert "every trial flagged" in remarks[-1] and remarks[0] == "1 flagged"
     assert shown.cautions == ("7 trials flagged, all of them at 1 point (marked ?): `ironbench show` says why.",)
-    points = shown.fields["histories"][0]["lines"][0]["points"]
+    points = shown.fields()["histories"][0]["lines"][0]["points"]
     assert [point["flagged"] for point in points] == [False] * 11 + [True]

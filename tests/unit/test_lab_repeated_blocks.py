@@ -19,9 +19,9 @@ from ironbench.model.record import Record, Status
 from ironbench.plan import screen
 from ironbench.records import Evidence
 from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.report import studies as labs
 from ironbench.report import wording
 from ironbench.study.findings import findings
-from ironbench.views import labs
 
 THREE = {"log": ("disk", "memory", "raid")}
 BROKEN = "log=memory"

@@ -14,11 +14,11 @@ from ironbench.model.note import Note, note
 from ironbench.model.own_data import OwnData
 from ironbench.model.record import RATE_NOT_KEPT, Record
 from ironbench.model.system import Choice, Load, System
+from ironbench.report import formats, wording
 from ironbench.report import lead as report
-from ironbench.report import wording
 from ironbench.report.charts import lead as charts
 from ironbench.report.numbers import number, quantity
-from ironbench.study.lead import lead, leads
+from ironbench.study.lead import Leads, lead, leads
 from ironbench.study.repeats import Repeats, repeats
 
 OLD = {"cpu": {"model": "Old @ 2.40GHz", "cores": 8}}
@@ -122,8 +122,12 @@ def test_doubts_about_the_trials_of_a_peak_and_derivation_are_said() -> None:
     (flagged,) = shown.cautions
     assert (flagged.code, flagged.values["trials"], flagged.values["of"]) == ("peak-flagged", 1, 3)
     assert [one.code for one in flagged.values["causes"]] == ["client-saturated"]
-    for text in (report.text(shown), report.page(shown).decode(), report.document(shown)):
+    for text in (report.text(shown), page_of(shown), report.document(shown)):
         assert "97\u202f% busy" in text and "not comparable" in text
+
+
+def page_of(found: Leads) -> str:
+    return formats.of_page("html")(report.page(found)).decode()
 
 
 @pytest.mark.parametrize(("of_runs", "least", "most"), [(1, 0.0, 0.0), (3, 0.0, 0.07), (6, 0.0, 0.07)])
@@ -175,8 +179,8 @@ def test_scripts_or_data_of_one_name_and_other_contents_are_refused_and_moved_on
 
 
 def test_a_page_and_a_picture_are_drawn() -> None:
-    page = report.page(found())
-    assert b"Peak against peak" in page and b"At each number of clients" in page
+    page = page_of(found())
+    assert "Peak against peak" in page and "At each number of clients" in page
     assert report.png(found()).startswith(b"\x89PNG")
 
 

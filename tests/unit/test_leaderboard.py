@@ -18,10 +18,10 @@ from ironbench.model.system import Choice, Load
 from ironbench.records import Evidence, Store
 from ironbench.records.index import short
 from ironbench.report import leaderboard as report
+from ironbench.report.leaderboard import rankings as asked
 from ironbench.study import leaderboard
 from ironbench.study.curve import curve
 from ironbench.study.subjects import subjects
-from ironbench.views.leaderboard import rankings as asked
 
 SHEET = prices.shipped()
 

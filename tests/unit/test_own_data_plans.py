@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ironbench.engines.postgres import installation
+from ironbench.lab.dry_run import estimate
 from ironbench.model.own_data import OwnData
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 from ironbench.trial.load import own
-from ironbench.views.plans import estimate
 
 DUMP = OwnData("/srv/shop.dump", digests=("d1",), kind="custom dump of version 15.8", bytes=10**7, data_bytes=6 * 10**7)
 UNASKED = "the server is not asked by a plan"

@@ -8,8 +8,8 @@ import pytest
 
 from ironbench.errors import InputError
 from ironbench.lab import declare
+from ironbench.lab.dry_run import lab as plans
 from ironbench.trial.cluster import crew
-from ironbench.views.plans import lab as plans
 
 LAB = """
 question = "?"

@@ -10,14 +10,15 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import jinja2
 import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
 
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.model.note import text_note
 from ironbench.model.record import Check, Record, Status
 from ironbench.printer import Printer
-from ironbench.report import formats, plain, theme
+from ironbench.report import formats, markup, plain, theme
 from ironbench.report.answer import answer
 from ironbench.report.as_json import run_document
 from ironbench.report.charts.base import Table
@@ -303,3 +304,14 @@ def test_a_mix_of_scripts_is_told_script_by_script() -> None:
     assert "need not add up" not in text, "of a single trial they do"
     several = rendered("text", [record(metrics=metrics, block=block) for block in range(2)])
     assert "the throughputs of the scripts need not add up to that of the whole" in " ".join(several.split())
+
+
+def test_a_template_that_fails_is_said_and_the_text_is_still_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = jinja2.Environment(
+        loader=jinja2.DictLoader({"report.html": "{{ missing.name }}"}), undefined=jinja2.StrictUndefined
+    )
+    monkeypatch.setattr(markup, "environment", lambda *_: broken)
+    with pytest.raises(FailureError) as caught:
+        rendered("html", example())
+    assert "missing" in caught.value.cause and "text" in caught.value.hint
+    assert "Notes" in rendered("text", example())

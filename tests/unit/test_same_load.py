@@ -20,10 +20,10 @@ from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.plan import same_load
 from ironbench.report.formats import text as lab_text
-from ironbench.report.formats.json import document
 from ironbench.report.numbers import quantity
 from ironbench.report.sections.same_load import same_load as charts_of
 from ironbench.report.sections.same_load import same_load_tables
+from ironbench.report.study_json import document
 from ironbench.study.claims import ClaimVerdict
 from ironbench.study.findings import PERCENTILES, declared, findings
 from ironbench.study.labstudy import lab_study

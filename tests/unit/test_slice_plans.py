@@ -13,12 +13,12 @@ from test_slice_lengths import declared
 from ironbench.cli.lab import plan as planned
 from ironbench.host import space
 from ironbench.lab import declare
+from ironbench.lab.dry_run import notes
 from ironbench.lab.slices import slice_plan
 from ironbench.model.note import Note
 from ironbench.model.system import Layout
 from ironbench.report import document
 from ironbench.report.sections import setup
-from ironbench.views.plans import notes
 
 GIB = 1 << 30
 

@@ -17,7 +17,7 @@ from ironbench.model.inside import Inside, Plan
 from ironbench.model.inside import Statement as Counted
 from ironbench.model.record import Statement
 from ironbench.report import formats
-from ironbench.report.gate import document, text
+from ironbench.report.gate import written
 from ironbench.study.commands import CommandKey, aligned, keyed, with_replacements
 from ironbench.study.gate import gate
 from ironbench.study.inside import Over, Use
@@ -76,9 +76,9 @@ def test_a_statement_that_the_baseline_lacks_is_named_where_it_adds_most_time() 
     assert isinstance(found, NewStatement)
     assert (found.text, found.after_s, found.source) == (COUNT, 1.02e-3, "clients")
     judged = gate(study, study.effects, 0.05, "fail")
-    (told,) = json.loads(document(judged))["checks"][0]["causes"]
+    (told,) = json.loads(written(judged, "json"))["checks"][0]["causes"]
     assert (told["cause"], told["text"]) == ("new statement", COUNT)
-    assert COUNT in text(judged)
+    assert COUNT in written(judged, "text").decode()
 
 
 def test_time_per_execution_counts_as_often_as_the_statement_runs() -> None:

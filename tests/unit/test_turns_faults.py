@@ -33,7 +33,7 @@ from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.printer import Printer
 from ironbench.records import Store, make, progress
-from ironbench.views.selection import named_in
+from ironbench.records.selection import named_in
 
 
 def turned(plan: Lab, block: int, attempt: int, since: str, **statuses: Status) -> list[Record]:

@@ -22,8 +22,8 @@ def compare(
         bool, typer.Option("--different-work", help="Compare although options, data or versions differ.")
     ] = False,
 ) -> int:
-    from ironbench.views.compare import held_against
-    from ironbench.views.selection import both
+    from ironbench.records.selection import both
+    from ironbench.report.compared import held_against
 
     held = held_against(*both(a, b, results), different_work)
     if json:

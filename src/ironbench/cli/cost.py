@@ -10,7 +10,7 @@ from ironbench.cli.options import JSON, PRICES, RESULTS
 from ironbench.cli.verdict import REFUTED, SUSPECT
 from ironbench.printer import Printer
 from ironbench.report import cost as report
-from ironbench.views.cost import compared
+from ironbench.report.cost import compared
 
 
 def cost(

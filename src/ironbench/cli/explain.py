@@ -23,9 +23,9 @@ def explain(
     ] = False,
 ) -> int:
     from ironbench.cli.output import destination, written
-    from ironbench.views.compare import held_against
-    from ironbench.views.explain import page_of
-    from ironbench.views.selection import both
+    from ironbench.records.selection import both
+    from ironbench.report.compared import held_against
+    from ironbench.report.explain import page as page_of
 
     chosen, place = destination(output, format)
     return written(page_of(held_against(*both(a, b, results), different_work), everything), chosen, place)

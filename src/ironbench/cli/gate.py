@@ -18,9 +18,9 @@ from ironbench.words import some
 if TYPE_CHECKING:
     from ironbench.model.lab import Lab
     from ironbench.records.labs import LabDirectory
+    from ironbench.records.selection import Named
     from ironbench.study.gate import Gate
     from ironbench.study.study import Effect
-    from ironbench.views.selection import Named
 
 CLOSED = 4
 
@@ -57,9 +57,9 @@ def gate(
     results: RESULTS = "ironbench-results",
     json: JSON = False,
 ) -> int:
+    from ironbench.report.studies import study_of
     from ironbench.study.gate import POLICIES
     from ironbench.study.gate import gate as judged
-    from ironbench.views.labs import study_of
 
     if undecided.partition(":")[0] == "more":
         hint = "`ironbench lab run FILE --gate` takes it; `ironbench lab resume LAB --more 6` measures blocks more"
@@ -75,8 +75,8 @@ def gate(
 
 def whole(directory: LabDirectory, undecided: str) -> Gate:
     """Every comparison of a lab at its own margin."""
+    from ironbench.report.studies import study_of
     from ironbench.study.gate import gate as judged
-    from ironbench.views.labs import study_of
 
     study = study_of(directory)
     require_comparisons(str(directory.path), directory.lab())
@@ -106,9 +106,9 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
 
     printer = Printer()
     for path in targets:
-        write(path, documents.FORMATS[path.suffix[1:]](gate))
+        write(path, documents.written(gate, documents.FORMATS[path.suffix[1:]]))
         printer.say(f"written: {path}")
-    printer.data(documents.document(gate).decode() if json else documents.text(gate))
+    printer.data(documents.written(gate, "json" if json else "text").decode())
     if gate.closed:
         refused = [one for one in gate.claims if gate.refuses(one)]
         stopped = any(gate.stops(one) for one in gate.comparisons)
@@ -129,7 +129,7 @@ def _target(output: str) -> Path:
 def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Effect]]:
     """The lab and the comparisons asked about; none: all of them. InputError where nothing was run in blocks."""
     from ironbench.records.labs import LabDirectory
-    from ironbench.views.selection import both
+    from ironbench.records.selection import both
 
     if not new:
         directory = LabDirectory(Path(base))

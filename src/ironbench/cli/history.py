@@ -27,17 +27,18 @@ def history(
 ) -> int:
     from ironbench import catalogue
     from ironbench.cli.output import destination, written
+    from ironbench.records.selection import gathered
     from ironbench.report.history import page
     from ironbench.report.wording import sentences
+    from ironbench.study.archive import Archives
     from ironbench.study.history import histories, require_order
-    from ironbench.views.selection import gathered
 
     require_order(by)
     if metric:
         catalogue.metric(metric)
     chosen, place = destination(output, format)
-    records, archive = gathered(selection or (), results)
-    found = histories(records, archive, metric, by)
+    records, stores = gathered(selection or (), results)
+    found = histories(records, Archives(stores), metric, by)
     if not found.all:
         why = " ".join(sentences(found.left_out)) or "it holds no usable trial"
         raise InputError(results, f"has no history to show: {why}", "tag trials with --tag, or choose another --by")

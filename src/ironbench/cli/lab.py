@@ -65,7 +65,7 @@ def planned(file: Path, budget: str, json: bool, design: str = "", trust: bool =
     """`design`: as in `labfile.read`; `trust`: programs that the file names may run."""
     from ironbench.host.trust import reading_only
     from ironbench.lab import declare
-    from ironbench.views.plans import lab as plan_page
+    from ironbench.lab.dry_run import lab as plan_page
 
     with reading_only(trust):
         plan = declare.planned(declare.read(file, design), _seconds(budget), machines_needed=False)
@@ -366,9 +366,9 @@ def _say_cautions(lab: Lab, printer: Printer) -> None:
 
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     from ironbench.lab import pace
+    from ironbench.lab.dry_run import notes
     from ironbench.model.lab import SCREEN
     from ironbench.plan import blocks
-    from ironbench.views.plans import notes
 
     cells = counted(len(lab.possible), "cell")
     seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)

@@ -14,11 +14,12 @@ from ironbench.cli.output import target, write
 from ironbench.errors import InputError, nearest
 from ironbench.fields.lab import range_of
 from ironbench.printer import Printer
+from ironbench.records.selection import both
 from ironbench.report import lead as report
+from ironbench.report.compared import usable
 from ironbench.study import lead as analysis
 from ironbench.study.archive import Archives
 from ironbench.study.lead import Leads
-from ironbench.views.selection import both, usable
 
 
 def lead(
@@ -60,8 +61,14 @@ def lead(
     return 0
 
 
+def _html(found: Leads) -> bytes:
+    from ironbench.report import formats
+
+    return formats.of_page("html")(report.page(found))
+
+
 _FORMATS: dict[str, Callable[[Leads], bytes]] = {
-    ".html": report.page,
+    ".html": _html,
     ".png": report.png,
     ".json": lambda found: report.document(found).encode(),
 }

@@ -9,7 +9,7 @@ import typer
 from ironbench.cli.options import JSON, PRICES
 from ironbench.printer import Printer
 from ironbench.report import leaderboard as report
-from ironbench.views.leaderboard import rankings
+from ironbench.report.leaderboard import rankings
 
 
 def leaderboard(

@@ -16,8 +16,8 @@ from ironbench.records.importer import take_in
 from ironbench.records.labs import LabDirectory
 from ironbench.records.labs import results as usual_results
 from ironbench.records.parcel import Reader
+from ironbench.records.selection import directories, select
 from ironbench.report.plain import clean
-from ironbench.views.selection import directories, select
 from ironbench.words import counted, grouped
 
 app = group("record")

@@ -20,8 +20,9 @@ def report(
     results: RESULTS = "ironbench-results",
 ) -> int:
     from ironbench.cli.output import delivered, destination
-    from ironbench.views.selection import rendered
 
     chosen, place = destination(output, format)
+    from ironbench.report.studies import rendered  # studies need numpy, which a refusal does not wait for
+
     data, trials = rendered(selection or [], results, chosen)
     return delivered(data, place, f"report of {counted(trials, 'trial')}:")

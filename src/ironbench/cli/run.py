@@ -51,7 +51,7 @@ def execute(asked: RunFile) -> int:
     requirements.refuse_undecidable(claims, plan)
     if own.plan:
         from ironbench.lab import loop
-        from ironbench.views.plans import run as plan_page
+        from ironbench.lab.dry_run import run as plan_page
 
         before = run_plan.measured(store, plan.series) if own.resume else []
         over, drawn = loop.is_over(plan, store, before), asked.measure.seed is None and not own.resume
@@ -68,7 +68,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
     from ironbench import engines, workloads
     from ironbench.cli import requirements, verdict
     from ironbench.lab import declare, loop, run_plan, schedule, search, upkeep
-    from ironbench.views.plans.estimate import time_of
+    from ironbench.lab.dry_run.estimate import time_of
 
     printer = Printer()
     workload = workloads.get(plan.choice.workload)

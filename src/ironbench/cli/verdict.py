@@ -11,13 +11,13 @@ from ironbench.model.record import NOT_BACK, Record, Status
 from ironbench.printer import Printer
 from ironbench.records import Store, progress
 from ironbench.records.labs import LabDirectory
+from ironbench.report import studies as labs
 from ironbench.report import wording
 from ironbench.study.claims import Judged
 from ironbench.study.comparability import causes
 from ironbench.study.labstudy import settling
 from ironbench.study.study import Study
 from ironbench.study.subjects import entering
-from ironbench.views import labs
 from ironbench.words import counted
 
 _MOST_NAMED = 3
@@ -30,7 +30,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
     measured = [record for record in records if record.purpose == Purpose.LAB]
     study = labs.study(directory, records)
     if json and not gated:
-        from ironbench.report.formats.json import lab_document
+        from ironbench.report.study_json import lab_document
 
         printer.data(lab_document(study, measured, directory.store))
     elif not json:

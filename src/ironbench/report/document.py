@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from ironbench.model.plan import AT_STAKE
 from ironbench.model.record import Record
@@ -27,9 +28,11 @@ from ironbench.report.charts.effects import LOOKS
 from ironbench.report.findings import interval_cell, metric_words, ratio_cell, resolved
 from ironbench.report.headline import NAMED, of_score
 from ironbench.report.numbers import confidence, failed_note, moment, quantity
+from ironbench.report.page import Card, Command, Page
 from ironbench.report.reproduce import run_command
-from ironbench.report.section import Answer, Section
+from ironbench.report.section import Section
 from ironbench.report.sections import sections
+from ironbench.report.study_json import document
 from ironbench.study.curve import Peak
 from ironbench.study.differences import UNKNOWN_MACHINE
 from ironbench.study.looks import at
@@ -46,70 +49,23 @@ _USUAL = 0.95
 """Confidence of an interval for a single question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A system's result, or how a comparison ended, at a glance."""
-
-    name: str
-    mark: str
-    colour: str
-    """Mark and colour are names of the theme."""
-    figure: Content
-    unit: str
-    facts: tuple[tuple[str, Content], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command that repeats the measurement."""
-
-    line: str
-    name: str = ""
-    """The system that it measures; empty for the whole."""
-    file: str = ""
-    """Name of the file that it reads, without suffix."""
-    source: str = ""
-    """That file's text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """A study in reading order; a format only writes it down."""
-
-    study: Study
-    title: str
-    kicker: tuple[str, ...]
-    """Time and machine, in short words."""
-    answer: Answer
-    cards: tuple[Card, ...]
-    peaks: Table
-    """The cards as a table; without rows where a section has the same."""
-    cautions: tuple[str, ...]
-    sections: tuple[Section, ...]
-    commands: tuple[Command, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def work(self) -> str:
-        return self.study.work
-
-    @property
-    def derived(self) -> str:
-        return self.study.derived
-
-
-def report(study: Study) -> Report:
-    return Report(
-        study=study,
+def report(study: Study) -> Page:
+    """The page of a study."""
+    return Page(
         title=title(study),
-        kicker=tuple(kicker(study)),
+        lead=study.work,
         answer=answer(study),
+        sections=tuple(sections(study)),
+        cautions=tuple(cautions(study)),
+        notes=tuple(notes(study)),
+        derived=study.derived,
+        kicker=tuple(kicker(study)),
         cards=tuple(cards(study)),
         peaks=peaks(study),
-        cautions=tuple(cautions(study)),
-        sections=tuple(sections(study)),
         commands=tuple(commands(study)),
-        notes=tuple(notes(study)),
+        caption=next(iter(wording.sentences(study.footnotes[:1])), ""),
+        kind="labs" if study.lab else "studies",
+        fields=partial(document, study),
     )
 
 
@@ -347,8 +303,9 @@ def _confidence_note(study: Study) -> str:
     )
 
 
-def overview(studies: Sequence[Study]) -> Table | None:
-    """A row per system of every work, in the report's order; None where the first lines name all of them."""
+def contents(studies: Sequence[Study]) -> Section | None:
+    """What a report of many records contains, and a row per system of every work, in the report's order; None where
+    the first lines name all of them."""
     if any(study.lab for study in studies) or (len(studies) == 1 and len(studies[0].parts) <= NAMED):
         return None
     rows = [
@@ -356,16 +313,10 @@ def overview(studies: Sequence[Study]) -> Table | None:
         for study in studies
         for place, part in enumerate(study.parts)
     ]
-    return Table(("work", "system", "came to", "at", "trials"), tuple(rows))
-
-
-def contents(studies: Sequence[Study]) -> str:
-    """Counts what a report of many records holds."""
     systems, trials = sum(len(study.systems) for study in studies), sum(study.trials for study in studies)
-    works = f"{counted(len(studies), 'kind')} of work"
-    return (
-        f"{works}, {counted(systems, 'system')}, {counted(trials, 'trial')}; each kind of work has a part of its own."
-    )
+    counts = f"{counted(len(studies), 'kind')} of work, {counted(systems, 'system')}, {counted(trials, 'trial')}"
+    table = Table(("work", "system", "came to", "at", "trials"), tuple(rows))
+    return Section("contents", "Contents", f"{counts}; each kind of work has a part of its own.", tables=(("", table),))
 
 
 def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
+from ironbench.report.answer import comparison
 from ironbench.report.as_json import plain_value
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
+from ironbench.report.compared import Held
+from ironbench.report.comparison import NO_VERDICT, UNDECLARED
+from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.findings import metric_words, ratio
 from ironbench.report.numbers import signed
@@ -18,7 +23,8 @@ from ironbench.report.sections import sections as every_section
 from ironbench.report.walk import FEW, WIDTH, measure_name, measure_table, scripts, section, within
 from ironbench.study.differences import is_address, telling
 from ironbench.study.explain import Explanation
-from ironbench.study.study import Study
+from ironbench.study.labstudy import of_two
+from ironbench.study.study import Study, studies
 from ironbench.words import counted, cut
 
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
@@ -33,11 +39,11 @@ _IO = (
 )
 
 
-def page(
-    one: Explanation, study: Study, verdict: Sequence[Point], doubt: str, cautions: Sequence[str], everything: bool
-) -> Page:
-    """`study`: of the two alone. `verdict`: of a lab's declared comparison; () where there is none, which `doubt`
-    explains. `everything`: all facts that differ."""
+def page(held: Held, everything: bool = False) -> Page:
+    """`everything`: all facts that differ."""
+    found, one, study = held.found, held.explained(), _study(held)
+    verdict = [comparison(effect) for effect in held.pairs if effect.finding.decides]
+    doubt = UNDECLARED if held.pairs else NO_VERDICT
     shown = {part.id: part for part in every_section(study)}
     if "time" in shown:  # the waterfall is above
         shown["time"] = replace(shown["time"], charts=tuple(one for one in shown["time"].charts if one.id == "time"))
@@ -53,10 +59,21 @@ def page(
             Section("io", "I/O", _IO, tables=with_rows(measure_table(one.io))),
             Section("differences", "What differs", tables=_differences(one, everything)),
         ),
-        cautions=tuple(cautions),
+        cautions=(*wording.texts((*found.left_out, *found.warnings)), *wording.sentences(found.unlike)),
         derived=study.derived,
-        fields={"explanation": plain_value(one)},
+        fields=lambda: {"explanation": plain_value(one)},
     )
+
+
+def _study(held: Held) -> Study:
+    """Of the two alone."""
+    one, other = held.sides
+    if held.pairs:
+        directory = LabDirectory(one.store.directory)
+        look = max(1, len(directory.declared()))
+        return of_two(directory.lab(), directory.records(), one.cells[0], other.cells[0], held.store, look)
+    records = [*held.found.trials[0], *held.found.trials[1]]
+    return studies(records, held.store, sentences(records))[0]
 
 
 def _both(one: Explanation) -> Table:

@@ -1,29 +1,27 @@
-"""The answer of a gate: for a terminal, a pull request, a test runner and a program."""
+"""The answer of a gate: a page, and a JUnit document for test runners."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 from xml.etree import ElementTree
 
-from ironbench.model.record import SCHEMA
-from ironbench.report import plain, wording
-from ironbench.report.as_json import encoded, plain_value
+from ironbench.report import formats, wording
+from ironbench.report.as_json import plain_value
 from ironbench.report.cell import count
-from ironbench.report.charts.base import Table
+from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects as effect_charts
 from ironbench.report.findings import interval, interval_cell, metric_words, ratio, ratio_cell
 from ironbench.report.numbers import quantity
-from ironbench.report.section import Answer, Point, Section
+from ironbench.report.page import Page
+from ironbench.report.section import Answer, Point, Section, with_rows
 from ironbench.report.walk import OBSERVED
 from ironbench.study.claims import ClaimVerdict, Judged
 from ironbench.study.gate import Gate, GatedComparison, GateVerdict
 from ironbench.study.slower import Cause, NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement, causes
 from ironbench.words import clean, clean_document, counted, in_percent, listed
-
-if TYPE_CHECKING:
-    from ironbench.report.page import Page
 
 _STEPS = 3
 """Most steps of a plan that are named."""
@@ -35,39 +33,6 @@ _KINDS: dict[type[Cause], str] = {
 }
 """As programs read them."""
 _HEAD = ("comparison", "metric", "ratio", "interval", "blocks", "gate")
-
-
-def text(gate: Gate) -> str:
-    """For a terminal."""
-    blocks = [
-        plain.folded(clean(gate.question)),
-        plain.folded(sentence(gate)),
-        plain.table(_table(gate)),
-        plain.bullets("Why", [f"{_name(one)}: {_reason(one)}" for one in gate.comparisons]),
-        plain.bullets("What changed", _changes(gate)),
-        plain.folded(_observed(gate)),
-        plain.bullets("Expectations", [_claim(one) for one in gate.claims]),
-        plain.folded(_noise(gate)),
-        plain.bullets("Before you use these numbers", _cautions(gate)),
-    ]
-    return "\n\n".join(filter(None, blocks))
-
-
-def markdown(gate: Gate) -> bytes:
-    """For a comment on a pull request or a step summary, which shows no pictures that lie beside it."""
-    head, *rows = (_HEAD, *_table(gate).texts)
-    lines = [f"### Gate {'closed' if gate.closed else 'open'}: {gate.verdict.value}", "", _plain(gate.question)]
-    lines += ["", sentence(gate), "", _row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
-    lines += [f"- {_plain(_name(one))}: {_plain(_reason(one))}" for one in gate.comparisons]
-    if changes := _changes(gate):
-        lines += ["", "What changed:", "", *(f"- {_plain(one)}" for one in changes)]
-        lines += ["", observed] if (observed := _observed(gate)) else []
-    if gate.claims:
-        lines += ["", "Expectations:", "", *(f"- {_plain(_claim(one))}" for one in gate.claims)]
-    lines += ["", noise] if (noise := _noise(gate)) else []
-    if cautions := _cautions(gate):
-        lines += ["", "Before you use these numbers:", "", *(f"- {_plain(one)}" for one in cautions)]
-    return ("\n".join(lines) + "\n").encode()
 
 
 def junit(gate: Gate) -> bytes:
@@ -111,68 +76,62 @@ def junit(gate: Gate) -> bytes:
 
 
 def page(gate: Gate) -> Page:
-    """For a browser."""
-    from ironbench.report.page import Page
-
+    """For every format. The chart has the rows of the table, so only HTML and pictures have it."""
     judged = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
-    points = tuple(Point(_reason(one), f"{_name(one)}:") for one in gate.comparisons)
+    charts = tuple(replace(one, depth=Depth.PAGE) for one in effect_charts(judged))
+    changes = [(_name(one), words) for one in gate.comparisons for words in _changes(gate, one)]
+    observed = (OBSERVED,) if gate.study.observed and changes else ()
+    expected = [(one.claim.text, one.verdict.value, _because(one)) for one in gate.claims]
     return Page(
         title=gate.question,
         lead=f"{counted(len(gate.comparisons), 'comparison')}; a slowdown of {in_percent(gate.margin)} is allowed.",
-        answer=Answer(Point(sentence(gate)), points),
+        answer=Answer(Point(sentence(gate)), tuple(Point(_reason(one), f"{_name(one)}:") for one in gate.comparisons)),
         sections=(
-            Section("gate", "Comparisons", charts=tuple(effect_charts(judged)), tables=(("", _table(gate)),)),
-            Section("changes", "What changed", _observed(gate), sentences=tuple(_changes(gate))),
+            Section("gate", "Comparisons", charts=charts, tables=(("", _table(gate)),)),
+            Section("changes", "What changed", sentences=observed, tables=_words(("comparison", "change"), changes)),
+            Section("claims", "Expectations", tables=_words(("expectation", "outcome", "why"), expected)),
             Section("noise", "This machine", sentences=(_noise(gate),)),
         ),
         cautions=tuple(_cautions(gate)),
         derived=gate.study.derived,
+        fields=partial(_document, gate),
     )
 
 
-def document(gate: Gate) -> bytes:
+def _words(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, Table], ...]:
+    return with_rows(Table(head, tuple(rows), words=True))
+
+
+def _document(gate: Gate) -> dict[str, Any]:
     """For a program: base units, catalogue names, no rounding."""
-    return encoded(
-        {
-            "schema": SCHEMA,
-            "question": gate.question,
-            "outcome": gate.verdict.value,
-            "closed": gate.closed,
-            "margin": gate.margin,
-            "undecided": gate.undecided,
-            "checks": [{**_fields(one), "causes": _causes(gate, one)} for one in gate.comparisons],
-            "claims": [
-                {
-                    "claim": one.claim.text,
-                    "outcome": one.verdict.value,
-                    "why": _because(one),
-                    "closes": gate.refuses(one),
-                }
-                for one in gate.claims
-            ],
-            "noise": plain_value(gate.study.noise),
-            "warnings": _cautions(gate),
-            "derived": gate.study.derived,
-        }
-    )
+    return {
+        "question": gate.question,
+        "outcome": gate.verdict.value,
+        "closed": gate.closed,
+        "margin": gate.margin,
+        "undecided": gate.undecided,
+        "checks": [{**_fields(one), "causes": _causes(gate, one)} for one in gate.comparisons],
+        "claims": [
+            {
+                "claim": one.claim.text,
+                "outcome": one.verdict.value,
+                "why": _because(one),
+                "closes": gate.refuses(one),
+            }
+            for one in gate.claims
+        ],
+        "noise": plain_value(gate.study.noise),
+        "warnings": _cautions(gate),
+        "derived": gate.study.derived,
+    }
 
 
-def svg(gate: Gate) -> bytes:
-    """The chart of the comparisons alone."""
-    from ironbench.report.formats.png import charts_svg
-
-    study = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
-    return charts_svg(gate.question, [sentence(gate)], effect_charts(study))
+FORMATS = {"xml": "xml", "md": "md", "json": "json", "svg": "svg", "txt": "text"}
+"""Formats by the end of a file's name."""
 
 
-FORMATS: dict[str, Callable[[Gate], bytes]] = {
-    "xml": junit,
-    "md": markdown,
-    "json": document,
-    "svg": svg,
-    "txt": lambda gate: f"{text(gate)}\n".encode(),
-}
-"""By the end of a file's name."""
+def written(gate: Gate, format: str) -> bytes:
+    return junit(gate) if format == "xml" else formats.of_page(format)(page(gate))
 
 
 def sentence(gate: Gate) -> str:
@@ -218,15 +177,9 @@ def _reason(one: GatedComparison) -> str:
     return wording.sentences([one.why])[0]
 
 
-def _changes(gate: Gate) -> list[str]:
-    """What was observed to differ, of each comparison that is not shown to be as fast."""
-    open_ones = [one for one in gate.comparisons if one.verdict is not GateVerdict.NOT_SLOWER]
-    return [f"{_name(one)}: {words}" for one in open_ones for words in _why(gate, one)]
-
-
-def _observed(gate: Gate) -> str:
-    """Where it was observed, if slices decide; empty where nothing changed."""
-    return OBSERVED if gate.study.observed and _changes(gate) else ""
+def _changes(gate: Gate, one: GatedComparison) -> list[str]:
+    """What was observed to differ, of a comparison that is not shown to be as fast."""
+    return [] if one.verdict is GateVerdict.NOT_SLOWER else _why(gate, one)
 
 
 def _why(gate: Gate, one: GatedComparison) -> list[str]:
@@ -299,15 +252,3 @@ def _fields(one: GatedComparison) -> dict[str, Any]:
         "slowdown_bound": found.bound,
         **fields,
     }
-
-
-def _row(cells: list[str] | tuple[str, ...]) -> str:
-    return "| " + " | ".join(map(_plain, cells)) + " |"
-
-
-def _plain(text: str) -> str:
-    """Neither markup nor a cell's end: a question and names of levels are the user's own."""
-    kept = clean(text)
-    for sign in "\\|<`*_[":
-        kept = kept.replace(sign, f"\\{sign}") if sign != "<" else kept.replace(sign, "&lt;")
-    return kept

@@ -45,7 +45,7 @@ def page(found: Histories) -> Page:
         cautions=(*wording.sentences(found.left_out), *_suspect(found)),
         notes=_NOTES,
         derived=" ".join(derived_sentences(records).values()),
-        fields=document(found),
+        fields=lambda: document(found),
     )
 
 

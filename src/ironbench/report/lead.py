@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import msgspec
 
 from ironbench.model.described import LEADING
 from ironbench.model.record import Record
-from ironbench.report import elements, plain, wording
+from ironbench.report import plain, wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, UNKNOWN, Cell, Missing, Row, count
 from ironbench.report.charts import lead as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.lead import words_of
 from ironbench.report.facts import difference_rows
 from ironbench.report.numbers import NOT_KNOWN, failed_note, number, unit_of
-from ironbench.report.section import Section
+from ironbench.report.page import Page
+from ironbench.report.section import Answer, Point, Section
 from ironbench.study.differences import telling
 from ironbench.study.lead import Lead, Leads, Peaks, WorkLead, trials_of
 from ironbench.study.rate import Rate
@@ -97,9 +97,8 @@ def document(leads: Leads) -> str:
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
 
 
-def page(leads: Leads) -> bytes:
-    """One file, as the reports are."""
-    drawn: dict[str, Chart] = {}
+def page(leads: Leads) -> Page:
+    """For a browser."""
     sections = [
         Section("lead", "Peak against peak", _values(leads), _drawn(charts.peaks(leads)), (("", peaks(leads)),))
     ]
@@ -111,14 +110,14 @@ def page(leads: Leads) -> bytes:
     if differences:
         rows = Table(("", leads.a, leads.b), tuple(difference_rows(differences)))
         sections.insert(0, Section("differences", "What differs", lead=_fair(leads), tables=(("", rows),)))
-    answer = "".join(f"<p>{escape(line)}</p>" for line in sentences(leads))
-    cautions = [*leads.derived, *_cautions(leads), *wording.texts(leads.apart)]
-    body = (
-        f'<header class="top"><h1>{escape(_title(leads))}</h1></header><main>{elements.NO_SCRIPT}'
-        f'<div class="headline">{answer}</div>{elements.cautions(cautions)}'
-        f"{''.join(elements.section(one, 'lead', drawn) for one in sections)}</main>"
+    first, *rest = sentences(leads)
+    return Page(
+        title=_title(leads),
+        lead="",
+        answer=Answer(Point(first), tuple(map(Point, rest))),
+        sections=tuple(sections),
+        cautions=(*leads.derived, *_cautions(leads), *wording.texts(leads.apart)),
     )
-    return elements.page(_title(leads), [body], drawn)
 
 
 def png(leads: Leads) -> bytes:

@@ -57,7 +57,7 @@ def changes(directory: LabDirectory) -> tuple[int, int]:
 
 def _computed(directory: LabDirectory) -> Answer:
     from ironbench.report.answer import answer
-    from ironbench.views.labs import study_of
+    from ironbench.report.studies import study_of
 
     try:
         study = study_of(directory)

@@ -47,7 +47,7 @@ from ironbench.serve.door import Door
 from ironbench.serve.guard import Application, Guard, TooLargeError
 from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import Gauge
-from ironbench.serve.page import fill, prepare, problem, simple, static
+from ironbench.serve.page import page, prepare, problem, static
 from ironbench.serve.queue import Queue
 from ironbench.serve.shelf import Shelf, error_text
 from ironbench.serve.so_far import Known
@@ -135,9 +135,7 @@ class Pages:
         return tools.cost(self.shelf, "", "")
 
     def findings(self, request: Request) -> Response:
-        page = archive.page_of(request.query_params)
-        body = fill(f"/fragment/answers?page={page}", "Reading the labs …")
-        return simple("Findings", body, at="/archive", lead="The decision of each lab, the latest first.")
+        return page("findings.html", "Findings", at="/archive", number=archive.page_of(request.query_params))
 
     def export(self, request: Request) -> Response:
         context = scratch.folder()

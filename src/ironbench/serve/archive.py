@@ -7,15 +7,12 @@ import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from html import escape
 
 from ironbench.records.index import Listed
 from ironbench.report.cell import count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import moment, quantity
-from ironbench.serve.page import link, option, select
 from ironbench.serve.shelf import FIELDS, Holdings, Shelf
-from ironbench.words import counted, grouped
 
 ON_A_PAGE = 50
 _LAST_PAGE = 10_000
@@ -95,12 +92,12 @@ def _day(text: str) -> str:
 def search(shelf: Shelf, query: Query) -> Found:
     holdings = shelf.holdings()
     matching = query.matching(holdings)
-    page = min(query.page, _last(len(matching)))
+    page = min(query.page, last_page(len(matching)))
     first = (page - 1) * ON_A_PAGE
     return Found(len(matching), matching[first : first + ON_A_PAGE], holdings.choices, page)
 
 
-def _last(rows: int) -> int:
+def last_page(rows: int) -> int:
     """Number of the last page."""
     return max(1, -(-rows // ON_A_PAGE))
 
@@ -114,60 +111,23 @@ def record_address(lab: str, id: str) -> str:
     return f"/lab/{lab}/record/{id}" if lab else f"/record/{id}"
 
 
-def rows_table(rows: Iterable[tuple[str, Listed]], pick: bool = True) -> str:
-    """Records, each with a tick for a comparison."""
-    head = ["compare"] * pick + ["record", "label", "workload", "engine", "load", "status", "throughput", "started"]
-    cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    return (
-        f'<table class="rows"><thead><tr>{cells}</tr></thead><tbody>'
-        f"{''.join(_row(lab, row, pick) for lab, row in rows)}</tbody></table>"
-    )
-
-
-def _row(lab: str, row: Listed, pick: bool) -> str:
-    name = f"{lab}/{row.id}" if lab else row.id
-    tick = (
-        f'<td data-head="compare"><input type="checkbox" name="pick" value="{escape(name)}" '
-        f'aria-label="Compare {escape(row.id)}"></td>'
-        if pick
-        else ""
-    )
-    rate = quantity(row.throughput, "1/s") if row.throughput is not None else ""
-    texts = (
-        ("label", escape(row.label), ""),
-        ("workload", escape(row.workload), ""),
-        ("engine", escape(row.engine), ""),
-        ("load", escape(row.cell), ""),
-        ("status", f'<span class="state {escape(row.status)}">{escape(row.status)}</span>', ""),
-        ("throughput", escape(rate), ' class="number"'),
-        ("started", escape(moment(row.started_at)), ""),
-    )
-    rest = "".join(f'<td data-head="{head}"{kind}>{text}</td>' for head, text, kind in texts)
-    return f'<tr>{tick}<th scope="row">{link(record_address(lab, row.id), row.id)}</th>{rest}</tr>'
-
-
-def form(query: Query, found: Found, names: Mapping[str, str]) -> str:
-    """`names`: key of a machine → its words."""
-    selects = "".join(
-        select(name, "any", "".join(option(one, query.wanted.get(name) == one, names.get(one, one)) for one in values))
-        for name, values in found.choices.items()
-    )
-    dates = "".join(
-        f'<label>{words}<input type="date" name="{name}" value="{escape(value)}"></label>'
-        for name, words, value in (("since", "from", query.since), ("until", "to", query.until))
-    )
-    return (
-        '<form class="inline" role="search" action="/archive"><label>label, record or load'
-        f'<input type="search" name="q" value="{escape(query.text)}" maxlength="200"></label>{selects}{dates}'
-        '<button class="main">Search</button><button formaction="/history">History of these</button></form>'
-    )
-
-
-def pages(query: Query, found: Found) -> str:
-    last = _last(found.count)
-    links = [link("/archive", words, **query.fields(number)) for words, number in steps(found.page, last)]
-    where = f"{counted(found.count, 'record')}, page {grouped(found.page)} of {grouped(last)}"
-    return f'<nav class="pages" aria-label="Pages of records"><span>{escape(where)}</span>{"".join(links)}</nav>'
+def shown_rows(rows: Iterable[tuple[str, Listed]]) -> list[dict[str, str]]:
+    """Records as a page lists them."""
+    return [
+        {
+            "pick": f"{lab}/{row.id}" if lab else row.id,
+            "address": record_address(lab, row.id),
+            "id": row.id,
+            "label": row.label,
+            "workload": row.workload,
+            "engine": row.engine,
+            "cell": row.cell,
+            "status": row.status,
+            "throughput": quantity(row.throughput, "1/s") if row.throughput is not None else "",
+            "started": moment(row.started_at),
+        }
+        for lab, row in rows
+    ]
 
 
 def steps(page: int, last: int) -> list[tuple[str, int]]:

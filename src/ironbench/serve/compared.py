@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError
-from ironbench.serve.page import link, option, page, simple
-from ironbench.serve.shelf import Holdings, Shelf, is_name
+from ironbench.serve.page import page, report_page
+from ironbench.serve.shelf import Shelf, is_name
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    from ironbench.model.lab import Lab
-    from ironbench.report.charts.base import Chart
-    from ironbench.views.selection import Named
+    from ironbench.records.selection import Named
 
 MOST_TRIALS = 2_000
 """Of one side. A page of more would take a browser minutes."""
@@ -27,33 +24,31 @@ _OFFERED = 200
 
 def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLResponse:
     """`picks`: as `named` takes them; none: a form to name two. InputError."""
+    from ironbench.report.compared import held_against
     from ironbench.report.comparison import text
-    from ironbench.report.formats.html import page_body
-    from ironbench.views.compare import held_against
-    from ironbench.views.explain import page_of
+    from ironbench.report.explain import page as page_of
 
     if not picks:
-        return simple("Compare", form(shelf.holdings(), ("", "")), at="/compare")
+        return page("compare.html", "Compare", at="/compare", report=None, offered=_offered(shelf), picks=("", ""))
     if len(picks) != 2:
         raise InputError("comparison", f"{counted(len(picks), 'side')} were named", "tick two records or name two")
     held = held_against(named(shelf, picks[0]), named(shelf, picks[1]), different_work)
-    charts: dict[str, Chart] = {}
-    explained = page_of(held)
-    plain = escape(text(held.found, False, held.pairs))
-    sides = " · ".join(_open(shelf, pick) for pick in picks)
-    turned = link("/compare", "the other way round", a=picks[1], b=picks[0], different_work="1" * different_work)
-    bodies = [
-        f'<header class="top"><p class="lead">{link("/archive", "archive")} · {sides} · {turned}</p></header>',
-        page_body(explained, "compare", charts),
-        f'<main><section><h2>A against B</h2><pre class="plain" tabindex="0">{plain}</pre></section>'
-        f"<section><h2>Compare others</h2>{form(shelf.holdings(), picks)}</section></main>",
-    ]
-    return page(explained.title, bodies, charts, at="/compare")
+    return report_page(
+        "compare.html",
+        page_of(held),
+        "compare",
+        at="/compare",
+        sides=[_open(shelf, pick) for pick in picks],
+        picks=picks,
+        different_work="1" * different_work,
+        text=text(held.found, False, held.pairs),
+        offered=_offered(shelf),
+    )
 
 
 def named(shelf: Shelf, pick: str) -> Named:
     """A record, series or label of runs; `LAB/NAME` a record, cell or level of a lab. InputError: any other path."""
-    from ironbench.views.selection import Named, named_in
+    from ironbench.records.selection import Named, named_in
 
     lab, slash, inner = pick.partition("/")
     if is_name(lab) and (slash or pick not in shelf.rows()) and lab in shelf.labs():
@@ -74,50 +69,20 @@ def named(shelf: Shelf, pick: str) -> Named:
     return Named(pick, found, store)
 
 
-def form(holdings: Holdings, picks: Sequence[str]) -> str:
-    """Two names to be held against each other."""
+def _offered(shelf: Shelf) -> list[str]:
+    """Names that a field offers: labels, and cells of labs."""
+    holdings = shelf.holdings()
     cells = dict.fromkeys(f"{lab}/{row.cell}" for lab, row in itertools.islice(holdings.rows, 20 * _OFFERED) if lab)
-    offered = [*itertools.islice(holdings.labels, _OFFERED), *itertools.islice(cells, _OFFERED)]
-    names = "".join(f'<option value="{escape(name)}"></option>' for name in offered)
-    sides = "".join(
-        f'<label>{side.upper()}: label, series, or LAB/CELL<input name="{side}" value="{escape(pick)}" '
-        f'list="names" required></label>'
-        for side, pick in zip("ab", picks, strict=True)
-    )
-    return (
-        f'<form action="/compare"><datalist id="names">{names}</datalist><div class="actions">{sides}{TICK}'
-        '<button class="main">Compare two</button></div></form>'
-    )
+    return [*itertools.islice(holdings.labels, _OFFERED), *itertools.islice(cells, _OFFERED)]
 
 
-TICK = '<label class="tick"><input type="checkbox" name="different_work" value="1">although the work differs</label>'
-
-
-def cells_form(name: str, lab: Lab) -> str:
-    """Two cells of a lab; empty where it has one."""
-    cells = [setup.cell.name for setup in lab.possible]
-    if len(cells) < 2:
-        return ""
-    selects = "".join(
-        f"<label>{side.upper()}<select name={side}>"
-        + "".join(option(f"{name}/{cell}", place == chosen, cell) for place, cell in enumerate(cells))
-        + "</select></label>"
-        for chosen, side in enumerate("ab")
-    )
-    return (
-        f'<h3>Where a difference comes from</h3><form action="/compare"><div class="actions">{selects}'
-        "<button>Explain</button></div></form>"
-    )
-
-
-def _open(shelf: Shelf, pick: str) -> str:
-    """A link to what a side stands for."""
+def _open(shelf: Shelf, pick: str) -> tuple[str, str, dict[str, str]]:
+    """The path, the words and the query of a link to what a side stands for."""
     lab, slash, inner = pick.partition("/")
     if slash and is_name(lab) and lab in shelf.labs():
-        there = f"/lab/{lab}/record/{inner}" if inner in shelf.rows(lab) else f"/lab/{lab}"
-        return link(there, inner)
+        return f"/lab/{lab}/record/{inner}" if inner in shelf.rows(lab) else f"/lab/{lab}", inner, {}
     if pick in shelf.rows():
-        return link(f"/record/{pick}", pick)
+        return f"/record/{pick}", pick, {}
     if pick in shelf.holdings().series:
-        return link(f"/series/{pick}", pick)
-    return link("/label", pick, name=pick)
+        return f"/series/{pick}", pick, {}
+    return "/label", pick, {"name": pick}

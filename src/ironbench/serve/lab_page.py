@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from ironbench.host.processes import ProcessId
 from ironbench.records.labs import LabDirectory
 from ironbench.serve import measured, notes, running
 from ironbench.serve.machine_now import Gauge
-from ironbench.serve.page import address, button, head, link, page
+from ironbench.serve.page import page, part
 from ironbench.serve.running import Experiment
 from ironbench.serve.shelf import Shelf, error_text
 from ironbench.serve.so_far import Known, SoFar
@@ -48,43 +47,17 @@ def lab(shelf: Shelf, name: str, known: Known, whole: bool, failure: str) -> HTM
 
 def live(shelf: Shelf, name: str, one: Experiment, so_far: SoFar) -> HTMLResponse:
     directory = shelf.lab(name)
-    plan = directory.lab()
-    stop = button("Stop", f"/lab/{name}/stop", confirm="Stop this lab? Its trial ends now; it can be resumed.")
-    top = head(plan.question, f"{name}, measured by process {one.process.pid}")
-    bar = f'<div class="actions">{stop}{link(f"/lab/{name}", "report so far", report="1")}</div>'
-    body = (
-        f'<main data-live="{escape(address(f"/lab/{name}/events"))}">{bar}'
-        f'<section id="now" aria-label="Now">{_now()}</section>'
-        f'<section id="answer" aria-live="polite" aria-label="The answer so far">{so_far.parts["answer"]}</section>'
-        f'<section id="needs">{so_far.parts["needs"]}</section>'
-        f'<section id="strip">{so_far.parts["strip"]}</section>'
-        f"{notes.form(directory.path, notes.OF_LAB, f'/lab/{name}/note/{notes.OF_LAB}')}</main>"
-    )
-    return page(plan.question, [top, body], so_far.charts, at="/archive")
-
-
-def _now() -> str:
-    """What the page's script fills each second."""
-    figures = ("throughput", "response", "failed", "cpu", "devices")
-    words = {
-        "throughput": "throughput in the last second",
-        "response": "mean response time in the last second",
-        "failed": "failed so far",
-        "cpu": "CPU of this machine",
-        "devices": "devices of this machine",
-    }
-    cells = "".join(f'<div><dt>{words[name]}</dt><dd data-now="{name}">–</dd></div>' for name in figures)
-    lines = "".join(
-        f'<figure><figcaption>{title} <span data-now="{name}-range"></span></figcaption>'
-        f'<svg class="line" data-line="{name}" viewBox="0 0 120 40" preserveAspectRatio="none" role="img" '
-        f'aria-label="{title}, the last two minutes"></svg></figure>'
-        for name, title in (("throughput-line", "Transactions/s"), ("response-line", "Mean response time"))
-    )
-    return (
-        '<p class="lead"><strong data-now="title">Waiting for the first trial …</strong></p>'
-        '<progress data-now="progress" max="1" value="0" aria-label="This trial"></progress>'
-        ' <span data-now="phase"></span>'
-        f'<dl class="now">{cells}</dl><div class="charts">{lines}</div><div id="trial"></div>'
+    question = directory.lab().question
+    return page(
+        "live.html",
+        question,
+        at="/archive",
+        charts=so_far.charts,
+        question=question,
+        name=name,
+        pid=one.process.pid,
+        so_far=so_far.parts,
+        note=notes.note(directory.path, notes.OF_LAB, f"/lab/{name}/note/{notes.OF_LAB}"),
     )
 
 
@@ -133,7 +106,7 @@ class Events:
             try:
                 return await run_in_threadpool(self._known.of, directory, False)
             except IronbenchError as error:
-                return (0, 0), SoFar({"answer": f"<p>{escape(error_text(error, self._shelf.results))}</p>"})
+                return (0, 0), SoFar({"answer": part("so_far.html", "problem", error_text(error, self._shelf.results))})
         return None
 
     async def _news(self, name: str) -> None:
@@ -188,4 +161,4 @@ def shown(one: Experiment) -> dict[str, Any] | None:
 
 
 def _event(name: str, content: dict[str, Any]) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(content))
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(content, enc_hook=str))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
-from urllib.parse import quote
 
 from ironbench.errors import InputError
 from ironbench.records import durable
@@ -35,13 +33,9 @@ def write(store: Path, id: str, text: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def form(store: Path, id: str, action: str) -> str:
-    text = read(store, id)
-    return (
-        f'<section><h2>Notes</h2><p class="lead">Kept as a file beside the records, never in them.</p>'
-        f'<form method="post" action="{escape(quote(action))}"><label>note<textarea class="small" name="text">'
-        f"{escape(text)}</textarea></label><p><button>Keep the note</button></p></form></section>"
-    )
+def note(store: Path, id: str, action: str) -> tuple[str, str]:
+    """For a form: the text, and where a new one is sent."""
+    return read(store, id), action
 
 
 def _path(store: Path, id: str) -> Path:

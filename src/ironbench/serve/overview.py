@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 
 from starlette.responses import HTMLResponse
@@ -16,12 +15,13 @@ from ironbench._core import BUILD_PROFILE
 from ironbench.errors import IronbenchError
 from ironbench.host import place, space
 from ironbench.records import running_labs
+from ironbench.records.index import Listed
 from ironbench.report.numbers import moment
 from ironbench.serve.answers import Answers
 from ironbench.serve.archive import series_rows, steps
-from ironbench.serve.page import fill, link, page
+from ironbench.serve.page import fragment, page
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import CANCELLED, FAILED, WAITING
+from ironbench.serve.queue_entry import CANCELLED, FAILED, WAITING, Entry
 from ironbench.serve.queue_entry import moment as queue_moment
 from ironbench.serve.queue_page import state as queue_state
 from ironbench.serve.running import Experiment, Lookout
@@ -38,16 +38,27 @@ _ABOUT_FULL = 0.05
 
 
 def overview(shelf: Shelf, queue: Queue, lookout: Lookout) -> HTMLResponse:
-    experiments = lookout.seen(at_once=True)
-    body = (
-        f'<main data-reload="/state" data-state="{escape(state(queue, experiments))}"><h1 class="unseen">Overview</h1>'
-        f'<div class="grid">{_running(experiments)}{_waiting(queue)}{_ended(queue)}{_damaged(shelf)}'
-        f"<section><h2>Latest answers</h2>{fill('/fragment/answers', 'Reading the latest labs …')}</section>"
-        f"{_latest_runs(shelf)}{_space(shelf.results)}<section><h2>This machine</h2>"
-        f"{fill('/fragment/doctor', 'Watching this machine for a second …')}</section></div>"
-        "</main>"
+    experiments, entries = lookout.seen(at_once=True), queue.entries()
+    waiting = [one for one in entries if one.state == WAITING]
+    since = time.time() - _DAY_S
+    known = [one for one in entries if one.ended_at > since and one.state != CANCELLED]
+    ended = sorted(known, key=lambda one: (one.state != FAILED, -one.ended_at))  # what failed comes first
+    # Records that could not be read when they were first seen: nothing else on these pages would miss them.
+    damaged = [(one.lab, counted(count, "record")) for one in shelf.places() if (count := one.stock.unreadable())]
+    return page(
+        "overview.html",
+        "Overview",
+        at="/",
+        state=state(queue, experiments),
+        experiments=experiments,
+        waiting=[(one, queue.waits_for(one, entries)) for one in waiting[:_LATEST]],
+        more_waiting=max(0, len(waiting) - _LATEST),
+        ended=[_ended(queue, one) for one in ended[:_MOST_ENDED]],
+        more_ended=max(0, len(ended) - _MOST_ENDED),
+        damaged=damaged[:_MOST_ENDED],
+        runs=[_run(name, rows) for name, rows in series_rows(shelf, _LATEST)],
+        space=[_space(name, path) for name, path in (("results", shelf.results), ("data of databases", place.base()))],
     )
-    return page("Overview", [body], at="/")
 
 
 def state(queue: Queue, experiments: Sequence[Experiment]) -> str:
@@ -55,65 +66,16 @@ def state(queue: Queue, experiments: Sequence[Experiment]) -> str:
     return clean_lines("\n".join([*(f"{one.name} {one.process.pid}" for one in experiments), queue_state(queue)]))
 
 
-def _running(experiments: Sequence[Experiment]) -> str:
-    rows = []
-    for one in experiments:
-        name = link(f"/lab/{one.lab}", one.lab) if one.lab else escape(one.name)
-        at = f'<p class="lead">{escape(one.state.title)}</p>' if one.state and one.state.title else ""
-        rows.append(f'<li><span class="state running">running</span> {name}{at}</li>')
-    shown = f'<ul class="list">{"".join(rows)}</ul>' if rows else "<p>Nothing runs.</p>"
-    return f"<section><h2>Running</h2>{shown}</section>"
+def _ended(queue: Queue, one: Entry) -> tuple[Entry, str, str]:
+    """With the address that tells most, when it ended, and why."""
+    address = f"/lab/{one.lab}" if one.state != FAILED and queue.begun(one) else f"/queue/{one.id}"
+    return one, address, ": ".join(filter(None, (queue_moment(one.ended_at), one.why)))
 
 
-def _waiting(queue: Queue) -> str:
-    entries = queue.entries()
-    waiting = [one for one in entries if one.state == WAITING]
-    rows = "".join(
-        f'<li>{link(f"/queue/{one.id}", one.name)}<p class="lead">{escape(queue.waits_for(one, entries))}</p></li>'
-        for one in waiting[:_LATEST]
-    )
-    more = f"<p>{link('/queue', f'{len(waiting) - _LATEST} more')}</p>" if len(waiting) > _LATEST else ""
-    shown = f'<ul class="list">{rows}</ul>{more}' if rows else "<p>Nothing waits.</p>"
-    return f"<section><h2>Waiting</h2>{shown}</section>"
-
-
-def _ended(queue: Queue) -> str:
-    """What the last day brought, what failed first."""
-    since = time.time() - _DAY_S
-    known = [one for one in queue.entries() if one.ended_at > since and one.state != CANCELLED]
-    ended = sorted(known, key=lambda one: (one.state != FAILED, -one.ended_at))
-    rows = "".join(
-        f'<li><span class="state {one.state}">{one.state}</span> '
-        f"{link(f'/lab/{one.lab}' if one.state != FAILED and queue.begun(one) else f'/queue/{one.id}', one.name)}"
-        f'<p class="lead">{escape(": ".join(filter(None, (queue_moment(one.ended_at), one.why))))}</p></li>'
-        for one in ended[:_MOST_ENDED]
-    )
-    more = f"<p>{link('/queue', f'{len(ended) - _MOST_ENDED} more')}</p>" if len(ended) > _MOST_ENDED else ""
-    return f'<section><h2>Ended in the last 24 hours</h2><ul class="list">{rows}</ul>{more}</section>' if rows else ""
-
-
-def _damaged(shelf: Shelf) -> str:
-    """Records that could not be read when they were first seen: nothing else on these pages would miss them."""
-    found = [(one.lab, count) for one in shelf.places() if (count := one.stock.unreadable())]
-    rows = "".join(
-        f"<li>{link(f'/lab/{lab}', f'lab {lab}') if lab else 'runs'}: {counted(count, 'record')}</li>"
-        for lab, count in found[:_MOST_ENDED]
-    )
-    words = "They are left out everywhere; <code>ironbench list records</code> says why."
-    section = f'<section><h2>Records that cannot be read</h2><p>{words}</p><ul class="list">{rows}</ul></section>'
-    return section if rows else ""
-
-
-def _latest_runs(shelf: Shelf) -> str:
-    found = series_rows(shelf, _LATEST)
-    rows = "".join(
-        f'<li>{link(f"/series/{name}", rows[0].label or name)}<p class="lead">'
-        f"{escape(rows[0].workload)}, {escape(counted(len(rows), 'trial'))}, "
-        f"{escape(moment(rows[0].started_at))}</p></li>"
-        for name, rows in found
-    )
-    empty = "<p>No runs yet: <code>ironbench run</code> makes some.</p>"
-    return f"<section><h2>Latest runs</h2>{f'<ul class=list>{rows}</ul>' if rows else empty}</section>"
+def _run(series: str, rows: Sequence[Listed]) -> tuple[str, str, str]:
+    first = rows[0]
+    words = f"{first.workload}, {counted(len(rows), 'trial')}, {moment(first.started_at)}"
+    return series, first.label or series, words
 
 
 def answers(shelf: Shelf, known: Answers, page: int = 0) -> str:
@@ -130,10 +92,9 @@ def answers(shelf: Shelf, known: Answers, page: int = 0) -> str:
             text, question = f"cannot be read: {error.cause}", name
         else:
             text, question = answer.decision, answer.question
-        rows.append(f"<li>{link(f'/lab/{name}', question)}<p>{escape(text)}</p></li>")
-    links = [link("/findings", words, page=str(number)) for words, number in steps(page, last)] if page else []
-    others = f'<nav class="pages" aria-label="Pages of labs">{"".join(links)}</nav>' if links else ""
-    return f"<ul class=list>{''.join(rows)}</ul>{others}" if rows else "<p>No lab has begun yet.</p>"
+        rows.append((name, question, text))
+    others = list(steps(page, last)) if page else []
+    return fragment("answers.html", rows=rows, steps=others)
 
 
 def doctor(results: Path) -> str:
@@ -150,24 +111,20 @@ def doctor(results: Path) -> str:
     host = replace(host, ourselves=replace(host.ourselves, pids=host.ourselves.pids | own))
     visible = [one for one in examine(host) if one.visible]
     shown = sorted((one for one in visible if one.severity != "ok"), key=lambda one: -one.severity.rank)
-    rows = "".join(
-        f'<li><span class="state {one.severity}">{one.severity}</span> <strong>{escape(one.name)}</strong>: '
-        f"{escape(one.seen)}<p class=lead>{escape(one.meaning)}"
-        f"{' Remedy: ' * bool(one.remedy)}{escape(one.remedy)}</p></li>"
+    found = [
+        {
+            "severity": str(one.severity),
+            "name": one.name,
+            **{field: without_place(getattr(one, field), results) for field in ("seen", "meaning", "remedy")},
+        }
         for one in shown
-    )
+    ]
     well = list(dict.fromkeys(one.name for one in visible if one.severity == "ok"))
-    rest = f"<p class=lead>Well: {escape(some(well, 20))}.</p>" if well else ""
-    shown_rows = f"<ul class=list>{rows}</ul>" if rows else "<p>Nothing found that spoils numbers.</p>"
-    return without_place(shown_rows + rest, results)
+    return fragment("doctor.html", found=found, well=some(well, 20) if well else "")
 
 
-def _space(results: Path) -> str:
-    rows = []
-    for name, path in (("results", results), ("data of databases", place.base())):
-        there = os.statvfs(space.existing(path))
-        free, size = there.f_bavail * there.f_frsize, there.f_blocks * there.f_frsize
-        low = free < _ABOUT_FULL * size
-        state = '<span class="state warning">nearly full</span> ' if low else ""
-        rows.append(f"<li>{state}{escape(units.stored(free))} of {escape(units.stored(size))} free for {name}</li>")
-    return f'<section><h2>Disk space</h2><ul class="list">{"".join(rows)}</ul></section>'
+def _space(name: str, path: Path) -> tuple[str, str, str, bool]:
+    """What is free, of how much, and whether that is little."""
+    there = os.statvfs(space.existing(path))
+    free, size = there.f_bavail * there.f_frsize, there.f_blocks * there.f_frsize
+    return name, units.stored(free), units.stored(size), free < _ABOUT_FULL * size

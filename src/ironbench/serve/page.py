@@ -1,125 +1,85 @@
-"""The frame of every page: navigation, style, scripts. All text from users is escaped where it is put in."""
+"""Pages from the templates in `templates/`, with their style and scripts."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
 import importlib.metadata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from starlette.responses import HTMLResponse, Response
 
-from ironbench.report import elements
-from ironbench.report.charts.base import Chart
-from ironbench.words import clean, clean_lines
+from ironbench.report import assets
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from ironbench.report.page import Page
 
 DOORS = {"/": "Overview", "/queue": "Queue", "/archive": "Archive", "/compare": "Compare", "/history": "History"}
 """What the navigation names."""
 
 
+@cache
+def environment() -> Environment:
+    from ironbench.report import markup
+
+    made = markup.environment("ironbench.serve", "ironbench.report")
+    made.globals |= {"address": address, "static": _address, "doors": DOORS}
+    made.globals["forms"] = made.get_template("forms.html").module
+    return made
+
+
 def page(
+    template: str,
     title: str,
-    bodies: Iterable[str],
-    charts: Mapping[str, Chart | dict[str, Any]] | None = None,
     at: str = "",
     status: int = 200,
+    charts: Mapping[str, dict[str, Any]] | None = None,
+    **values: Any,
 ) -> HTMLResponse:
-    """`bodies`: HTML. `charts`: by the id of their places, as they are or as specifications; None: the page never has
-    any. `at`: the door that it belongs to."""
-    links = "".join(
-        f'<li><a href="{path}"{" aria-current=page" if path == at else ""}>{name}</a></li>'
-        for path, name in DOORS.items()
+    """A page from its template, which gets `values`. `charts`: specifications by the id of their places; None: the page
+    never has any. `at`: the navigation entry that it belongs to."""
+    text = environment().get_template(template).render(title=title, at=at, charts=charts, **values)
+    return HTMLResponse(text, status)
+
+
+def fragment(template: str, **values: Any) -> str:
+    """What an open page fills into itself."""
+    return environment().get_template(template).render(**values)
+
+
+def part(template: str, macro: str, *values: Any) -> Markup:
+    """A part of a page, from a macro of its template."""
+    made: Markup = getattr(environment().get_template(template).module, macro)(*values)
+    return made
+
+
+def report_page(template: str, report: Page, prefix: str, **values: Any) -> HTMLResponse:
+    """A page around a report, titled as it."""
+    return page(
+        template,
+        values.pop("title", report.title),
+        charts=report.specifications(prefix) | values.pop("charts", {}),
+        report=report,
+        **values,
     )
-    drawn = charts or {}
-    # Modules run in the order of the page: what moves does not wait for the library that draws.
-    scripts = ["serve.js", *(["vega.js", "page.js"] if charts is not None else [])]
-    tags = "".join(f'<script type="module" src="{_address(name)}"></script>' for name in scripts)
-    return HTMLResponse(
-        f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(clean(title))} · ironbench</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="{_address("serve.css")}">
-</head>
-<body>
-<a class="skip" href="#content">Skip to the content</a>
-<nav class="doors" aria-label="Pages"><ul>{links}</ul></nav>
-<main id="content">
-{"".join(_part(clean_lines(body)) for body in bodies)}
-</main>
-{elements.data_of(drawn) if charts is not None else ""}
-{tags}
-</body>
-</html>
-""",
-        status,
-    )
-
-
-def _part(body: str) -> str:
-    """A body that may be a page of its own, as reports are: this page has one main part, and that is all of them."""
-    return body.replace("<main", '<div class="part"').replace("</main>", "</div>")
-
-
-def simple(title: str, body: str, at: str = "", status: int = 200, lead: str = "") -> HTMLResponse:
-    """A page with a heading and no charts."""
-    return page(title, [head(title, lead), f"<main>{body}</main>"], at=at, status=status)
-
-
-def head(title: str, lead: str = "") -> str:
-    text = f'<p class="lead">{escape(lead)}</p>' if lead else ""
-    return f'<header class="top"><h1>{escape(title)}</h1>{text}</header>'
 
 
 def problem(title: str, text: str, status: int) -> HTMLResponse:
     """What cannot be shown or done, and why."""
-    return simple(title, f'<p class="problem" role="alert">{escape(text)}</p>', status=status)
-
-
-def link(path: str, text: str, **query: str) -> str:
-    """A link whose text came from anywhere."""
-    return f'<a href="{escape(address(path, **query))}">{escape(text)}</a>'
+    return page("problem.html", title, status=status, text=text)
 
 
 def address(path: str, **query: str) -> str:
+    """A path and the fields of its query that have a value."""
     given = {name: value for name, value in query.items() if value}
     return quote(path) + (f"?{urlencode(given)}" if given else "")
-
-
-def fill(address: str, words: str) -> str:
-    """What takes longer than a page may: the page's script fetches it."""
-    return f'<div data-fill="{escape(address)}" aria-live="polite"><p class="lead">{escape(words)}</p></div>'
-
-
-def button(label: str, action: str, kind: str = "", confirm: str = "", **fields: str) -> str:
-    """A form of one button."""
-    hidden = "".join(
-        f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">' for name, value in fields.items()
-    )
-    asked = f' data-confirm="{escape(confirm)}"' if confirm else ""
-    return (
-        f'<form method="post" action="{escape(quote(action))}"{asked}>{hidden}'
-        f'<button class="{kind}">{escape(label)}</button></form>'
-    )
-
-
-def option(value: str, chosen: bool, words: str | None = None) -> str:
-    """One choice of several; `words`: what it is called, where that is not its value."""
-    selected = " selected" if chosen else ""
-    return f'<option value="{escape(value)}"{selected}>{escape(value if words is None else words)}</option>'
-
-
-def select(name: str, nothing: str, options: str) -> str:
-    """A field of choices; `nothing`: what it means to choose none of them."""
-    return f"<label>{name}<select name={name}><option value=''>{nothing}</option>{options}</select></label>"
 
 
 def static(name: str) -> Response | None:
@@ -142,11 +102,11 @@ _KINDS = {
 def _content(name: str) -> str:
     own = files(__package__)
     if name == "vega.js":
-        return elements.libraries()
+        return assets.libraries()
     if name == "page.js":
-        return elements.part(name)
+        return assets.part(name)
     text = own.joinpath(name).read_text(encoding="utf-8")
-    return elements.style() + text if name == "serve.css" else text
+    return assets.style() + text if name == "serve.css" else text
 
 
 @cache
@@ -166,11 +126,12 @@ def load() -> None:
 
 _MAKERS = (
     "ironbench.study.findings",
-    "ironbench.views.labs",
+    "ironbench.report.studies",
     "ironbench.report.answer",
     "ironbench.report.charts.narrowing",
     "ironbench.report.document",
-    "ironbench.report.formats.html",
+    "ironbench.report.markup",
+    "jinja2",
     "scipy.special",
 )
 

@@ -6,10 +6,8 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from itertools import accumulate
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from ironbench.errors import FailureError
 from ironbench.model.finding import Finding
@@ -22,8 +20,13 @@ from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
 from ironbench.report.numbers import quantity
 from ironbench.serve.answers import changes
+from ironbench.serve.page import address, part
 from ironbench.words import counted, in_percent
 
+if TYPE_CHECKING:
+    from ironbench.report.charts.base import Chart, Table
+
+_PARTS = "so_far.html"
 _MOST_COMPARISONS = 4
 _SHARE = 0.003
 """Of a processor, that open pages have labs computed for."""
@@ -84,10 +87,9 @@ class Known:
 
 
 def _made(directory: LabDirectory, steps: Steps) -> SoFar:
-    from ironbench.report import elements
+    from ironbench.report import studies as labs
     from ironbench.report.answer import answer
     from ironbench.report.document import cautions
-    from ironbench.views import labs
 
     lab, records = directory.lab(), directory.records()
     measured = [record for record in records if record.purpose == Purpose.LAB]
@@ -95,20 +97,20 @@ def _made(directory: LabDirectory, steps: Steps) -> SoFar:
     whole = _of_whole_blocks(lab, measured)
     if not any(record.status.comparable for record in whole):
         words = "No trial of a block has ended yet." if not records else "No block can be compared yet."
-        return SoFar({"answer": f'<p class="lead">{words}</p>', "needs": "", "strip": strip, "trial": _waits(records)})
+        return SoFar({"answer": part(_PARTS, "nothing", words), "needs": "", "strip": strip, "trial": _waits(records)})
     try:
         study = labs.study(directory, whole)
     except (KeyError, ValueError, ArithmeticError) as error:  # a record that does not belong to this plan
         raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
-    charts: dict[str, Any] = {}
     known = cautions(replace(study, warnings=tuple(one for one in study.warnings if one.code != MISSING)))
+    chart = _chart(lab, measured, steps)
     parts = {
-        "answer": elements.answer(answer(study)) + elements.cautions(known),
-        "needs": _needs(study, max(1, len(directory.declared()))) + _chart(lab, measured, steps, charts),
+        "answer": part(_PARTS, "answer", answer(study), known),
+        "needs": part(_PARTS, "needs", _needs(study, max(1, len(directory.declared()))), chart),
         "strip": strip,
         "trial": _waits(records),
     }
-    return SoFar(parts, {id: elements.specification(chart) for id, chart in charts.items()})
+    return SoFar(parts, {f"so-far-chart-{chart.id}": chart.embedded} if chart else {})
 
 
 def _of_whole_blocks(lab: Lab, records: Sequence[Record]) -> Sequence[Record]:
@@ -118,9 +120,9 @@ def _of_whole_blocks(lab: Lab, records: Sequence[Record]) -> Sequence[Record]:
     return [record for record in records if record.block < last] if under_way else records
 
 
-def _needs(study: Any, stage: int) -> str:
-    """`stage`: the number of the last one that has begun."""
-    from ironbench.report import elements
+def _needs(study: Any, stage: int) -> Table | None:
+    """What each comparison still needs; None where there is none. `stage`: the number of the last one that has
+    begun."""
     from ironbench.report.cell import count
     from ironbench.report.charts.base import Table
     from ironbench.report.findings import interval_cell, ratio_cell, verdict
@@ -140,15 +142,11 @@ def _needs(study: Any, stage: int) -> str:
         for effect in study.effects
         if effect.finding.ratios
     )
-    if not rows:
-        return ""
-    table = elements.table(Table(("comparison", "blocks", "ratio", "interval", "so far", "still needs"), rows))
-    return f"<h2>Comparisons</h2>{table}"
+    return Table(("comparison", "blocks", "ratio", "interval", "so far", "still needs"), rows) if rows else None
 
 
-def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps, charts: dict[str, Any]) -> str:
-    """Intervals after each block; the chart enters `charts`. `known_steps`: those of blocks that have not changed."""
-    from ironbench.report import elements
+def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | None:
+    """Intervals after each block. `known_steps`: those of blocks that have not changed."""
     from ironbench.report.charts.narrowing import narrowing
     from ironbench.study.findings import declared, findings
 
@@ -167,13 +165,7 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps, charts: dict
             known = steps.get(name)
             if known is not None and one.ratios and (not known or one.blocks > known[-1].blocks):
                 known.append(one)
-    chart = narrowing({name: found for name, found in steps.items() if found}, stages)
-    if chart is None:
-        return ""
-    figure: dict[str, Any] = {}
-    shown = elements.figure(chart, "so-far", figure)
-    charts |= figure
-    return f'<div class="charts">{shown}</div>'
+    return narrowing({name: found for name, found in steps.items() if found}, stages)
 
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
@@ -184,33 +176,30 @@ def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
     planned = {(trial.cell.name, trial.block) for trial in lab.trials}
     rows = []
     for cell in cells:
-        marks = [_mark(name, cell, block, places.get((cell, block), []), (cell, block) in planned) for block in blocks]
-        rows.append(f'<tr><th scope="row">{escape(cell)}</th><td>{"".join(marks)}</td></tr>')
-    done = counted(progress.measured(records), "trial")
-    head = f"<h2>Blocks and trials</h2><p class=lead>{escape(done)} of {len(planned)} measured. "
-    head += "Choose one to see what it came to.</p>"
-    return f'{head}<table class="strip"><tbody>{"".join(rows)}</tbody></table><output class="said"></output>'
+        wanted = [block for block in blocks if (cell, block) in planned or (cell, block) in places]
+        rows.append((cell, [_mark(name, cell, block, places.get((cell, block), [])) for block in wanted]))
+    return part(_PARTS, "strip", counted(progress.measured(records), "trial"), len(planned), rows)
 
 
 _SIGNS = {"ok": "●", "suspect": "◐", "voided": "✕", "failed": "✕", "cut-short": "◌"}
 
 
-def _mark(name: str, cell: str, block: int, found: Sequence[Record], planned: bool) -> str:
+def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str, str]:
+    """A trial, or the place of one that is still to come."""
     where = f"{cell}, block {block + 1}"
     if not found:
-        return f'<span class="trial" title="{escape(where)}: to come">·</span>' if planned else ""
+        return {"words": where, "record": ""}
     last = next((one for one in found if one.status.comparable), found[-1])
     throughput = last.metrics.get("throughput")
     rate = f", {quantity(throughput, '/s')}" if throughput is not None and last.status.comparable else ""
     again = f" (attempt {last.attempt})" if last.attempt > 1 else ""
     why = f": {cause}" if (cause := wording.cause(last)) else ""
-    words = f"{where}{again}: {last.status.value}{rate}{why}"
-    there = quote(f"/lab/{name}/record/{last.id}")
-    return (
-        f'<button type="button" class="trial {last.status.value}" aria-label="{escape(words)}" '
-        f'data-say="{escape(words)}" data-record="{escape(there)}">'
-        f"{_SIGNS[last.status.value]}</button>"
-    )
+    return {
+        "words": f"{where}{again}: {last.status.value}{rate}{why}",
+        "record": address(f"/lab/{name}/record/{last.id}"),
+        "status": last.status.value,
+        "sign": _SIGNS[last.status.value],
+    }
 
 
 def _waits(records: Sequence[Record]) -> str:
@@ -225,4 +214,4 @@ def _waits(records: Sequence[Record]) -> str:
         return ""
     most = sorted(shares.items(), key=lambda one: -one[1])[:5]
     words = ", ".join(f"{event} {in_percent(share)}" for event, share in most)
-    return f"<p>Waits of the last trial ({escape(last.cell.name)}): {escape(words)}</p>"
+    return part(_PARTS, "waits", last.cell.name, words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from html import escape
 from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
@@ -15,67 +14,57 @@ from ironbench.records.export import export as write
 from ironbench.records.importer import take_in
 from ironbench.records.labs import LabDirectory
 from ironbench.records.parcel import SUFFIX, Reader
-from ironbench.report import elements
 from ironbench.report.charts.base import Table
 from ironbench.serve.compared import named
-from ironbench.serve.page import select, simple
+from ironbench.serve.page import page
 from ironbench.serve.shelf import Shelf, error_text
 from ironbench.words import counted
 
 
 def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
-    from ironbench.report.leaderboard import NOT_COMPARABLE, columns, ordered_by
+    from ironbench.report.leaderboard import NOT_COMPARABLE, columns, ordered_by, rankings
     from ironbench.report.wording import texts
     from ironbench.study.leaderboard import PER
-    from ironbench.views.leaderboard import rankings
 
     if per == "currency":
         raise InputError("currency", "a page names no licence", "use `ironbench leaderboard --per currency --licence`")
-    found = rankings(name, per, "", "", (), str(shelf.results))
-    parts = [f'<p class="lead">{escape(NOT_COMPARABLE)}</p>']
-    for ranking in found:
-        every = columns(ranking)
-        rows = tuple(zip(*(column.cells for column in every), strict=True))
+    every = []
+    for ranking in rankings(name, per, "", "", (), str(shelf.results)):
+        shown = columns(ranking)
+        table = Table(
+            tuple(column.head for column in shown), tuple(zip(*(column.cells for column in shown), strict=True))
+        )
         notes = [ranking.derived, *(f"Left out: {one}." for one in texts(ranking.left_out))]
         notes += [f"Source: {ranking.source}."] if ranking.source != "records" else []
         notes += [f"{place.system}: {caution}" for place in ranking.places for caution in texts(place.cautions)]
-        table = elements.table(Table(tuple(column.head for column in every), rows), numbers=False)
-        words = "".join(f'<p class="lead">{escape(text)}</p>' for text in notes if text)
-        parts.append(
-            f"<section><h2>{escape(ranking.title)}, by {escape(ordered_by(ranking.sort))}</h2>{table}{words}</section>"
-        )
-    choices = "".join(f"<option{' selected' if one == per else ''}>{one}</option>" for one in PER if one != "currency")
-    form = (
-        f'<form class="inline" action="/leaderboard"><label>list or workload<input name="name" value="{escape(name)}">'
-        f"</label>{select('per', 'result', choices)}<button class=main>Rank</button></form>"
+        every.append((f"{ranking.title}, by {ordered_by(ranking.sort)}", table, [one for one in notes if one]))
+    return page(
+        "leaderboard.html",
+        "Leaderboard",
+        at="/archive",
+        name=name,
+        per=per,
+        orders=[one for one in PER if one != "currency"],
+        caveat=NOT_COMPARABLE,
+        rankings=every,
     )
-    return simple("Leaderboard", form + "".join(parts), at="/archive")
 
 
 def cost(shelf: Shelf, target: str, systems: str) -> HTMLResponse:
     """`systems`: the text of a systems file."""
-    from ironbench.report.cost import text
-    from ironbench.views.cost import compared
+    from ironbench.report.cost import compared, text
 
-    shown = ""
+    shown = problem = ""
     if target or systems.strip():
         try:
             with scratch.folder() as folder:
                 path = folder / "systems.toml"
                 path.write_text(systems, encoding="utf-8", errors="replace")
                 found = compared((), target, str(path) if systems.strip() else "", (), "", str(shelf.results))
+            shown = text(found, None)
         except IronbenchError as error:
-            shown = f'<p class="problem" role="alert">{escape(error_text(error, shelf.results))}</p>'
-        else:
-            shown = f'<pre class="plain" tabindex="0">{escape(text(found, None))}</pre>'
-    form = (
-        '<form method="post" action="/cost"><p><label>target, e.g. p99 &lt; 10ms at 5000 tps'
-        f'<input name="target" value="{escape(target)}" maxlength="200"></label></p><p><label>systems file: what '
-        'would be bought for each system (TOML)<textarea class="small" name="systems">'
-        f"{escape(systems)}</textarea></label></p>"
-        "<p><button class=main>Compare cost</button></p></form>"
-    )
-    return simple("Cost", form + shown, at="/archive")
+            problem = error_text(error, shelf.results)
+    return page("cost.html", "Cost", at="/archive", target=target, systems=systems, problem=problem, text=shown)
 
 
 def export(shelf: Shelf, picks: Sequence[str], folder: Path) -> Path:

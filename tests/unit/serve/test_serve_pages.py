@@ -114,7 +114,12 @@ def test_the_page_of_a_lab_speaks_of_a_gate_only_where_it_was_run_as_one(gate: b
 def test_a_lab_gives_the_documents_of_a_gate(client: TestClient) -> None:
     page = client.get(f"/lab/{LAB}/gate", params={"margin": "0.01"}).text
     assert re.search("a slowdown of 1.% is allowed", page) and "log=memory over log=disk" in page
-    for kind, mark in (("xml", "<testsuite"), ("md", "### Gate open"), ("json", '"closed": false'), ("svg", "<svg")):
+    for kind, mark in (
+        ("xml", "<testsuite"),
+        ("md", "**The gate is open: "),
+        ("json", '"closed": false'),
+        ("svg", "<svg"),
+    ):
         document = client.get(f"/lab/{LAB}/gate.{kind}")
         assert mark in document.text, kind
         assert f"gate.{kind}" in document.headers["content-disposition"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from ironbench.report import theme
 from ironbench.report.cell import Cell, Missing, Row, shown
+from ironbench.words import clean_document
 
 _DECADES = 3.45
 """More of them leave no room for ticks between powers of ten."""
@@ -73,6 +74,14 @@ class Chart:
     wide: bool = False
     """Whether it takes a page's whole width."""
     depth: Depth = Depth.EVERYWHERE
+
+    @property
+    def embedded(self) -> dict[str, Any]:
+        """The specification in an HTML page, without words on its marks: its place has those of the chart, and its
+        figures follow."""
+        config = {**self.specification["config"], "aria": False}
+        found: dict[str, Any] = clean_document({"description": self.alt, **self.specification, "config": config})
+        return found
 
 
 def specification(

@@ -1,4 +1,4 @@
-"""Formats of `ironbench report`, found by their modules' names: each has a doc line, `render` and `render_page`.
+"""Formats of `ironbench report`, found by their modules' names: each has a doc line and `render`.
 
 `_NEED_FILE` has those that are not for a terminal, `_SUFFIXES` how names of files end where the module's name is not
 the only ending. Both are here: to ask the modules is to import them all.
@@ -9,13 +9,17 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError, nearest
 from ironbench.report.page import Page
-from ironbench.study.study import Study
+from ironbench.report.section import Section
 
-Render = Callable[[Sequence[Study]], bytes]
+if TYPE_CHECKING:
+    from ironbench.study.study import Study
+
+Render = Callable[[Sequence[Page], Section | None], bytes]
+"""Writes pages, and what goes before many."""
 _NEED_FILE = {"html", "png", "svg"}
 _SUFFIXES = {"html": ("html", "htm"), "md": ("md", "markdown"), "text": ("txt", "text")}
 """The usual one first."""
@@ -25,10 +29,22 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def get(name: str) -> Render:
-    """InputError with the nearest names for an unknown one."""
-    render: Render = _module(name).render
-    return render
+def get(name: str) -> Callable[[Sequence[Study]], bytes]:
+    """Writes reports of studies. InputError with the nearest names for an unknown one."""
+    render = _render(name)
+
+    def written(studies: Sequence[Study]) -> bytes:
+        from ironbench.report.document import contents, report
+
+        return render([report(study) for study in studies], contents(studies))
+
+    return written
+
+
+def of_page(name: str) -> Callable[[Page], bytes]:
+    """Writes a page that is no report. InputError, as `get`."""
+    render = _render(name)
+    return lambda page: render([page], None)
 
 
 def needs_file(name: str) -> bool:
@@ -48,17 +64,12 @@ def of_suffix(suffix: str) -> str:
     return next((name for name in names() if suffix in suffixes(name)), "")
 
 
-def of_page(name: str) -> Callable[[Page], bytes]:
-    """What writes a page that is no report. InputError, as `get`."""
-    render: Callable[[Page], bytes] = _module(name).render_page
-    return render
-
-
 def _require(name: str) -> None:
     if name not in names():
         raise InputError(f"--format {name}", "no such format", nearest(name, names()))
 
 
-def _module(name: str) -> ModuleType:
+def _render(name: str) -> Render:
     _require(name)
-    return importlib.import_module(f"{__name__}.{name}")
+    render: Render = importlib.import_module(f"{__name__}.{name}").render
+    return render

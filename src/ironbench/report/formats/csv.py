@@ -9,11 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from ironbench.report.cell import Content, shown, typed
 from ironbench.report.charts.base import Table
-from ironbench.report.document import Report, report
 from ironbench.report.page import Page
 from ironbench.report.plain import clean
 from ironbench.report.section import Answer, Section
-from ironbench.study.study import Study
 
 _NUMBERS = ("value", "unit", "low", "high", "confidence")
 _NONE = ("",) * len(_NUMBERS)
@@ -23,22 +21,16 @@ _FORMULA = re.compile(r"[=@]|[+-](?![\d.])")
 _Row = tuple[str, ...]
 
 
-def render(studies: Sequence[Study]) -> bytes:
+def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     """UTF-8 with a head line, RFC 4180."""
-    return written(row for study in studies for row in _report(report(study)))
+    return written(row for page in pages for row in _rows(page))
 
 
-def render_page(page: Page) -> bytes:
-    rows = [*words(page.title, page.answer, page.derived, page.cautions)]
-    rows += [row for part in page.shown for row in section(page.title, part)]
-    return written(iter(rows))
-
-
-def _report(content: Report) -> Iterator[_Row]:
-    yield from words(content.title, content.answer, content.derived, content.cautions)
-    yield from _table(content.title, "Peaks", "", content.peaks)
-    for part in content.sections:
-        yield from section(content.title, part)
+def _rows(page: Page) -> Iterator[_Row]:
+    yield from words(page.title, page.answer, page.derived, page.cautions)
+    yield from _table(page.title, "Peaks", "", page.peaks)
+    for part in page.shown:
+        yield from section(page.title, part)
 
 
 def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:

@@ -1,38 +1,26 @@
-"""Every computed value of the studies in base units, for programs."""
+"""Every computed value in base units, for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ironbench.model.lab import Lab
-from ironbench.model.record import SCHEMA, Record
-from ironbench.report import wording
-from ironbench.report.answer import answer
-from ironbench.report.as_json import encoded, plain_value, run_fields
+from ironbench.model.record import SCHEMA
+from ironbench.report.as_json import encoded
 from ironbench.report.cell import typed
-from ironbench.report.document import report
 from ironbench.report.page import Page
-from ironbench.report.reproduce import run_command
 from ironbench.report.section import Section
-from ironbench.study.claims import Judged
-from ironbench.study.study import Effect, Study
-
-if TYPE_CHECKING:
-    from ironbench.records import Store
 
 
-def render(studies: Sequence[Study]) -> bytes:
-    """`{schema, studies: […]}`, of labs `{schema, labs: […]}`: everything computed; trials by their id."""
-    kind = "labs" if any(study.lab for study in studies) else "studies"
-    return encoded(
-        {"schema": SCHEMA, kind: [{**document(study), "tables": tables(report(study).sections)} for study in studies]}
-    )
-
-
-def render_page(page: Page) -> bytes:
-    head = {"schema": SCHEMA, "title": page.title, "answer": page.answer.sentences}
-    return encoded({**head, **page.fields, "tables": tables(page.shown)})
+def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
+    """`{schema, studies: […]}`, of labs `{schema, labs: […]}`: everything computed; trials by their id. A page that is
+    no report of records is the document itself: `{schema, title, answer, …}`."""
+    documents = [{**page.fields(), "tables": tables(page.shown)} for page in pages]
+    if any(page.kind for page in pages):
+        kind = "labs" if any(page.kind == "labs" for page in pages) else "studies"
+        return encoded({"schema": SCHEMA, kind: documents})
+    page, found = pages[0], documents[0]
+    return encoded({"schema": SCHEMA, "title": page.title, "answer": page.answer.sentences, **found})
 
 
 def tables(sections: Sequence[Section]) -> list[dict[str, Any]]:
@@ -48,68 +36,3 @@ def tables(sections: Sequence[Section]) -> list[dict[str, Any]]:
         for name, table in section.every_table
         if table.rows
     ]
-
-
-def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:
-    """Returns what `lab run --json` prints: the fields of `run --json`, and the lab's under `lab`."""
-    return encoded({**run_fields(records, store), "lab": document(study)}).decode()
-
-
-def document(study: Study) -> dict[str, Any]:
-    """One study: of a lab its question first, of both the answer before the numbers."""
-    fields: dict[str, Any] = plain_value(study)
-    for one, part in zip(fields["parts"], study.parts, strict=True):
-        one["command"] = run_command(part.subject.records)
-    head: dict[str, Any] = {"answer": plain_value(answer(study))}
-    if study.lab is None:
-        return {**head, **fields}
-    lab = study.lab
-    head = {"name": lab.name, "series": lab.series, "question": lab.question, **head}
-    head |= {"metric": study.metric, "complete": study.complete}
-    rest = {name: value for name, value in fields.items() if name not in ("effects", "others")}
-    return {**head, **rest, **_lab(study, lab, fields)}
-
-
-def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
-    """What stands in place of the study's fields of the same name, and the findings."""
-    return {
-        "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
-        "claims": _claims(study.claims),
-        "earlier": [
-            {"round": one.number, "findings": list(map(_finding, one.effects)), "claims": _claims(one.claims)}
-            for one in study.earlier
-        ],
-        "cells": [
-            {
-                **{key: value for key, value in cell.items() if key not in ("setup", "metrics")},
-                "levels": source.setup.cell.levels,
-                "baseline": source.name == lab.baseline,
-            }
-            for cell, source in zip(fields["cells"], study.cells, strict=True)
-        ],
-        "searched": [{"cell": one.cell.name, **plain_value(one.best)} for one in study.searched],
-        "lab": {
-            "design": lab.design,
-            "baseline": lab.baseline,
-            "factors": plain_value(lab.factors),
-            "method": plain_value(lab.method),
-            "order": [[trial.cell.name, trial.block, trial.stage] for trial in lab.trials],
-            "source": lab.source,
-        },
-    }
-
-
-def _claims(judgements: Sequence[Judged]) -> list[dict[str, str]]:
-    return [
-        {
-            "text": one.claim.text,
-            "outcome": one.verdict,
-            "reason": "; ".join(wording.texts(one.reasons)),
-            "reasons": plain_value(one.reasons),
-        }
-        for one in judgements
-    ]
-
-
-def _finding(effect: Effect) -> dict[str, Any]:
-    return {**plain_value(effect.finding), "name": effect.contrast.name}

@@ -5,29 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ironbench.report import document, plain
+from ironbench.report import plain
 from ironbench.report.charts.base import Depth, Table
-from ironbench.report.document import Command, Report, report
-from ironbench.report.page import Page
+from ironbench.report.page import Command, Page
 from ironbench.report.section import Answer, Point, Section
-from ironbench.study.study import Study
 from ironbench.words import THIN, counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
-def render(studies: Sequence[Study]) -> bytes:
-    overview = document.overview(studies)
-    first = [f"# Contents\n\n{escaped(document.contents(studies))}\n\n{table(overview)}"] if overview else []
-    return ("\n\n".join([*first, *(_report(report(study)) for study in studies)]) + "\n").encode()
-
-
-def render_page(page: Page) -> bytes:
-    blocks = [f"# {escaped(page.title)}", escaped(page.lead), escaped(page.derived), *answer(page.answer)]
-    blocks += ["## Before you use these numbers", bullets(page.cautions)] if page.cautions else []
-    blocks += [block for part in page.shown for block in section(part)]
-    blocks += ["## Notes", bullets(page.notes)] if page.notes else []
-    return ("\n\n".join(filter(None, blocks)) + "\n").encode()
+def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
+    blocks = []
+    if contents:
+        blocks += [f"# {escaped(contents.title)}", escaped(contents.lead), *(table(one) for _, one in contents.tables)]
+    return ("\n\n".join([*blocks, *(_page(page) for page in pages)]) + "\n").encode()
 
 
 def escaped(text: str) -> str:
@@ -35,18 +26,16 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", plain.clean(text)).replace("://", ":\u200b//")
 
 
-def _report(content: Report) -> str:
-    blocks = [
-        f"# {escaped(content.title)}",
-        f"{escaped(content.work)} · {escaped(' · '.join(content.kicker))}",
-        *([escaped(content.derived)] if content.derived else []),
-        *answer(content.answer),
-        *([table(content.peaks)] if content.peaks.rows else []),
-    ]
-    blocks += ["## Before you use these numbers", bullets(content.cautions)] if content.cautions else []
-    blocks += [block for part in content.sections for block in section(part)]
-    blocks += ["## How to reproduce", *(block for one in content.commands for block in _command(one))]
-    return "\n\n".join([*blocks, "## Notes", bullets(content.notes)])
+def _page(page: Page) -> str:
+    head = " · ".join(filter(None, (page.lead, *page.kicker)))
+    blocks = [f"# {escaped(page.title)}", escaped(head), escaped(page.derived), *answer(page.answer)]
+    blocks += [table(page.peaks)] if page.peaks.rows else []
+    blocks += ["## Before you use these numbers", bullets(page.cautions)] if page.cautions else []
+    blocks += [block for part in page.shown for block in section(part)]
+    if page.commands:
+        blocks += ["## How to reproduce", *(block for one in page.commands for block in _command(one))]
+    blocks += ["## Notes", bullets(page.notes)] if page.notes else []
+    return "\n\n".join(filter(None, blocks))
 
 
 def section(part: Section) -> list[str]:

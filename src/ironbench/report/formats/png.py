@@ -6,12 +6,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.report import theme, wording
+from ironbench.report import theme
 from ironbench.report.charts.base import Chart, Key
-from ironbench.report.document import Report, report
 from ironbench.report.page import Page
 from ironbench.report.section import Section
-from ironbench.study.study import Study
 from ironbench.words import THIN, clean_document
 
 _WIDTH = 860
@@ -33,26 +31,19 @@ _SHARED = ("config", "autosize", "padding", "datasets")
 """Parts of a specification that belong to the whole picture."""
 
 
-def render(studies: Sequence[Study]) -> bytes:
-    return drawn_png(picture(list(map(_report, map(report, studies)))))
+def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
+    return drawn_png(picture(list(map(_page, pages))))
 
 
-def svg(studies: Sequence[Study]) -> bytes:
-    return drawn_svg(picture(list(map(_report, map(report, studies)))))
-
-
-def render_page(page: Page) -> bytes:
-    return drawn_png(_page(page))
-
-
-def svg_page(page: Page) -> bytes:
-    return drawn_svg(_page(page))
+def svg(pages: Sequence[Page], contents: Section | None = None) -> bytes:
+    return drawn_svg(picture(list(map(_page, pages))))
 
 
 def _page(page: Page) -> dict[str, Any]:
-    notes = (page.lead, page.derived, *page.answer.sentences, *(f"Note: {one}" for one in page.cautions))
-    drawn = [section(part) for part in page.shown if part.charts]
-    return picture([titled(page.title, [one for one in notes if one], drawn)])
+    """The answer, and the charts that it rests on."""
+    cautions = [f"Note: {text}" for text in (*page.cautions, page.caption) if text]
+    notes = [text for text in (page.lead, page.derived, *page.answer.sentences, *cautions) if text]
+    return titled(page.title, notes, [section(part) for part in page.shown if part.charts])
 
 
 def drawn_png(specification: dict[str, Any]) -> bytes:
@@ -75,11 +66,6 @@ def charts_png(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> byt
     return drawn_png(picture([titled(title, notes, [_row([chart]) for chart in charts])]))
 
 
-def charts_svg(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> bytes:
-    """The same as a vector picture."""
-    return drawn_svg(picture([titled(title, notes, [_row([chart]) for chart in charts])]))
-
-
 def picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     # A control character in a text ends the process inside the library that draws.
     whole = {
@@ -90,16 +76,6 @@ def picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "config": {**theme.config(theme.IMAGE_FONT), "legend": theme.legend()},
     }
     return theme.coloured(whole, theme.LIGHT)
-
-
-def _report(content: Report) -> dict[str, Any]:
-    """The answer, and the charts that it rests on."""
-    parts = [section(part) for part in content.sections if part.charts]
-    notes = (
-        *(f"Note: {text}" for text in content.cautions),
-        *(f"Note: {text}" for text in wording.sentences(content.study.footnotes[:1])),
-    )
-    return titled(content.title, [content.work, content.derived, *content.answer.sentences, *notes], parts)
 
 
 def section(part: Section) -> dict[str, Any]:

@@ -11,14 +11,15 @@ from ironbench.model.record import Record, Status
 from ironbench.model.sample import IN_TABLES, lacking, late, least_duration_s, too_few
 from ironbench.model.search import Search
 from ironbench.printer import Printer
-from ironbench.report import document, plain, wording
+from ironbench.report import plain, wording
 from ironbench.report.cell import ABSENT, EMPTY, Cell, Missing, Row, count, with_range
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
-from ironbench.report.document import Command, Report, report
+from ironbench.report.document import report
 from ironbench.report.numbers import quantity, unit_of
-from ironbench.report.page import Page
+from ironbench.report.page import Command, Page
 from ironbench.report.plain import bullets, section
+from ironbench.report.section import Section
 from ironbench.study.archive import Archive
 from ironbench.study.comparability import doubts, left_out
 from ironbench.study.curve import metrics_of
@@ -30,19 +31,19 @@ from ironbench.words import counted
 _OF_A_RATE = ("response_time_p50_s", "response_time_p99_s")
 
 
-def render(studies: Sequence[Study]) -> bytes:
-    overview = document.overview(studies)
-    first = [f"Contents: {document.contents(studies)}\n\n{plain.table(overview)}"] if overview else []
-    return ("\n\n".join([*first, *(_report(report(study)) for study in studies)]) + "\n").encode()
+def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
+    blocks = (
+        [f"{contents.title}: {contents.lead}", *(plain.table(one) for _, one in contents.tables)] if contents else []
+    )
+    return ("\n\n".join([*blocks, *map(_page, pages)]) + "\n").encode()
 
 
-def render_page(page: Page) -> bytes:
-    heading = "\n".join(map(plain.clean, filter(None, (page.title, page.lead))))
-    cautions = bullets("Before you use these numbers", page.cautions)
-    blocks = [heading, page.derived, plain.answer(page.answer), cautions]
+def _page(page: Page) -> str:
+    heading = "\n".join(map(plain.clean, filter(None, (page.title, page.lead, ", ".join(page.kicker)))))
+    blocks = [heading, page.derived, plain.answer(page.answer), _cautions(page)]
     blocks += [block for part in page.shown for block in section(part)]
-    blocks.append(bullets("Notes", page.notes))
-    return ("\n\n".join(block for block in blocks if block) + "\n").encode()
+    blocks += [_commands(page.commands), bullets("Notes", page.notes)]
+    return "\n\n".join(block for block in blocks if block)
 
 
 def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -> None:
@@ -62,16 +63,10 @@ def summary(study: Study, printer: Printer) -> None:
     printer.data("\n\n".join(block for block in blocks if block))
 
 
-def _report(content: Report) -> str:
-    heading = "\n".join(map(plain.clean, (content.title, content.work, ", ".join(content.kicker))))
-    blocks = [heading, content.derived, plain.answer(content.answer), _cautions(content)]
-    blocks += [block for part in content.sections for block in section(part)]
-    blocks += [_commands(content.commands), bullets("Notes", content.notes)]
-    return "\n\n".join(block for block in blocks if block)
-
-
 def _commands(commands: Sequence[Command]) -> str:
-    if commands and commands[0].source:
+    if not commands:
+        return ""
+    if commands[0].source:
         source = textwrap.indent(plain.clean_lines(commands[0].source).strip(), "  ")
         return f"How to reproduce: {plain.clean(commands[0].line)}, which is\n{source}"
     return "\n".join(["How to reproduce", *(f"  {plain.clean(one.line)}" for one in commands)])
@@ -83,8 +78,8 @@ def _sample_caution(study: Study) -> str:
     return " ".join(wording.sentences(found))
 
 
-def _cautions(content: Report) -> str:
-    return bullets("Before you use these numbers", content.cautions)
+def _cautions(page: Page) -> str:
+    return bullets("Before you use these numbers", page.cautions)
 
 
 def _statuses(study: Study) -> str:

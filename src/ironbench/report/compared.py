@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
+from ironbench.records.labs import LabDirectory
+from ironbench.records.selection import Named
 from ironbench.records.work import work_name
 from ironbench.report import wording
 from ironbench.report.derived import sentences
@@ -18,7 +20,6 @@ from ironbench.study.compare import Comparison
 from ironbench.study.differences import facts
 from ironbench.study.lead import require_one_system
 from ironbench.study.subjects import Subject, by_work, marked
-from ironbench.views.selection import Named, findings, usable
 from ironbench.words import counted
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Held:
 def held_against(of_a: Named, of_b: Named, different_work: bool = False) -> Held:
     """InputError: a name that stands for nothing usable, or for several works, or sides that did different work."""
     a, b, records_a, records_b = of_a.word, of_b.word, of_a.records, of_b.records
-    pairs = findings(of_a, of_b)
+    pairs = _findings(of_a, of_b)
     store = Archives([of_a.store, of_b.store])
     for name, records in ((a, records_a), (b, records_b)):
         usable(name, records)
@@ -86,3 +87,35 @@ def _require_one_work(name: str, records: Sequence[Record]) -> None:
             f"stands for {' and '.join(work_name(group[0].choice) for group in works)}",
             f"name the series of one on each side ({', '.join(series)}), or see all with `ironbench lead`",
         )
+
+
+def _findings(a: Named, b: Named) -> tuple[Effect, ...]:
+    """Of two cells of one lab, paired by block; () for anything else. InputError: several cells, or the same one."""
+    if not (a.cells and b.cells) or a.store.directory != b.store.directory:
+        return ()
+    for one in (a, b):
+        if len(one.cells) > 1:
+            cause = f"stands for {len(one.cells)} cells"
+            raise InputError(one.word, cause, f"name one: {', '.join(one.cells)}; `ironbench lead` takes them together")
+    if a.cells == b.cells:
+        raise InputError(b.word, f"is the same cell as {a.word}", "name two cells")
+    from ironbench.study.labstudy import compare_cells
+
+    directory = LabDirectory(a.store.directory)
+    look = max(1, len(directory.declared()))
+    return compare_cells(directory.lab(), directory.records(), a.cells[0], b.cells[0], look)
+
+
+def usable(word: str, records: Sequence[Record]) -> list[Record]:
+    """The trials that may be compared. InputError: there is none, with why and what would help."""
+    found = [record for record in records if record.status.comparable]
+    if not found:
+        causes = dict.fromkeys(
+            ": ".join(filter(None, (record.status.value, wording.cause(record)))) for record in records
+        )
+        cut = all(record.status is Status.CUT_SHORT for record in records)
+        hint = "remove the cause before you run it again"
+        if cut:
+            hint = "the same command with --resume goes on; of a lab, `ironbench lab resume`"
+        raise InputError(word, f"has no trial that may be compared ({'; '.join(causes)})", hint)
+    return found

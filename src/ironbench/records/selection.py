@@ -6,37 +6,14 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError, nearest
+from ironbench.model.lab import Factor
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record, Status
+from ironbench.model.record import Record
 from ironbench.records import Store
 from ironbench.records.labs import LabDirectory
 from ironbench.records.progress import by_place
-from ironbench.report import wording
-
-if TYPE_CHECKING:
-    # Studies import numpy, a tenth of a second that names of records need not wait for.
-    from ironbench.model.lab import Factor
-    from ironbench.study.archive import Archive
-    from ironbench.study.study import Effect, Study
-
-
-def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:
-    """The report and how many trials it rests on. InputError: nothing there, or labs among records."""
-    from ironbench.report import formats
-    from ironbench.report.derived import sentences
-    from ironbench.study.study import studies
-
-    store = Store(Path(results))
-    labs = labs_of(selection, store)
-    if labs:
-        return formats.get(format)(labs), sum(study.trials for study in labs)
-    records = select(selection, results)
-    if not records:
-        raise InputError(results, "holds no records", "make some with `ironbench run`, or name another with --results")
-    return formats.get(format)(studies(records, store, sentences(records))), len(records)
 
 
 def select(selection: Sequence[str], results: str) -> list[Record]:
@@ -54,17 +31,6 @@ def directories(selection: Sequence[str], store: Store) -> list[str]:
     rows = store.listed() if unsure else []
     named = {name for row in rows for name in (row.id, row.series, row.label)}
     return [word for word in found if word not in unsure or word not in named]
-
-
-def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
-    """Of directories; empty where none is named. InputError for a directory that is no lab's, or for a mixture."""
-    labs = directories(selection, store)
-    if labs and len(labs) < len(selection):
-        other = next(word for word in selection if word not in labs)
-        raise InputError(other, "cannot be reported together with a lab", "make a report of each")
-    from ironbench.views.labs import study_of
-
-    return [study_of(LabDirectory(Path(word))) for word in labs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +69,6 @@ def named(word: str, results: str) -> Named:
         if "/" in word and _holds_records(inner):
             return _named_in(whole.name, inner)
         raise
-
-
-def findings(a: Named, b: Named) -> tuple[Effect, ...]:
-    """Of two cells of one lab, paired by block; () for anything else. InputError: several cells, or the same one."""
-    if not (a.cells and b.cells) or a.store.directory != b.store.directory:
-        return ()
-    for one in (a, b):
-        if len(one.cells) > 1:
-            cause = f"stands for {len(one.cells)} cells"
-            raise InputError(one.word, cause, f"name one: {', '.join(one.cells)}; `ironbench lead` takes them together")
-    if a.cells == b.cells:
-        raise InputError(b.word, f"is the same cell as {a.word}", "name two cells")
-    from ironbench.study.labstudy import compare_cells
-
-    directory = LabDirectory(a.store.directory)
-    look = max(1, len(directory.declared()))
-    return compare_cells(directory.lab(), directory.records(), a.cells[0], b.cells[0], look)
 
 
 def _named_in(word: str, results: Path) -> Named:
@@ -175,33 +124,16 @@ def _level(part: str, factors: Sequence[Factor]) -> tuple[str, str] | None:
     return fitting[0] if fitting else None
 
 
-def usable(word: str, records: Sequence[Record]) -> list[Record]:
-    """The trials that may be compared. InputError: there is none, with why and what would help."""
-    found = [record for record in records if record.status.comparable]
-    if not found:
-        causes = dict.fromkeys(
-            ": ".join(filter(None, (record.status.value, wording.cause(record)))) for record in records
-        )
-        cut = all(record.status is Status.CUT_SHORT for record in records)
-        hint = "remove the cause before you run it again"
-        if cut:
-            hint = "the same command with --resume goes on; of a lab, `ironbench lab resume`"
-        raise InputError(word, f"has no trial that may be compared ({'; '.join(causes)})", hint)
-    return found
-
-
 def _holds_records(path: Path) -> bool:
     return (path / "trials").is_dir()
 
 
-def gathered(selection: Sequence[str], results: str) -> tuple[list[Record], Archive]:
-    """What the words stand for, with what their records refer to; without a word all that is in `results`, and in the
+def gathered(selection: Sequence[str], results: str) -> tuple[list[Record], list[Store]]:
+    """What the words stand for, with the stores of its records; without a word all that is in `results`, and in the
     labs among it. InputError."""
-    from ironbench.study.archive import Archives
-
     found = [named(word, results) for word in selection] or _everything(Path(results))
     records = {record.id: record for one in found for record in one.records}
-    return list(records.values()), Archives([one.store for one in found])
+    return list(records.values()), [one.store for one in found]
 
 
 def _everything(results: Path) -> list[Named]:

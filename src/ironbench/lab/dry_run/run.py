@@ -8,6 +8,8 @@ import msgspec
 
 from ironbench import engines, units, workloads
 from ironbench.lab import declare, schedule, size
+from ironbench.lab.dry_run import estimate, notes
+from ironbench.lab.dry_run import lab as of_lab
 from ironbench.lab.size import Resolution
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
@@ -18,8 +20,6 @@ from ironbench.report import plain
 from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.trial.drive import checkpoints
-from ironbench.views.plans import estimate, notes
-from ironbench.views.plans import lab as of_lab
 from ironbench.words import counted
 
 _SHOWN_BLOCKS = 12

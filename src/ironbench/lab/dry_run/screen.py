@@ -7,14 +7,14 @@ from typing import Any
 
 from ironbench import units
 from ironbench.lab import screen_size
+from ironbench.lab.dry_run import estimate
+from ironbench.lab.dry_run.notes import commands_of, notes
 from ironbench.lab.size import Planned
 from ironbench.model.lab import Lab
 from ironbench.plan import screen
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity
-from ironbench.views.plans import estimate
-from ironbench.views.plans.notes import commands_of, notes
 from ironbench.words import THIN, counted, in_percent
 
 _SHOWN_BLOCKS = 3

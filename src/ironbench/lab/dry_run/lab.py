@@ -8,6 +8,9 @@ from typing import Any
 import msgspec
 
 from ironbench import units
+from ironbench.lab.dry_run import screen
+from ironbench.lab.dry_run.estimate import cost, needed_s, resolution_fields, resolved
+from ironbench.lab.dry_run.notes import commands_of, controlled, notes
 from ironbench.lab.size import Planned
 from ironbench.lab.slices import slice_plan
 from ironbench.model.lab import SCREEN, VALUE, Lab
@@ -20,9 +23,6 @@ from ironbench.report.charts.base import Table
 from ironbench.report.findings import better
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.trial.load import estimate
-from ironbench.views.plans import screen
-from ironbench.views.plans.estimate import cost, needed_s, resolution_fields, resolved
-from ironbench.views.plans.notes import commands_of, controlled, notes
 from ironbench.words import THIN, counted, in_percent, listed
 
 _SHOWN_BLOCKS = 12

@@ -1,0 +1,93 @@
+"""HTML pages from the templates in `templates/`: the only place where text becomes markup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ironbench.errors import FailureError
+from ironbench.report import assets, theme
+from ironbench.report.cell import shown
+from ironbench.report.charts.base import Table
+from ironbench.report.page import Page
+from ironbench.report.section import Section
+from ironbench.words import clean_lines
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+_LONGEST_WORD = 16
+"""Characters that a cell's line always has room for."""
+_LETTER, _PADDING = 0.5, 0.95
+"""Mean width of a character and a cell's space to the next, in rem of tables' type."""
+
+
+@cache
+def environment(*packages: str) -> Environment:
+    """Templates of these packages; of two with one name the first package's. Every value is escaped, and freed of
+    control characters; a name that a template misspells is an error."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: clean_lines(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    made.globals |= {
+        "shown": shown,
+        "table_class": table_class,
+        "cell_class": cell_class,
+        "themes": {"light": theme.LIGHT, "dark": theme.DARK},
+    }
+    made.globals["parts"] = made.get_template("parts.html").module
+    return made
+
+
+def document(title: str, pages: Sequence[tuple[str, Page]], contents: Section | None = None) -> bytes:
+    """One self-contained file, UTF-8; `pages`: each with the beginning of its ids. FailureError: a template fails."""
+    from jinja2 import TemplateError
+    from markupsafe import Markup
+
+    charts: dict[str, Any] = {}
+    for prefix, page in pages:
+        charts |= page.specifications(prefix)
+    # Styles and scripts are files of this package and of Vega; nothing of a user's is in them.
+    parts = {"style": assets.style(), "libraries": assets.libraries(), "script": assets.part("page.js")}
+    trusted: dict[str, Markup] = {name: Markup(text) for name, text in parts.items()}
+    try:
+        template = environment("ironbench.report").get_template("report.html")
+        return template.render(title=title, pages=pages, contents=contents, charts=charts, **trusted).encode()
+    except TemplateError as error:
+        hint = "choose another format, e.g. text or md: they need no template"
+        raise FailureError("HTML page", f"its template fails ({error})", hint) from error
+
+
+def cell_class(text: str) -> str:
+    """One word is never broken; long paths are, wherever that is needed."""
+    if any(len(word) > _LONGEST_WORD for word in text.split(" ")):
+        return ""
+    return "words" if " " in text else "word"
+
+
+def table_class(content: Table, numbers: bool) -> str:
+    """How its columns are aligned, and the width of its place below which its rows are stacked."""
+    figures = numbers or content.numbers
+    columns = zip(content.head, *content.texts, strict=True)
+    # About what its columns need, in rem: of figures the whole cell, of words the longest that is not broken.
+    needed = sum(_widest(place, column, figures) * _LETTER + _PADDING for place, column in enumerate(columns))
+    step = next((step for step in assets.STEPS if step >= needed), assets.STEPS[-1])
+    return " ".join(
+        [*(["numbers"] if figures else []), *(["wrap"] if needed > assets.STEPS[-1] else []), f"below{step}"]
+    )
+
+
+def _widest(place: int, column: Sequence[str], figures: bool) -> int:
+    cells = column[1:] if place and figures else [word for cell in column[1:] for word in cell.split(" ")]
+    return max((len(text) for text in (*column[0].split(" "), *cells)), default=0)

@@ -1,0 +1,62 @@
+"""Studies of what a command names: records, or labs as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ironbench.errors import InputError
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Record
+from ironbench.records import Store, noise
+from ironbench.records.labs import LabDirectory
+from ironbench.records.labs import results as usual_results
+from ironbench.records.selection import directories, select
+from ironbench.report import formats
+from ironbench.report.derived import sentences
+from ironbench.study.comparability import set_aside
+from ironbench.study.labstudy import lab_study
+from ironbench.study.study import Study, studies
+
+
+def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:
+    """The report and how many trials it rests on. InputError: nothing there, or labs among records."""
+    store = Store(Path(results))
+    labs = labs_of(selection, store)
+    if labs:
+        return formats.get(format)(labs), sum(study.trials for study in labs)
+    records = select(selection, results)
+    if not records:
+        raise InputError(results, "holds no records", "make some with `ironbench run`, or name another with --results")
+    return formats.get(format)(studies(records, store, sentences(records))), len(records)
+
+
+def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
+    """Of directories; empty where none is named. InputError for a directory that is no lab's, or for a mixture."""
+    labs = directories(selection, store)
+    if labs and len(labs) < len(selection):
+        other = next(word for word in selection if word not in labs)
+        raise InputError(other, "cannot be reported together with a lab", "make a report of each")
+    return [study_of(LabDirectory(Path(word))) for word in labs]
+
+
+def study_of(directory: LabDirectory) -> Study:
+    """Everything that is known of a lab by now, finished or not."""
+    return study(directory, directory.records())
+
+
+def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
+    """What these records of a lab say together."""
+    lab, counting = directory.lab(), (Purpose.LAB, Purpose.OBSERVED)
+    measured = [record for record in records if record.purpose in counting]
+    look = max(1, len(directory.declared()))
+    floors = [floor for place in {usual_results(), *_around(directory)} for floor in noise.known(place)]
+    faults = directory.store.faults({record.id for record in records})
+    found = lab_study(lab, measured, directory.store, floors, sentences(measured), look, faults=faults)
+    return replace(found, left_out=(*found.left_out, *set_aside(directory.set_aside())))
+
+
+def _around(directory: LabDirectory) -> list[Path]:
+    """The results that a lab is among: the machine's variation may have been kept there."""
+    return [directory.path.parents[1]] if directory.path.parent.name == "labs" else []

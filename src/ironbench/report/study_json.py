@@ -1,0 +1,83 @@
+"""JSON documents of studies: every computed value in base units, and what `lab run --json` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ironbench.model.lab import Lab
+from ironbench.model.record import Record
+from ironbench.report import wording
+from ironbench.report.answer import answer
+from ironbench.report.as_json import encoded, plain_value, run_fields
+from ironbench.report.reproduce import run_command
+from ironbench.study.claims import Judged
+from ironbench.study.study import Effect, Study
+
+if TYPE_CHECKING:
+    from ironbench.records import Store
+
+
+def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:
+    """Returns what `lab run --json` prints: the fields of `run --json`, and the lab's under `lab`."""
+    return encoded({**run_fields(records, store), "lab": document(study)}).decode()
+
+
+def document(study: Study) -> dict[str, Any]:
+    """One study: of a lab its question first, of both the answer before the numbers."""
+    fields: dict[str, Any] = plain_value(study)
+    for one, part in zip(fields["parts"], study.parts, strict=True):
+        one["command"] = run_command(part.subject.records)
+    head: dict[str, Any] = {"answer": plain_value(answer(study))}
+    if study.lab is None:
+        return {**head, **fields}
+    lab = study.lab
+    head = {"name": lab.name, "series": lab.series, "question": lab.question, **head}
+    head |= {"metric": study.metric, "complete": study.complete}
+    rest = {name: value for name, value in fields.items() if name not in ("effects", "others")}
+    return {**head, **rest, **_lab(study, lab, fields)}
+
+
+def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
+    """What stands in place of the study's fields of the same name, and the findings."""
+    return {
+        "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
+        "claims": _claims(study.claims),
+        "earlier": [
+            {"round": one.number, "findings": list(map(_finding, one.effects)), "claims": _claims(one.claims)}
+            for one in study.earlier
+        ],
+        "cells": [
+            {
+                **{key: value for key, value in cell.items() if key not in ("setup", "metrics")},
+                "levels": source.setup.cell.levels,
+                "baseline": source.name == lab.baseline,
+            }
+            for cell, source in zip(fields["cells"], study.cells, strict=True)
+        ],
+        "searched": [{"cell": one.cell.name, **plain_value(one.best)} for one in study.searched],
+        "lab": {
+            "design": lab.design,
+            "baseline": lab.baseline,
+            "factors": plain_value(lab.factors),
+            "method": plain_value(lab.method),
+            "order": [[trial.cell.name, trial.block, trial.stage] for trial in lab.trials],
+            "source": lab.source,
+        },
+    }
+
+
+def _claims(judgements: Sequence[Judged]) -> list[dict[str, str]]:
+    return [
+        {
+            "text": one.claim.text,
+            "outcome": one.verdict,
+            "reason": "; ".join(wording.texts(one.reasons)),
+            "reasons": plain_value(one.reasons),
+        }
+        for one in judgements
+    ]
+
+
+def _finding(effect: Effect) -> dict[str, Any]:
+    return {**plain_value(effect.finding), "name": effect.contrast.name}
