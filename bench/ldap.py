@@ -92,7 +92,7 @@ def _loading(folder: Path) -> None:
 
     def mine() -> float:
         begin = time.perf_counter()
-        home.fill(home.Home(folder), programs, settings.DEFAULTS | _indexes(), pieces(BASE))
+        home.fill(home.SlapdHome(folder), programs, settings.DEFAULTS | _indexes(), pieces(BASE))
         return LOADED / (time.perf_counter() - begin)
 
     def theirs() -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.figures import said, within
-from ironbench.catalogue.devices import DeviceModel, Published
+from ironbench.catalogue.devices import DeviceModel, PublishedFigure
 from ironbench.devices import models
 from ironbench.devices.device_probe import probed
 
@@ -27,7 +27,7 @@ def _held_to(model: DeviceModel) -> bool:
     return any(figure.not_held is None for figure in model.published)
 
 
-def _beside(model: DeviceModel, figure: Published, core: bytes) -> None:
+def _beside(model: DeviceModel, figure: PublishedFigure, core: bytes) -> None:
     value = _of(figure, figure.load, core)
     if figure.against is not None:
         value /= _of(figure, figure.against, core)
@@ -46,7 +46,7 @@ def _beside(model: DeviceModel, figure: Published, core: bytes) -> None:
         said(what, f"{shown}; not held: {figure.not_held}")
 
 
-def _of(figure: Published, load: Mapping[str, Any], core: bytes) -> float:
+def _of(figure: PublishedFigure, load: Mapping[str, Any], core: bytes) -> float:
     seen = probed(figure.on, core, load)
     return seen.iops if figure.of == "iops" else seen.bytes_per_s
 

@@ -177,7 +177,7 @@ def _live(made: Path) -> None:
             lab.wait(60)
 
 
-def _until_measured(directory: Path) -> live.State:
+def _until_measured(directory: Path) -> live.LiveTrial:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         state = _state(directory)
@@ -187,7 +187,7 @@ def _until_measured(directory: Path) -> live.State:
     raise TimeoutError("the lab has not begun")
 
 
-def _state(directory: Path) -> live.State | None:
+def _state(directory: Path) -> live.LiveTrial | None:
     return next((state for path in directory.glob(".*.live") if (state := live.read(path))), None)
 
 

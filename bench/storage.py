@@ -26,7 +26,7 @@ from bench.series import asked
 from ironbench import _core
 from ironbench.catalogue.storage_tests import RND4K_Q1, RND4K_Q32, SEQ1M_Q1, SEQ1M_Q8, Test
 from ironbench.workloads.storage import passes
-from ironbench.workloads.storage.files import Measured
+from ironbench.workloads.storage.files import TestFile
 from ironbench.workloads.storage.passes import Terms
 
 SECONDS = 2.0
@@ -56,7 +56,7 @@ def _disk() -> Path:
 
 
 @contextmanager
-def _file(place: Path) -> Iterator[tuple[Path, Measured]]:
+def _file(place: Path) -> Iterator[tuple[Path, TestFile]]:
     """Written once, so that both read what is really there."""
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir=place) as folder:
         path = Path(folder) / "measured"
@@ -64,7 +64,7 @@ def _file(place: Path) -> Iterator[tuple[Path, Measured]]:
         os.truncate(path, SIZE)
         direct, cached = (os.open(path, os.O_RDWR | flags) for flags in (os.O_DIRECT, 0))
         try:
-            measured = Measured(folder, direct, cached, cached)
+            measured = TestFile(folder, direct, cached, cached)
             passes.fill([measured], _terms(), _core.StorageProgress())
             yield path, measured
         finally:
@@ -76,7 +76,7 @@ def _terms() -> Terms:
     return Terms(SIZE, 0, "io_uring", int.from_bytes(os.urandom(6)), ())
 
 
-def _compared(name: str, test: Test, path: Path, measured: Measured) -> None:
+def _compared(name: str, test: Test, path: Path, measured: TestFile) -> None:
     a: list[Run] = []
     b: list[Run] = []
     most = asked("IRONBENCH_BENCH_PAIRS", PAIRS)
@@ -100,7 +100,7 @@ def _cpu(a: list[Run], b: list[Run]) -> Ratio:
     return ratio([x.cpu_per_io_s for x in a], [x.cpu_per_io_s for x in b])
 
 
-def _ours(test: Test, measured: Measured) -> Run:
+def _ours(test: Test, measured: TestFile) -> Run:
     found = passes.run(test, [measured], replace(_terms()), SECONDS, 0.0, _core.StorageProgress())
     assert found.io == "io_uring", found.note
     return Run(found.bytes_per_s, found.cpu_s / found.ios)

@@ -26,7 +26,7 @@ from ironbench.engines.postgres.session import PostgresSession
 from ironbench.engines.server_session import ServerSession
 from ironbench.model.session import Session
 from ironbench.model.system import Layout, System
-from ironbench.trial.load.pieces import Pieces
+from ironbench.trial.load.pieces import LoadedPieces
 from ironbench.trial.load.rows import copied_in_child
 from ironbench.workloads import Dataset, tpch_tables
 
@@ -132,17 +132,17 @@ def _said_memory(engine: str) -> None:
     said(f"memory of loader and harness, {engine} excluded, MB", peak_kb * 1024 / 1e6, at_most(450))
 
 
-def load_plan(target: dict[str, object], dataset: Dataset, pieces: Pieces | None = None) -> dict[str, object]:
+def load_plan(target: dict[str, object], dataset: Dataset, pieces: LoadedPieces | None = None) -> dict[str, object]:
     plan: dict[str, object] = {"engine": target, "generator": dataset.generator, "connections": WORKERS}
     return plan | ({"done": [], "note": pieces.note} if pieces else {})
 
 
-def empty_tables(session: Session, dataset: Dataset) -> Pieces:
+def empty_tables(session: Session, dataset: Dataset) -> LoadedPieces:
     for table in dataset.tables:
         session.query(f"drop table if exists {table}")
     for statement in dataset.schema:
         session.query(statement)
-    pieces = Pieces(session, dataset.name)
+    pieces = LoadedPieces(session, dataset.name)
     pieces.begin()
     return pieces
 
@@ -181,7 +181,7 @@ def _ours(session: PostgresSession, dataset: Dataset) -> Took:
     return loaded(session, dataset, pieces)
 
 
-def loaded(session: ServerSession[Any, Any], dataset: Dataset, pieces: Pieces) -> Took:
+def loaded(session: ServerSession[Any, Any], dataset: Dataset, pieces: LoadedPieces) -> Took:
     plan = json.dumps(load_plan(session.target(), dataset, pieces)).encode()
     return timed(lambda: copied_in_child(plan, lambda *_: None), session.processes()[0])
 

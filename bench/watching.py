@@ -20,7 +20,7 @@ from bench.figures import at_most, said
 from bench.peers import BIN, SELECT_ONLY
 from ironbench import _core, engines
 from ironbench.host.remote import address, link
-from ironbench.host.remote.watch import Watch, Watched
+from ironbench.host.remote.watch import Watch, WatchedTrial
 from ironbench.model.observation import Sample
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
@@ -57,7 +57,7 @@ def main() -> None:
         there.close()
 
 
-def _trial(session: Session, there: link.Link) -> tuple[dict[str, float], dict[str, float], Watched]:
+def _trial(session: Session, there: link.Link) -> tuple[dict[str, float], dict[str, float], WatchedTrial]:
     """CPU shares by the core's samples, the same over ssh, and what that cost."""
     sources = [one for one in observe.sources(session, clients=CLIENTS) if one.kind == "file"]
     load = Load(clients=CLIENTS, threads=1, duration_s=SECONDS, warmup_s=1.0, seed=1)
@@ -91,7 +91,7 @@ def _shares(taken: dict[str, list[tuple[float, bytes]]]) -> dict[str, float]:
     return {**found, "engine": metrics.get("engine_cpu_cores", 0.0) / cores}
 
 
-def _compared(trials: Sequence[tuple[dict[str, float], dict[str, float], Watched]]) -> None:
+def _compared(trials: Sequence[tuple[dict[str, float], dict[str, float], WatchedTrial]]) -> None:
     points = [
         (abs(local[kind] - remote[kind]) * 100, kind) for local, remote, _ in trials for kind in local if kind in remote
     ]
@@ -112,7 +112,7 @@ def _compared(trials: Sequence[tuple[dict[str, float], dict[str, float], Watched
     said("error of the clock, the worst", max(seen.error_s for _, _, seen in trials))
 
 
-def _there(seen: Watched) -> float | None:
+def _there(seen: WatchedTrial) -> float | None:
     samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in seen.samples.items()}
     grown = processes.own_growth(samples, SECONDS, seen.own)
     return None if grown is None else grown.rate("own")

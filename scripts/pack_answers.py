@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 from ironbench.workloads.tpch import answers, texts, validation
-from ironbench.workloads.tpch.answers import Answer
+from ironbench.workloads.tpch.answers import QueryAnswer
 
 STORED = Path(validation.__file__).with_name("expected")
 
 
-def differences(expected: dict[int, Answer], found: dict[int, Answer]) -> list[str]:
+def differences(expected: dict[int, QueryAnswer], found: dict[int, QueryAnswer]) -> list[str]:
     told = ((query, answers.difference(query, expected[query], found[query])) for query in expected)
     return [f"{texts.name(query)}: {text}" for query, text in told if text]
 

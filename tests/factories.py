@@ -15,14 +15,14 @@ import pytest
 
 from ironbench import engines
 from ironbench.errors import InputError
-from ironbench.model.inside import NOTHING, Inside, Statement
+from ironbench.model.inside import NOTHING, Inside, ServerStatement
 from ironbench.model.note import Note
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.record import Statement as Timed
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 from ironbench.records import Evidence, attached
 from ironbench.records.importer import Arrived, take_in
 from ironbench.records.parcel import Reader
@@ -136,8 +136,8 @@ TIMED = {
     "mean_s": 0.1,
     "stdev_s": 0.0,
 }
-WORKER = Worker(1, "a", 4, 100, 0, 2.0, 0.1)
-INSIDE = Inside(statements=(Statement("select 1", 5.0, 0.1),), statements_s=0.1)
+WORKER = WorkerPart(1, "a", 4, 100, 0, 2.0, 0.1)
+INSIDE = Inside(statements=(ServerStatement("select 1", 5.0, 0.1),), statements_s=0.1)
 
 
 def evidence() -> Evidence:
@@ -236,7 +236,7 @@ class Shelf:
     """By id of a trial."""
     statements: Mapping[str, Sequence[Timed]] = field(default_factory=dict)
     """By id of a trial: times of the commands of its scripts."""
-    crews: Mapping[str, Sequence[Worker]] = field(default_factory=dict)
+    crews: Mapping[str, Sequence[WorkerPart]] = field(default_factory=dict)
     """By id of a trial: what its workers did."""
 
     def _of(self, id: str) -> tuple[Record, random.Random] | None:
@@ -294,7 +294,7 @@ class Shelf:
     def timed(self, id: str) -> Sequence[Timed]:
         return self.statements.get(id, ())
 
-    def workers(self, id: str) -> Sequence[Worker]:
+    def workers(self, id: str) -> Sequence[WorkerPart]:
         return self.crews.get(id, ())
 
     def machine(self, key: str) -> Mapping[str, Any]:

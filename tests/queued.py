@@ -10,7 +10,7 @@ from pathlib import Path
 from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import Entry, Wish
+from ironbench.serve.queue_entry import QueueEntry, Wish
 
 NOON = datetime(2026, 11, 25, 12, 0).timestamp()
 
@@ -28,10 +28,10 @@ class Labs:
 
     def __init__(self, results: Path) -> None:
         self.results = results
-        self.begun: list[Entry] = []
+        self.begun: list[QueueEntry] = []
         self._living: list[subprocess.Popen[bytes]] = []
 
-    def begin(self, entry: Entry, lock: int) -> ProcessId:
+    def begin(self, entry: QueueEntry, lock: int) -> ProcessId:
         self.begun.append(entry)
         self._living.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], pass_fds=[lock]))
         found = processes.identify(self._living[-1].pid)
@@ -57,5 +57,5 @@ def states(queue: Queue) -> list[tuple[str, str]]:
     return [(one.name, one.state) for one in queue.entries()]
 
 
-def put(queue: Queue, name: str, **more: object) -> Entry:
+def put(queue: Queue, name: str, **more: object) -> QueueEntry:
     return queue.put(Wish(name, "question = 'x'\n", **more))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any
 import asyncssh
 
 from ironbench.host.remote import link
-from ironbench.host.remote.address import Address
+from ironbench.host.remote.address import SshAddress
 from ironbench.host.remote.link import Link
 
 Shell = Callable[[Any], Awaitable[None]]
@@ -25,7 +25,7 @@ class SshInProcess(Link):
     """The link to it. `sessions`: how many there have been."""
 
     def __init__(self, shell: Shell) -> None:
-        super().__init__(Address("127.0.0.1"))
+        super().__init__(SshAddress("127.0.0.1"))
         self.sessions = 0
         self._shell = shell
         self._acceptor: Any = None

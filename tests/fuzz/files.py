@@ -141,7 +141,7 @@ def _curve(path: Path) -> None:
 def _server_error(path: Path) -> None:
     """What a server may answer, wherever its words are read, judged or redacted."""
     from ironbench.engines.postgres.clients import PgRestore, Psql
-    from ironbench.engines.postgres.plain import SqlText
+    from ironbench.engines.postgres.plain import PostgresSqlText
     from ironbench.model.redact import redacted, redacted_sql, redacted_toml
     from ironbench.trial.load.entries import _explained
 
@@ -150,7 +150,7 @@ def _server_error(path: Path) -> None:
         redact(text)
     FailureError(text, text, text)
     session: Any = SimpleNamespace()
-    for client in (Psql("x", session, _unseen, text=SqlText()), PgRestore("x", session, _unseen)):
+    for client in (Psql("x", session, _unseen, text=PostgresSqlText()), PgRestore("x", session, _unseen)):
         for line in text.split("\n"):
             try:
                 client._heard(line)

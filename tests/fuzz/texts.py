@@ -128,13 +128,13 @@ def _device(text: str) -> None:
 def _prices(text: str) -> None:
     from ironbench.catalogue import prices
     from ironbench.plan import offers
-    from ironbench.study.cost import Measured, costs
+    from ironbench.study.cost import StoredTrials, costs
 
     sheet = prices.read(text, "fuzz.toml")
     costs(
         offers.read(_offers(), "offers.toml"),
         prices.Sheet({**prices.shipped().prices, **sheet.prices}, sheet.rates),
-        Measured(),
+        StoredTrials(),
     )
 
 
@@ -146,9 +146,9 @@ def _offers() -> str:
 def _systems(text: str) -> None:
     from ironbench.catalogue import prices
     from ironbench.plan import offers
-    from ironbench.study.cost import Measured, costs
+    from ironbench.study.cost import StoredTrials, costs
 
-    costs(offers.read(text, "fuzz.toml"), prices.shipped(), Measured())
+    costs(offers.read(text, "fuzz.toml"), prices.shipped(), StoredTrials())
 
 
 def _models(text: str) -> None:

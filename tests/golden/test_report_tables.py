@@ -14,7 +14,7 @@ from factories import Shelf
 from test_report_goldens import with_doubts
 
 from ironbench.report import formats
-from ironbench.report.cell import Cell, shown, typed
+from ironbench.report.cell import TableCell, shown, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.document import report
 from ironbench.report.formats import json as as_json
@@ -59,7 +59,7 @@ def test_csv_has_every_cell_with_its_unrounded_numbers(name: str, monkeypatch: p
             for _, table in tables(study)
             for _, *cells in table.rows
             for column, cell in zip(table.head[1:], cells, strict=True)
-            if isinstance(cell, Cell) and shown(cell)
+            if isinstance(cell, TableCell) and shown(cell)
             for fields in [typed(cell)]
         )
         assert sum(kept.values()) > 0
@@ -91,7 +91,7 @@ def test_no_column_of_numbers_has_a_number_as_text(name: str, monkeypatch: pytes
         for place, table in tables(study)
         if table.rows and not table.words
         for column, cells in list(zip(table.head, zip(*table.rows, strict=True), strict=True))[1:]
-        if any(isinstance(cell, Cell) for cell in cells) and any(isinstance(cell, str) for cell in cells)
+        if any(isinstance(cell, TableCell) for cell in cells) and any(isinstance(cell, str) for cell in cells)
     ]
     assert not mixed
 

@@ -20,7 +20,7 @@ from user import User
 from workload_trial import Filed, Served, Target
 
 from ironbench import engines
-from ironbench.engines.mariadb.dsn import Address
+from ironbench.engines.mariadb.dsn import MysqlAddress
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
@@ -144,7 +144,7 @@ def mysql_database(raw_mysql: RawMysql) -> Iterator[str]:
 @pytest.fixture
 def joined(raw_mysql: RawMysql, mysql_database: str) -> Iterator[MariadbSession]:
     """The engine's session on a running server, in a database of this test's alone."""
-    address = Address("root", mysql_database, socket=str(raw_mysql.socket), tls="disable")
+    address = MysqlAddress("root", mysql_database, socket=str(raw_mysql.socket), tls="disable")
     session = MariadbSession(address, Secrets())
     yield session
     session.stop()

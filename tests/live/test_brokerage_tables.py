@@ -159,7 +159,7 @@ def test_a_load_that_was_killed_goes_on_where_it_stopped(place: Path) -> None:
     with running("postgres", place) as session:
         with pytest.raises(FailureError, match="SIGKILL"):
             load(session, Killing())
-        noted = pieces.Pieces(session, "brokerage").rows()
+        noted = pieces.LoadedPieces(session, "brokerage").rows()
         assert noted
         assert load(session).resumed
         assert broken(session) == []

@@ -194,10 +194,10 @@ def test_files_in_memory_that_are_declared_cold_are_a_warning(place: Path) -> No
 
 
 def test_a_state_that_does_not_hold_is_a_warning() -> None:
-    warm = caches.State("warm", data_bytes=10 << 20)
+    warm = caches.CacheState("warm", data_bytes=10 << 20)
     assert caches.verified(warm, 0).warnings == ()
     assert [w.code for w in caches.verified(warm, 50 << 20).warnings] == ["cache-not-warm"]
-    larger = caches.State("warm", data_bytes=10 << 30, fits=False)
+    larger = caches.CacheState("warm", data_bytes=10 << 30, fits=False)
     assert caches.verified(larger, 50 << 20).warnings == ()
     assert "cannot be seen" in caches.verified(warm, None).conditions["cache verified"]
 

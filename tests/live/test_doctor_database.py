@@ -15,7 +15,7 @@ from raw_server import RawServer, free_port
 from user import User
 
 from ironbench import engines
-from ironbench.engines.examination import Examination, Server, examine
+from ironbench.engines.examination import Examination, ExaminedServer, examine
 from ironbench.engines.postgres.probes import EXAMINATION
 from ironbench.model.diagnosis import Diagnosis, Severity, ok
 from ironbench.model.system import System
@@ -214,7 +214,7 @@ LONG_AGO = [
     ("shared buffers", [(str(12 << 30), "99e9")], Severity.WARNING),
     ("huge pages", [(str(8 << 30), "off", None)], Severity.NOTE),
 ]
-HERE = Server("PostgreSQL", "18.0", 180000, "shop", "bench", memory_bytes=16 << 30, rotates=False)
+HERE = ExaminedServer("PostgreSQL", "18.0", 180000, "shop", "bench", memory_bytes=16 << 30, rotates=False)
 
 
 @pytest.mark.parametrize(("name", "rows", "severity"), LONG_AGO, ids=lambda value: str(value)[:20])

@@ -22,7 +22,7 @@ from ironbench.host import control_groups, processes, register
 from ironbench.host import freezer as freezing
 from ironbench.host.mounts import all_mounts
 from ironbench.host.tree import Tree
-from ironbench.model.session import Freezes, Line
+from ironbench.model.session import Freezes, WorkConnection
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
@@ -100,7 +100,7 @@ def test_what_a_server_starts_later_freezes_with_it(frozen: ServerSession) -> No
     still.thaw()
 
 
-def _answered(line: Line, within_s: float) -> None:
+def _answered(line: WorkConnection, within_s: float) -> None:
     """TimeoutError: no answer so soon; the question stays asked."""
     asking = threading.Thread(target=line.query, args=("SELECT 1",), daemon=True)
     asking.start()

@@ -18,7 +18,7 @@ from user import PAUSED, User
 
 from ironbench import engines
 from ironbench._core import Connection
-from ironbench.model.inside import Command
+from ironbench.model.inside import ScriptCommand
 from ironbench.model.system import System
 
 pytestmark = pytest.mark.live
@@ -220,7 +220,7 @@ def test_a_command_that_cannot_be_explained_is_said_and_nothing_is_executed(dsn:
             ("select 1; drop table t", "select 1; drop table t"),
             ("select * from day where on_day = $1", "select * from day where on_day = 0"),
         )
-        asked = [Command("a.sql", number, *pair) for number, pair in enumerate(texts, 1)]
+        asked = [ScriptCommand("a.sql", number, *pair) for number, pair in enumerate(texts, 1)]
         said = engines.get("postgres").administration.insight.begin(session, asked, own=False)
         insert, gone, delete, several, day = said.plans
         assert insert.steps == ("Insert on t", "Result")

@@ -11,7 +11,7 @@ import pytest
 from raw_mysql import PASSWORD, RawMysql
 
 from ironbench import _core
-from ironbench.engines.mariadb.dsn import Address
+from ironbench.engines.mariadb.dsn import MysqlAddress
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
@@ -321,7 +321,7 @@ def test_statements_whose_parameters_do_not_fit_are_not_kept_by_the_server(serve
 def test_the_servers_sql_mode_decides_where_strings_of_a_script_end(server: RawMysql, mode: str, script: str) -> None:
     before = server.query("select @@global.sql_mode")[0][0]
     server.query(f"set global sql_mode = '{mode}'")
-    session = MariadbSession(Address("root", "d", socket=str(server.socket), tls="disable"), Secrets())
+    session = MariadbSession(MysqlAddress("root", "d", socket=str(server.socket), tls="disable"), Secrets())
     try:
         summary = drive(session.target("simple"), script, clients=1, threads=1, transactions=3)
         assert (summary["completed"], summary["errors"]) == (3, {})

@@ -211,7 +211,7 @@ def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -
         ("select 5 as a; select 6 as b", "gset", True),
         ("select 5 as a; select 6 as b", "aset", True),
     ]
-    client = trial.Client(connection, commands, kinds.of(driver.identification(connection)["product"]))
+    client = trial.OdbcClient(connection, commands, kinds.of(driver.identification(connection)["product"]))
     begin, fail, count, end, last, each = client.steps
     for _ in range(2):
         assert begin((1,)) is True
@@ -236,7 +236,7 @@ def test_a_transaction_of_combined_commands_is_one_of_odbcs_calls_where_there_is
     connection = driver.connect(parse(file)[0].whole(Secrets()), 15)
     connection.cursor().execute("create table called (n integer)")
     kind = replace(kinds.of("SQLite"), calls=True, splits=False)
-    client = trial.Client(connection, [("begin; insert into called values (?)", "", True)], kind)
+    client = trial.OdbcClient(connection, [("begin; insert into called values (?)", "", True)], kind)
     assert client.steps[0]((1,)) is True and not connection.autocommit
     client.rollback()
     assert connection.autocommit and connection.cursor().execute("select count(*) from called").fetchval() == 0
@@ -307,13 +307,13 @@ def test_transactions_by_calls_keep_what_was_committed_alone(file: str) -> None:
     import pyodbc
 
     from ironbench.engines.odbc.kinds import KINDS
-    from ironbench.engines.odbc.trial import Client
+    from ironbench.engines.odbc.trial import OdbcClient
 
     [kind] = [one for one in KINDS if one.title == "SQLite"]
     connection = pyodbc.connect(file.removeprefix("odbc:"), autocommit=True)
     connection.execute("create table t (n integer)")
     texts = ("begin", "insert into t values (?)", "commit", "rollback", "end transaction;")
-    client = Client(connection, [(text, "", False) for text in texts], replace(kind, calls=True))
+    client = OdbcClient(connection, [(text, "", False) for text in texts], replace(kind, calls=True))
     begin, insert, commit, roll_back, end = range(len(texts))
     assert [client.steps[begin](()), client.steps[insert]((1,)), client.steps[commit](())] == [True, True, False]
     assert [client.steps[begin](()), client.steps[insert]((2,)), client.steps[roll_back](())] == [True, True, False]

@@ -19,7 +19,7 @@ from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 from ironbench.records.labs import LabDirectory
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import DONE, Entry
+from ironbench.serve.queue_entry import DONE, QueueEntry
 from ironbench.trial.drive import live
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
@@ -70,7 +70,7 @@ def post(address: str, path: str, **fields: str) -> int:
         return status
 
 
-def only(queue: Queue) -> Entry:
+def only(queue: Queue) -> QueueEntry:
     (entry,) = queue.entries()
     return entry
 

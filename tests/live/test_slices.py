@@ -52,7 +52,7 @@ def records(user: User) -> list[dict[str, Any]]:
     return [one for one in found if one["purpose"] != "observed"]
 
 
-def servers(user: User) -> list[register.Entry]:
+def servers(user: User) -> list[register.RegisterEntry]:
     found = [register.read(path) for path in user.register.glob("*.json")]
     return [one for one in found if one is not None and one.server is not None]
 

@@ -43,7 +43,7 @@ def test_a_query_that_is_refused_fails_alone_and_the_stream_goes_on(place: Path)
 def test_a_refresh_function_that_fails_leaves_no_transaction_open(place: Path) -> None:
     session = start(system(place / "d"))
     line = session.line()
-    one = refresh.RefreshSet(1, (refresh.Piece(b"", b"", 1, 9),))
+    one = refresh.RefreshSet(1, (refresh.RefreshPiece(b"", b"", 1, 9),))
     with pytest.raises(FailureError, match="no such table: lineitem"):
         refresh.delete(line, one)
     assert line.query("SELECT 1") == [("1",)]

@@ -18,7 +18,7 @@ from ironbench.engines.dialect import Dialect
 from ironbench.model.system import Layout, System
 from ironbench.workloads import tpch_tables
 from ironbench.workloads.tpch import answers, position, refresh, validation
-from ironbench.workloads.tpch.answers import Answer
+from ironbench.workloads.tpch.answers import QueryAnswer
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 SMALL = ("--with", "sf=0.01", "--no-observe", "--json")
@@ -106,7 +106,7 @@ def test_a_query_over_its_limit_is_named_and_figures_that_need_it_are_withheld(u
 
 def test_a_wrong_answer_voids_the_trial_and_shows_the_difference(user: User, tmp_path: Path) -> None:
     stored = dict(validation.stored("0.01") or {})
-    stored[6] = Answer(stored[6].columns, (("1.0",),))
+    stored[6] = QueryAnswer(stored[6].columns, (("1.0",),))
     validation.into_folder(tmp_path, stored)
     trial = tried(user, "duckdb", "--data", str(tmp_path / "fresh"), "--with", f"expected={tmp_path}")
     assert trial["status"] == "voided"

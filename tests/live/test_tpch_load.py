@@ -117,7 +117,7 @@ def test_a_load_that_was_killed_goes_on_where_it_stopped(session: Session) -> No
     with pytest.raises(FailureError, match="SIGKILL"):
         load(session, Killing(), sf="0.1")
     held = sum(counts(session).values())
-    there = sum(piece["past"] - piece["first"] for piece in pieces.Pieces(session, "tpch").rows())
+    there = sum(piece["past"] - piece["first"] for piece in pieces.LoadedPieces(session, "tpch").rows())
     assert there > 0
     loaded = load(session, sf="0.1")
     assert loaded.resumed and not loaded.metrics().get("load_rows_per_s")
@@ -126,7 +126,7 @@ def test_a_load_that_was_killed_goes_on_where_it_stopped(session: Session) -> No
     assert now["orders"] == 150_000 and now["partsupp"] == 80_000
     assert session.query("select count(distinct l_orderkey) from lineitem") == [("150000",)]
     assert load(session, sf="0.1").reused
-    assert not pieces.Pieces(session, "tpch").known()
+    assert not pieces.LoadedPieces(session, "tpch").known()
 
 
 @pytest.mark.long

@@ -98,7 +98,7 @@ def test_a_load_that_loses_a_worker_goes_on_and_has_every_row_once(served: Serve
 
     def strike() -> None:
         other = served.reopened()
-        while not pieces.Pieces(other, "tpch").known() or len(pieces.Pieces(other, "tpch").rows()) < 2:  # type: ignore[arg-type]
+        while not pieces.LoadedPieces(other, "tpch").known() or len(pieces.LoadedPieces(other, "tpch").rows()) < 2:  # type: ignore[arg-type]
             time.sleep(0.01)
         workers = [one for one in processes.below(os.getpid()) if processes.command(one.pid).startswith("ray::Worker")]
         workers[0].signal(number)

@@ -9,14 +9,14 @@ from factories import DISK, MEMORY, OLTP, record, suspect, sweep
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.model.note import Range, note, text_note
+from ironbench.model.note import NoteRange, note, text_note
 from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report import wording
 from ironbench.report.comparison import NO_VERDICT
 from ironbench.report.comparison import text as comparison
 from ironbench.study.comparability import unlike
-from ironbench.study.compare import Row, compare, ratio
+from ironbench.study.compare import ComparedMetric, compare, ratio
 from ironbench.study.subjects import Subject
 from ironbench.study.summarise import summarise
 
@@ -42,7 +42,10 @@ def test_turning_a_comparison_round_turns_the_direction_and_keeps_the_overlap(a:
     left, right = summarise(a), summarise(b)
     assert left is not None
     assert right is not None
-    forth, back = Row("throughput", "higher", left, right), Row("throughput", "higher", right, left)
+    forth, back = (
+        ComparedMetric("throughput", "higher", left, right),
+        ComparedMetric("throughput", "higher", right, left),
+    )
     assert forth.overlap == back.overlap
     if forth.improves is not None:
         assert forth.improves is not back.improves
@@ -95,7 +98,7 @@ def test_suspect_trials_enter_with_their_warning_once_per_kind() -> None:
     found = compare(Subject("a", tuple(trials)), Subject("b", (record(MEMORY),)))
     (warning,) = found.warnings
     shared = warning.values["note"].values["note"]
-    assert (shared.code, shared.values["busy"]) == ("client-saturated", Range(0.95, 0.97))
+    assert (shared.code, shared.values["busy"]) == ("client-saturated", NoteRange(0.95, 0.97))
     assert wording.text(warning).startswith("a: ") and "[client-saturated, 3 of 3 trials]" in wording.text(warning)
 
 

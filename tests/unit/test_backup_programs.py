@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ironbench.engines.maintenance import Backup
+from ironbench.engines.maintenance import BackupRequest
 from ironbench.engines.mariadb import backups
 from ironbench.engines.mariadb import installation as mariadb
 from ironbench.engines.postgres import dumps, installation
@@ -71,17 +71,17 @@ def test_a_server_with_tablespaces_has_no_backup_but_one_that_is_discarded(tmp_p
     session: Any = SimpleNamespace(query=lambda sql: [("fast",)], target=lambda: {"connection": target})
     for form in ("plain", "tar"):
         with pytest.raises(InputError, match=r"tablespaces \(fast\)") as caught:
-            MAINTAINING.backup(server("prefer"), session, Backup(tmp_path, form))
+            MAINTAINING.backup(server("prefer"), session, BackupRequest(tmp_path, form))
         assert caught.value.subject == f"--with format={form}" and caught.value.hint == "--with format=discard"
-    words = MAINTAINING.backup(server("prefer"), session, Backup(tmp_path, "discard"))._words
+    words = MAINTAINING.backup(server("prefer"), session, BackupRequest(tmp_path, "discard"))._words
     assert words[-2:] == ["--target", "blackhole"]
 
 
 def test_a_restore_takes_the_programs_of_the_directory_that_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    named = mariadb.Installation(tmp_path / "bin" / "mariadbd", (), "11.4.1-MariaDB", "11.4")
-    other = mariadb.Installation(tmp_path / "sbin" / "mariadbd", (), "10.11.2-MariaDB", "10.11")
+    named = mariadb.MariadbInstallation(tmp_path / "bin" / "mariadbd", (), "11.4.1-MariaDB", "11.4")
+    other = mariadb.MariadbInstallation(tmp_path / "sbin" / "mariadbd", (), "10.11.2-MariaDB", "10.11")
     copier = program(tmp_path / "bin" / "mariadb-backup", "")
     monkeypatch.setattr(mariadb, "find", lambda directory=None: named if directory else other)
     system = System("mariadb", "ours", settings={"bin": str(tmp_path / "bin")})

@@ -10,7 +10,7 @@ from factories import Shelf, record
 
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.report.sections.differences import balance as sheet
-from ironbench.study.balance import Entry, balance
+from ironbench.study.balance import SizingRatio, balance
 from ironbench.study.study import studies
 
 VDA = "vda, 256\u202fGiB"
@@ -44,7 +44,7 @@ def used(
     return {_device(entry): entry.value for entry in entries if entry.name.code == "balance-operations"}
 
 
-def _device(entry: Entry) -> str:
+def _device(entry: SizingRatio) -> str:
     """`vda, 256 GiB data and log`, or the roles of a device of which nothing else is known."""
     roles = entry.note.values["roles"] if entry.note else entry.name.values["roles"]
     return " ".join((entry.name.values.get("device", "?"), *roles))

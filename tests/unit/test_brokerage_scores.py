@@ -10,7 +10,7 @@ import pytest
 from factories import DISK, MACHINE, MEMORY, record
 
 from ironbench import workloads
-from ironbench.model.cost import Range
+from ironbench.model.cost import CostRange
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, System
 from ironbench.records import Evidence, Store
@@ -82,7 +82,7 @@ def test_a_bill_has_the_results_for_each_core_and_for_the_money(results: Path) -
     )
     found = compared((), "", str(systems), (), "", str(results))
     # One run: a score without a bound.
-    assert [row.score for row in found.rows] == [Range(0, math.inf, 100), Range(0, math.inf, 70)]
+    assert [row.score for row in found.rows] == [CostRange(0, math.inf, 100), CostRange(0, math.inf, 70)]
     assert [row.per_core.centre for row in found.rows if row.per_core] == [50, 70]
     money = found.rows[0].per_thousand
     assert money is not None and money.centre == pytest.approx(100_000 / (4 * 6872))

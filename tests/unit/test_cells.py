@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Cell, Content, Missing, shown, typed
+from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Content, Missing, TableCell, shown, typed
 from ironbench.report.charts.base import Table, data, each_line, each_row, each_value
 from ironbench.words import THIN
 
 TABLE = Table(
     ("clients", "disk", "memory"),
     (
-        (Cell(1, "count"), Cell(530.0, "1/s", 500.0, 560.0, note="2 % failed"), Cell(1600.0, "1/s")),
-        (Cell(2000, "count"), ABSENT, Cell(7200.0, "1/s")),
+        (TableCell(1, "count"), TableCell(530.0, "1/s", 500.0, 560.0, note="2 % failed"), TableCell(1600.0, "1/s")),
+        (TableCell(2000, "count"), ABSENT, TableCell(7200.0, "1/s")),
     ),
 )
 
@@ -29,21 +29,21 @@ TABLE = Table(
         (ABSENT, "–"),
         (EMPTY, ""),
         (UNKNOWN, "not known"),
-        (Cell(), "not known"),
-        (Cell(math.nan, "s"), "not known"),
-        (Cell(0.0123, "s"), "12.3 ms"),
-        (Cell(0.0123, "s", 0.0009, 0.014), "12.3 ms (0.900 to 14.0 ms)"),
-        (Cell(None, "ratio", 0.98765, 1.01234), "0.988 to 1.012"),
-        (Cell(None, "ratio", 1.5, 1.7, note="97.5 %"), "1.50 to 1.70 (97.5 %)"),
-        (Cell(1.004, "ratio"), "1.004 ×"),
-        (Cell(2500.0, "1/s", 2000.0, 3000.0, note="2 % failed"), "2 500/s (2 000 to 3 000/s, 2 % failed)"),
-        (Cell(36.0, "1", 22.0, math.inf), "36.0 (22.0 to no end)"),
-        (Cell(0.000362, "s", signed=True), "+362 µs"),
-        (Cell(-0.00235, "s", signed=True), "−2.35 ms"),
-        (Cell(7000, "count", note="1 dropped"), "7 000 (1 dropped)"),
-        (Cell(1234.56e6, "MB/s", bare=True), "1 234.6"),
-        (Cell(1500.0, "score", 1450.0, 1560.0, estimate=True), "≈1 500 (1 450 to 1 560)"),
-        (Cell(0.0004, "p"), "< 0.001"),
+        (TableCell(), "not known"),
+        (TableCell(math.nan, "s"), "not known"),
+        (TableCell(0.0123, "s"), "12.3 ms"),
+        (TableCell(0.0123, "s", 0.0009, 0.014), "12.3 ms (0.900 to 14.0 ms)"),
+        (TableCell(None, "ratio", 0.98765, 1.01234), "0.988 to 1.012"),
+        (TableCell(None, "ratio", 1.5, 1.7, note="97.5 %"), "1.50 to 1.70 (97.5 %)"),
+        (TableCell(1.004, "ratio"), "1.004 ×"),
+        (TableCell(2500.0, "1/s", 2000.0, 3000.0, note="2 % failed"), "2 500/s (2 000 to 3 000/s, 2 % failed)"),
+        (TableCell(36.0, "1", 22.0, math.inf), "36.0 (22.0 to no end)"),
+        (TableCell(0.000362, "s", signed=True), "+362 µs"),
+        (TableCell(-0.00235, "s", signed=True), "−2.35 ms"),
+        (TableCell(7000, "count", note="1 dropped"), "7 000 (1 dropped)"),
+        (TableCell(1234.56e6, "MB/s", bare=True), "1 234.6"),
+        (TableCell(1500.0, "score", 1450.0, 1560.0, estimate=True), "≈1 500 (1 450 to 1 560)"),
+        (TableCell(0.0004, "p"), "< 0.001"),
     ],
 )
 def test_a_cell_is_written_with_its_unit_range_and_words(cell: Content, text: str) -> None:
@@ -52,15 +52,15 @@ def test_a_cell_is_written_with_its_unit_range_and_words(cell: Content, text: st
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["s", "memory", "share", "times", "rate"]))
 def test_programs_get_the_value_as_it_is(value: float, unit: str) -> None:
-    assert typed(Cell(value, unit))["value"] == value
+    assert typed(TableCell(value, unit))["value"] == value
 
 
 def test_programs_get_base_units_and_the_reason_of_a_missing_value() -> None:
-    assert typed(Cell(0.5, "share", 0.4, 0.6, 0.95)) == {
+    assert typed(TableCell(0.5, "share", 0.4, 0.6, 0.95)) == {
         **{"value": 0.5, "unit": "1", "low": 0.4, "high": 0.6},
         "confidence": 0.95,
     }
-    assert typed(Cell(1.0, "MB/s"))["unit"] == "bytes/s" and typed(Cell(1.0, "memory"))["unit"] == "bytes"
+    assert typed(TableCell(1.0, "MB/s"))["unit"] == "bytes/s" and typed(TableCell(1.0, "memory"))["unit"] == "bytes"
     assert (typed(ABSENT), typed(EMPTY), typed("faster")) == (None, None, "faster")
     assert typed(Missing("no interval")) == {"missing": "no interval"}
 

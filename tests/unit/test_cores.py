@@ -12,7 +12,7 @@ from ironbench.catalogue.prices import Sheet
 from ironbench.model.note import note
 from ironbench.model.system import Choice, System
 from ironbench.study.balance import balance
-from ironbench.study.cost import Measured, costs
+from ironbench.study.cost import StoredTrials, costs
 from ironbench.study.lead import leads
 from ironbench.study.leaderboard import own
 from ironbench.study.subjects import held_to
@@ -69,7 +69,7 @@ def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores() -> None:
     assert leads("held", held, "free", free, archive, 0.05).cores == (1, 2)
     places = own([*held, *free], archive, "score", Sheet({}), "")[0].places
     assert {place.system: place.cores for place in places} == {"held": 1, "free": 2}
-    rows = costs(None, Sheet({}), Measured({"held": held, "free": free}, {"m1": MACHINE})).rows
+    rows = costs(None, Sheet({}), StoredTrials({"held": held, "free": free}, {"m1": MACHINE})).rows
     assert [row.cores for row in rows] == [1, 2]
     shown = [balance(side, MACHINE)[2] for side in (held, free)]
     assert [(entry.name.code, entry.value) for entry in shown] == [("balance-clients", 1), ("balance-clients", 0.5)]
@@ -81,7 +81,7 @@ def test_the_cores_of_a_watched_server_are_those_of_its_machine_and_not_shared_w
     entry = balance([one], MACHINE)[2]
     assert (entry.value, entry.note) == (4, note("balance-cores", cores=2, shared=False))
     ours = {"cpu": {"cores": 64}}
-    row = costs(None, Sheet({}), Measured({"there": [one]}, {"m0": ours, "m1": MACHINE})).rows[0]
+    row = costs(None, Sheet({}), StoredTrials({"there": [one]}, {"m0": ours, "m1": MACHINE})).rows[0]
     assert row.cores == 2
     places = own([one], Shelf([one]), "score", Sheet({}), "")
     assert all(place.cores == 2 for group in places for place in group.places)

@@ -26,7 +26,7 @@ from ironbench.report import wording
 from ironbench.report.cost import compared as asked
 from ironbench.study import target as targets
 from ironbench.study.bill import bill, licences
-from ironbench.study.cost import Costs, Measured, Row, costs
+from ironbench.study.cost import Costs, StoredTrials, SystemCost, costs
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fewer-faster-cores.toml"
 LINE = 'price = 100\ncurrency = "USD"\nper = "core"\nkind = "licence"\ndate = "2026-01"\nsource = "a list"\n'
@@ -42,7 +42,7 @@ def offer(**fields: object) -> Offer:
 
 
 def test_the_published_bills_are_reproduced_to_the_dollar() -> None:
-    found = costs(offers.read(EXAMPLE.read_text(), "f2"), prices.shipped(), Measured())
+    found = costs(offers.read(EXAMPLE.read_text(), "f2"), prices.shipped(), StoredTrials())
     totals = {row.name: row.bill.total for row in found.rows if row.bill}
     assert totals["36 cores"] == 247392
     assert totals["16 faster cores"] == 109952
@@ -244,11 +244,11 @@ buy = ["x"]
 def test_the_cheapest_system_that_meets_the_target_is_named_and_others_say_how_close_they_came() -> None:
     slow, fast = [driven(0.02, b) for b in range(3)], [driven(0.005, b, system=MEMORY) for b in range(3)]
     records = {"log on disk": slow, "log in memory": fast}
-    found = costs(offers.read(OFFERS, "o"), sheet(), Measured(records), TARGET)
+    found = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), TARGET)
     assert found.cheapest is not None
     assert found.cheapest.name == "log in memory"
     strict = targets.parse("p99 < 1ms at 5000 tps")
-    none = costs(offers.read(OFFERS, "o"), sheet(), Measured(records), strict)
+    none = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), strict)
     assert none.cheapest is None
     assert report.advice(none) == [
         "No system was shown to meet it. log in memory came closest: misses it 5.00 times over: 5 ms, at most 5 ms at "
@@ -260,14 +260,14 @@ def test_records_of_different_work_are_not_held_against_one_target() -> None:
     one = driven(0.02)
     other = replace(one, choice=replace(one.choice, options={"scale": "8"}))
     with pytest.raises(InputError, match="did different work"):
-        costs(None, sheet(), Measured({"a": [one], "b": [other]}), TARGET)
+        costs(None, sheet(), StoredTrials({"a": [one], "b": [other]}), TARGET)
 
 
 def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
     mixed = OFFERS.replace('buy = ["x"]', 'buy = ["y"]', 1)
     both = sheet(LINE, f"[price.y]\n{LINE.replace('USD', 'EUR')}")
     with pytest.raises(InputError, match=r"are in EUR \(log on disk\) and USD \(log in memory\)"):
-        costs(offers.read(mixed, "o"), both, Measured())
+        costs(offers.read(mixed, "o"), both, StoredTrials())
 
 
 @pytest.mark.parametrize(
@@ -398,10 +398,10 @@ def test_a_system_that_was_held_to_some_cpus_has_as_many_cores(tmp_path: Path) -
 
 def test_a_system_without_an_upper_bound_did_not_come_closest() -> None:
     slow, once = [driven(0.02, block) for block in range(3)], [driven(0.011, system=MEMORY)]
-    found = costs(None, sheet(), Measured({"slow": slow, "once": once}), TARGET)
+    found = costs(None, sheet(), StoredTrials({"slow": slow, "once": once}), TARGET)
     assert found.nearest is not None
     assert found.nearest.name == "slow"
-    assert report.advice(costs(None, sheet(), Measured({"once": once}), TARGET))[0].startswith(
+    assert report.advice(costs(None, sheet(), StoredTrials({"once": once}), TARGET))[0].startswith(
         "No system was measured at"
     )
 
@@ -411,7 +411,7 @@ def test_a_running_price_names_its_period_and_how_often_it_is_paid() -> None:
     found = bill(offer(), monthly, Decimal(1))
     assert (found.lines[0].every, found.lines[0].times, found.years) == ("month", 12, 1)
     assert bill(offer(), sheet(), Decimal(3)).years is None, "what is paid once has no period"
-    row = Row("a", found, 16, None, False, "")
+    row = SystemCost("a", found, 16, None, False, "")
     text = report.text(Costs("", None, "", (row,), "", None, None), None)
     assert "100 USD per month" in text and "12 months" in text and "total over 1 year" in text
 
@@ -419,12 +419,12 @@ def test_a_running_price_names_its_period_and_how_often_it_is_paid() -> None:
 def test_systems_of_one_price_that_meet_a_target_are_tied_and_a_cheaper_unclear_one_is_named() -> None:
     even = offers.read(OFFERS.replace("cores = 4", "cores = 8"), "o")
     good, fast = [[driven(0.005, block, system=side) for block in range(3)] for side in (DISK, MEMORY)]
-    found = costs(even, sheet(), Measured({"log on disk": good, "log in memory": fast}), TARGET)
+    found = costs(even, sheet(), StoredTrials({"log on disk": good, "log in memory": fast}), TARGET)
     assert [row.name for row in found.tied] == ["log in memory"]
     assert report.advice(found) == ["Cheapest that meets it: log on disk and log in memory, 800 USD each."]
     unclear = [driven(p99, block, system=MEMORY) for block, p99 in enumerate((0.006, 0.009, 0.012))]
     records = {"log on disk": good, "log in memory": unclear}
-    found = costs(offers.read(OFFERS, "o"), sheet(), Measured(records), TARGET)
+    found = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), TARGET)
     assert [row.name for row in found.undecided] == ["log in memory"]
     assert report.advice(found)[1].startswith("log in memory costs less; whether it meets the target is inconclusive")
 
@@ -434,7 +434,7 @@ def test_systems_that_miss_a_target_alike_are_not_ranked() -> None:
         [driven(p99 * (1 + share * (block - 1)), block, system=side) for block in range(3)]
         for side, p99, share in ((DISK, 0.020, 0.1), (MEMORY, 0.021, 0.1))
     )
-    found = costs(None, sheet(), Measured({"a": a, "b": b}), TARGET)
+    found = costs(None, sheet(), StoredTrials({"a": a, "b": b}), TARGET)
     assert found.nearest is not None and len(found.tied) == 1
     assert "cannot be told apart" in report.advice(found)[0]
 
@@ -442,7 +442,10 @@ def test_systems_that_miss_a_target_alike_are_not_ranked() -> None:
 def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
     text = OFFERS.replace("sockets = 1", "servers = 2\nsockets = 1", 1)
     found = costs(
-        offers.read(text, "o"), sheet(), Measured({"log on disk": [driven(0.005, block) for block in range(3)]}), TARGET
+        offers.read(text, "o"),
+        sheet(),
+        StoredTrials({"log on disk": [driven(0.005, block) for block in range(3)]}),
+        TARGET,
     )
     assert (found.rows[0].cores, found.rows[0].trials) == (16, 3)
     assert "log on disk: records count as those of all its 2 servers together." in report.text(found, None)
@@ -451,7 +454,7 @@ def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
 def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:
     folder = EXAMPLE.parent
     own = prices.with_sheets([folder / "own-prices.toml"])
-    found = costs(offers.read((folder / "whole-bill.toml").read_text(), "o"), own, Measured())
+    found = costs(offers.read((folder / "whole-bill.toml").read_text(), "o"), own, StoredTrials())
     power = Decimal("0.1107") * 3 * 8766 * 600 / 1000
     assert [row.bill and row.bill.estimate for row in found.rows] == [True, True]
     assert found.rows[0].bill is not None
@@ -473,7 +476,7 @@ def busy(p99_s: float) -> list[Record]:
 
 def test_the_answer_to_a_target_says_how_many_of_its_trials_are_flagged_and_why() -> None:
     records = {"log on disk": busy(0.005), "log in memory": [driven(0.005, b, system=MEMORY) for b in range(3)]}
-    found = costs(offers.read(OFFERS.replace("cores = 4", "cores = 16"), "o"), sheet(), Measured(records), TARGET)
+    found = costs(offers.read(OFFERS.replace("cores = 4", "cores = 16"), "o"), sheet(), StoredTrials(records), TARGET)
     assert [(row.trials, row.flagged, row.cautions) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
     assert found.cheapest is found.rows[0]
     assert report.advice(found) == ["Cheapest that meets it: log on disk (3 of 3 trials flagged), 800 USD."]
@@ -494,13 +497,13 @@ def test_a_target_missed_by_flagged_trials_is_marked_in_the_text_and_on_stderr(
 
 def test_trials_left_out_of_a_target_are_named() -> None:
     trials = [*(driven(0.005, block) for block in range(3)), driven(0.005, 3, status=Status.FAILED)]
-    (row,) = costs(None, sheet(), Measured({"log on disk": trials}), TARGET).rows
+    (row,) = costs(None, sheet(), StoredTrials({"log on disk": trials}), TARGET).rows
     assert row.trials == 3 and [one.code for one in row.cautions] == ["trials-left-out"]
 
 
 def test_a_rate_that_was_asked_for_gives_no_work_per_core_or_price() -> None:
     records = {"log on disk": [driven(0.005, block) for block in range(3)]}
-    found = costs(offers.read(OFFERS, "o"), sheet(), Measured(records), TARGET)
+    found = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), TARGET)
     row = found.rows[0]
     assert row.target is not None and row.target.meets and row.bill is not None
     assert (row.score, row.per_core, row.per_thousand) == (None, None, None)

@@ -12,7 +12,7 @@ from factories import DISK, MACHINE, MEMORY, record, sweep
 
 from ironbench import catalogue, workloads
 from ironbench.errors import InputError
-from ironbench.model.cost import Range
+from ironbench.model.cost import CostRange
 from ironbench.model.curve import Curve
 from ironbench.model.note import note
 from ironbench.model.record import Record, Status
@@ -61,8 +61,8 @@ def test_without_a_target_the_records_that_a_systems_file_names_give_its_scores(
     trials += [record(MEMORY, 4, 1500.0, block=block) for block in range(3)]
     found = billed(tmp_path, [*trials, record(MEMORY, 2, 900.0)])
     assert [(row.score, row.per_core) for row in found.rows] == [
-        (Range(1000, 1000, 1000), Range(500, 500, 500)),
-        (Range(1500, 1500, 1500), Range(750, 750, 750)),
+        (CostRange(1000, 1000, 1000), CostRange(500, 500, 500)),
+        (CostRange(1500, 1500, 1500), CostRange(750, 750, 750)),
     ]
     text = report.text(found, None)
     assert "one: throughput with 8 clients (3 trials)." in text
@@ -111,14 +111,14 @@ def test_the_mean_over_a_curve_of_clients_is_no_score_and_that_is_said(tmp_path:
     ramp = Curve("clients", "ramp:1-8/30s", ((0.0, 1.0), (30.0, 8.0)))
     curved = record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp")
     found = billed(tmp_path, [curved, record(MEMORY, 8, 500.0, id="steady")])
-    assert [row.score for row in found.rows] == [None, Range(0.0, math.inf, 500.0)]
+    assert [row.score for row in found.rows] == [None, CostRange(0.0, math.inf, 500.0)]
     assert found.notes[0] == note("system-without-score", system="log on disk", why=note("driven-along-curve"))
 
 
 def test_scores_of_a_systems_file_are_not_mixed_with_those_of_records(tmp_path: Path) -> None:
     text = BOTH.replace("sockets = 1", 'score = 3777.0\nsource = "a list"\nsockets = 1', 1)
     found = billed(tmp_path, [record(DISK), record(MEMORY)], text)
-    assert [row.score for row in found.rows] == [Range(3777, 3777), None]
+    assert [row.score for row in found.rows] == [CostRange(3777, 3777), None]
     assert "The records of log on disk and log in memory are not used" in report.text(found, None)
 
 

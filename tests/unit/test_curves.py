@@ -21,9 +21,9 @@ from ironbench.plan import curves, resolve
 from ironbench.report import formats
 from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
-from ironbench.study.load_curve import Course, course
+from ironbench.study.load_curve import LoadCourse, course
 from ironbench.study.study import studies
-from ironbench.study.timelines import Line, Timeline
+from ironbench.study.timelines import Timeline, TimelineSeries
 
 
 def rate(text: str, folder: Path | None = None) -> Curve:
@@ -156,10 +156,10 @@ def test_a_file_that_is_no_curve_is_refused_by_its_line(tmp_path: Path, text: st
     assert words in str(caught.value)
 
 
-def ramped(of: str, done: Callable[[float], float], step_s: float = 1.0, most: float = 600.0) -> Course:
+def ramped(of: str, done: Callable[[float], float], step_s: float = 1.0, most: float = 600.0) -> LoadCourse:
     curve = Curve(of, f"{of} ramp", ((0.0, 0.0), (60.0, most)))
     times = [place * step_s for place in range(int(60 / step_s))]
-    lines = (Line("throughput", "", tuple(times), tuple(done(curve.mean(t, t + step_s)) for t in times)),)
+    lines = (TimelineSeries("throughput", "", tuple(times), tuple(done(curve.mean(t, t + step_s)) for t in times)),)
     trial = record(throughput=100.0)
     trial = replace(trial, cell=replace(trial.cell, load=replace(trial.cell.load, curve=curve)))
     found = course(trial, Timeline(trial.id, step_s, lines))

@@ -7,7 +7,7 @@ import pytest
 from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.arrange import requested_devices
 from ironbench.devices.mounting import Mounted
-from ironbench.devices.recorded import Measured, finish, raw
+from ironbench.devices.recorded import TraceWindow, finish, raw
 from ironbench.errors import InputError
 from ironbench.fields.sections import DeviceSection, LayoutSection
 from ironbench.model.system import Device, Layout, Partition
@@ -154,7 +154,7 @@ def test_a_trace_is_sorted_by_arrival_and_names_its_operations(tmp_path: Path) -
         )
     )
     # Measured from 15 on; of the 600 ns of CPU from 30 to 90, a quarter was the work's.
-    trials = (Measured(15, 95, (30, 90, 150)),)
+    trials = (TraceWindow(15, 95, (30, 90, 150)),)
     partitions = (Partition("data", 4096, "/d"), Partition("log", 4096, "/l"))
     assert finish(path, Device("hdd-7200", partitions, "ext4", "ram"), trials) == 2
     assert not raw(path).exists()

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from ironbench.engines.examination import Server
+from ironbench.engines.examination import ExaminedServer
 from ironbench.engines.mariadb.probes import EXAMINATION, server
 from ironbench.errors import FailureError
 from ironbench.model.diagnosis import Reading, Severity
@@ -70,7 +70,7 @@ def test_a_server_is_asked_where_it_keeps_its_status_and_after_a_limit_of_time(
 def test_the_room_for_the_log_is_that_of_all_its_files(title: str, sizes: dict[str, int], way_out: str) -> None:
     """A megabyte a second fills 96 MiB in a minute and two thirds; what MySQL 8.0.30 no longer uses says nothing."""
     rows = {"Innodb_os_log_written": 10**9, "Uptime": 1000, **sizes}
-    asked = Server(title, "", 0, "shop", "'bench'@'%'", frozenset(), {}, None)
+    asked = ExaminedServer(title, "", 0, "shop", "'bench'@'%'", frozenset(), {}, None)
     found = server.room([(name, str(value)) for name, value in rows.items()], asked)
     assert isinstance(found, Reading) and found.severity is Severity.WARNING
     assert found.seen.replace("\u202f", " ").startswith("the redo log takes 96.0 MiB: 101 s at")

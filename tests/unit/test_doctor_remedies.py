@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ironbench.engines.examination import Server, connections_reading
+from ironbench.engines.examination import ExaminedServer, connections_reading
 from ironbench.engines.postgres.probes.checkpoints import checkpoints
 from ironbench.engines.postgres.probes.memory import shared_buffers
 from ironbench.engines.postgres.probes.observation import statements
 from ironbench.model.diagnosis import Reading
 
-SERVER = Server("PostgreSQL", "15.8", 150008, "shop", "bench", memory_bytes=16 << 30)
+SERVER = ExaminedServer("PostgreSQL", "15.8", 150008, "shop", "bench", memory_bytes=16 << 30)
 
 
 @pytest.mark.parametrize(

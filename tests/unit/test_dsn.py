@@ -22,7 +22,7 @@ HOME = {"HOME": "/nonexistent", "USER": "me", "LOGNAME": "me"}
 )
 def test_both_forms_say_the_same(text: str) -> None:
     address, secrets = dsn.parse(text, HOME)
-    assert address == dsn.Address("db.example", 6543, "ann", "shop", "require")
+    assert address == dsn.PostgresAddress("db.example", 6543, "ann", "shop", "require")
     assert secrets.password is None
 
 
@@ -53,7 +53,7 @@ def test_a_socket_directory_is_a_host() -> None:
 def test_the_environment_gives_what_the_dsn_leaves_out() -> None:
     environ = HOME | {"PGHOST": "h", "PGPORT": "7", "PGUSER": "u", "PGPASSWORD": "p", "PGDATABASE": "d"}
     address, secrets = dsn.parse("dbname=other", environ)
-    assert address == dsn.Address("h", 7, "u", "other")
+    assert address == dsn.PostgresAddress("h", 7, "u", "other")
     assert secrets.password == "p"
 
 
@@ -194,7 +194,7 @@ class FakeLine:
     ],
 )
 def test_the_first_host_that_answers_and_fits_is_measured(wanted: str, chosen: str) -> None:
-    def connects(place: dsn.Address) -> FakeLine:
+    def connects(place: dsn.PostgresAddress) -> FakeLine:
         if place.host == "dead":
             raise FailureError(place.host, "nobody answers")
         return FakeLine(place.host == "standby")
@@ -254,7 +254,7 @@ def test_a_password_file_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> Non
 def test_an_address_of_mysql_is_a_uri_with_a_database() -> None:
     text = "mariadb://ann:s3%40cret@db.example:3307/shop?tls=verify-full"
     address, secrets = mysql.parse(text, HOME)
-    assert address == mysql.Address("ann", "shop", "db.example", 3307, tls="verify-full")
+    assert address == mysql.MysqlAddress("ann", "shop", "db.example", 3307, tls="verify-full")
     assert secrets.password == "s3@cret" and "s3" not in address.text() + repr(secrets)
     assert mysql.parse(address.text(), {"MYSQL_PWD": "p"}) == (address, Secrets("p"))
     assert mysql.parse("mysql://a@[::1]/d?socket=/run/my%20sql.sock", HOME)[0].socket == "/run/my sql.sock"

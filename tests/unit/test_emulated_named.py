@@ -16,7 +16,7 @@ from ironbench.report import comparison
 from ironbench.report.document import report
 from ironbench.study.archive import EMPTY
 from ironbench.study.compare import compare
-from ironbench.study.cost import Measured as CostOf
+from ironbench.study.cost import StoredTrials as CostOf
 from ironbench.study.cost import costs
 from ironbench.study.history import histories
 from ironbench.study.study import studies

@@ -14,7 +14,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.note import note
 from ironbench.model.record import Record
 from ironbench.model.system import Load
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 from ironbench.records import judge
 from ironbench.study.comparability import too_few_workers, unlike, workers_apart
 from ironbench.trial.cluster import crew, merge
@@ -60,7 +60,7 @@ def test_runs_of_unequal_numbers_of_workers_are_unlike_unless_that_was_asked_for
 
 
 def test_the_record_of_a_trial_by_fewer_workers_says_so_and_a_voided_one_says_why_it_was_voided() -> None:
-    one = Worker(1, "alpha", 8, 100, 0, 2.0, threads_cpu_share=0.2)
+    one = WorkerPart(1, "alpha", 8, 100, 0, 2.0, threads_cpu_share=0.2)
     summary = {"elapsed_s": 2.0, "transactions": 100, "failed": 0, "errors": {}, "io": "null", "aborted": False}
     found = Driven("now", alive=True, summary=summary, workers=(one,))
     assert [warning.code for warning in judge._too_few_workers(TWO, found)] == ["fewer-workers"]

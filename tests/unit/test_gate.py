@@ -22,7 +22,7 @@ from ironbench.errors import InputError
 from ironbench.lab import declare, schedule
 from ironbench.lab.gate import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
-from ironbench.model.inside import Plan, Statement
+from ironbench.model.inside import ServerStatement, StatementPlan
 from ironbench.model.lab import VALUE, Claim, Method, Stage
 from ironbench.model.note import FLAGGED, note, text_note
 from ironbench.model.record import Status
@@ -417,8 +417,8 @@ def test_a_slower_change_names_the_statement_that_grew_and_the_plan_that_changed
     used = [
         replace(
             Use(name, Over(1.0, 1.0), Over(1.0, 1.0), (), 1.0, (), (), (), (), (), 0, 1, (), ()),
-            statements=(Statement(text, 100.0, 100.0 * mean_s), Statement("commit", 100.0, 0.1)),
-            plans=(Plan("s", 1, text, steps=(step,)),),
+            statements=(ServerStatement(text, 100.0, 100.0 * mean_s), ServerStatement("commit", 100.0, 0.1)),
+            plans=(StatementPlan("s", 1, text, steps=(step,)),),
         )
         for name, mean_s, step in ((CELLS[0], 0.001, "Index Scan on t"), (CELLS[1], 0.003, "Seq Scan on t"))
     ]

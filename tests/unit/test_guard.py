@@ -47,8 +47,8 @@ def test_how_a_server_ended_is_known_though_its_guard_tells_it_later(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     entry = register.new("test", "/nowhere")
     command = (sys.executable, "-c", "import time; time.sleep(600)")
-    order = guard.Order(str(register.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log"))
-    kept = guard.Guard(order)
+    order = guard.GuardOrder(str(register.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log"))
+    kept = guard.ServerGuard(order)
     try:
         os.kill(kept.child.pid, signal.SIGSTOP)
         os.kill(kept.pid or 0, signal.SIGKILL)

@@ -20,7 +20,7 @@ from ironbench.records import Evidence, Store
 from ironbench.report import formats
 from ironbench.report.history import page
 from ironbench.study.archive import EMPTY
-from ironbench.study.history import Line, histories
+from ironbench.study.history import HistoryLine, histories
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 
@@ -43,7 +43,7 @@ def nights(levels: Sequence[float], **fields: object) -> list[Record]:
     return [one for night, level in enumerate(levels) for one in run(night, level, **fields)]
 
 
-def line(records: Sequence[Record], by: str = "date", metric: str = "") -> Line:
+def line(records: Sequence[Record], by: str = "date", metric: str = "") -> HistoryLine:
     (found,) = histories(records, EMPTY, metric, by).all
     (only,) = found.lines
     return only

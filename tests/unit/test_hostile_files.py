@@ -19,7 +19,7 @@ from ironbench.engines.odbc import dsn
 from ironbench.engines.postgres import dsn as postgres
 from ironbench.engines.postgres.clients import Psql
 from ironbench.engines.postgres.harmless import harmless
-from ironbench.engines.postgres.plain import SqlText
+from ironbench.engines.postgres.plain import PostgresSqlText
 from ironbench.engines.slapd import dsn as slapd
 from ironbench.errors import InputError
 from ironbench.model.redact import redacted
@@ -98,12 +98,12 @@ def test_quotes_and_comment_marks_in_names_begin_nothing(tmp_path: Path) -> None
 def test_a_statement_of_many_names_with_comment_marks_is_judged_once(tmp_path: Path) -> None:
     columns = ", ".join(f"`/*{n}'` int" for n in range(50_000))
     (file := tmp_path / "file.sql").write_text(f"CREATE TABLE t ({columns});\n")
-    assert sql_text.examined(file, "dump", own=False) == sql_text.SqlText()
+    assert sql_text.examined(file, "dump", own=False) == sql_text.MysqlSqlText()
 
 
 def test_a_failed_statement_of_many_lines_is_kept_in_part() -> None:
     session: Any = SimpleNamespace()
-    client = Psql("x", session, lambda *_: None, text=SqlText())
+    client = Psql("x", session, lambda *_: None, text=PostgresSqlText())
     client._heard("psql:<stdin>:1: ERROR:  42P01: no")
     client._heard("psql:<stdin>:1: STATEMENT:  COMMENT ON TABLE a")
     for _ in range(300_000):

@@ -9,8 +9,8 @@ from factories import Shelf, example
 from labfactory import lab, trials
 
 from ironbench.engines.postgres.inside import lacking
-from ironbench.engines.postgres.observers.statements import State
-from ironbench.model.inside import Inside, Missing, Plan, Statement, Table
+from ironbench.engines.postgres.observers.statements import StatementsAccess
+from ironbench.model.inside import Inside, NotShown, ServerStatement, StatementPlan, TableUse
 from ironbench.model.note import note
 from ironbench.records import attached
 from ironbench.report import formats
@@ -20,17 +20,20 @@ from ironbench.study.study import studies
 from ironbench.trial.drive.statements import statements
 from ironbench.workloads.base import ScriptSource
 
-FAST = Plan("a.sql", 1, "select * from t where a = $1", "Index Scan …", ("Index Scan using t_a on t",))
+FAST = StatementPlan("a.sql", 1, "select * from t where a = $1", "Index Scan …", ("Index Scan using t_a on t",))
 SLOW = replace(FAST, text="Seq Scan …", steps=("Seq Scan on t",))
 REMEDY = "CREATE EXTENSION what_counts"
 
 
-def told(time_s: float, plan: Plan, **changes: object) -> Inside:
+def told(time_s: float, plan: StatementPlan, **changes: object) -> Inside:
     return replace(
         Inside(
-            statements=(Statement(FAST.statement, 1000.0, time_s, 1000.0), Statement("commit", 1000.0, 0.1)),
+            statements=(
+                ServerStatement(FAST.statement, 1000.0, time_s, 1000.0),
+                ServerStatement("commit", 1000.0, 0.1),
+            ),
             statements_s=time_s + 0.1,
-            tables=(Table("t", index_scans=1000.0, hit_bytes=8e6, dead_rows=5.0, bytes=2e6, bytes_before=1e6),),
+            tables=(TableUse("t", index_scans=1000.0, hit_bytes=8e6, dead_rows=5.0, bytes=2e6, bytes_before=1e6),),
             plans=(plan,),
         ),
         **changes,
@@ -85,7 +88,7 @@ def test_every_format_shows_it(study, format: str) -> None:
 
 def test_what_is_missing_is_said_with_how_to_get_it() -> None:
     records = example()
-    lacking = Inside(missing=(Missing("What each statement costs", "it is not counted", REMEDY),))
+    lacking = Inside(missing=(NotShown("What each statement costs", "it is not counted", REMEDY),))
     shelf = Shelf(records, insides={one.id: lacking for one in records})
     for format in ("text", "md", "html"):
         text = formats.get(format)(studies(records, shelf)).decode().replace("\\_", "_")
@@ -102,13 +105,13 @@ def test_a_server_that_says_nothing_has_no_section() -> None:
 def test_a_password_in_a_statement_does_not_reach_the_record() -> None:
     spoken = "create role app login password 'open-sesame'"
     data = attached.written_inside(
-        Inside(statements=(Statement(spoken, 1.0, 1.0),), plans=(replace(FAST, failed=spoken),))
+        Inside(statements=(ServerStatement(spoken, 1.0, 1.0),), plans=(replace(FAST, failed=spoken),))
     )
     assert b"open-sesame" not in data and attached.read_inside(data).statements[0].text.startswith("create role app")
 
 
 def test_a_file_with_too_much_in_it_is_refused() -> None:
-    many = tuple(Statement(str(n), 1.0, 1.0) for n in range(2000))
+    many = tuple(ServerStatement(str(n), 1.0, 1.0) for n in range(2000))
     with pytest.raises(ValueError, match="more than"):
         attached.read_inside(attached.written_inside(Inside(statements=many)))
 
@@ -141,7 +144,7 @@ def test_a_script_that_counts_with_answers_of_the_server_still_has_its_commands(
 
 
 def test_an_extension_that_a_copy_lacks_is_made_where_the_copy_comes_from() -> None:
-    known = State(loaded=True, schema=None, there=True, version=150008, io_timed=True)
+    known = StatementsAccess(loaded=True, schema=None, there=True, version=150008, io_timed=True)
     missing = {copied: lacking(known, copied=copied) for copied in (False, True)}
     assert missing[False] and "there: CREATE EXTENSION" in missing[False].remedy
     assert missing[True] and "that trials are copies of" in missing[True].remedy

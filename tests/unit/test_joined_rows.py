@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from ironbench.engines.duckdb.trial import Client
+from ironbench.engines.duckdb.trial import DuckdbClient
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from ironbench.engines.duckdb.trial import Client
 )
 def test_of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all(wanted: str, answer: object) -> None:
     database = duckdb.connect(":memory:")
-    (step,) = Client(database.cursor(), [("select 5 as a; select 6 as b", wanted, True)]).steps
+    (step,) = DuckdbClient(database.cursor(), [("select 5 as a; select 6 as b", wanted, True)]).steps
     assert step(()) == answer
     assert step(()) == answer, "nothing is left of the time before"
     database.close()

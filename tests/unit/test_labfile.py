@@ -14,7 +14,7 @@ START = 'question = "Does it matter?"\n[workload]\nname = "igen-oltp"\n'
 CLIENTS = '[vary]\n"load.clients" = [1, 2, 4]\n'
 
 
-def read(text: str) -> labfile.Declared:
+def read(text: str) -> labfile.DeclaredLab:
     return labfile.read(START + text, "labs/x.toml")
 
 

@@ -23,7 +23,7 @@ from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
 from ironbench.report.sections.time_spent import limits
-from ironbench.study.bottleneck import Limit, TimeSpent
+from ironbench.study.bottleneck import LimitingResource, TimeSpent
 from ironbench.study.ceiling import Ceiling, Verdict
 from ironbench.study.curve import metrics_of
 from ironbench.study.factors import contrasts
@@ -120,8 +120,10 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     study = two_cells(1800.0)
     (effect,) = study.effects
     held = Ceiling(("log",), 1.8, 1.7, 1.9, Verdict.HELD, True, effect.finding, ("log",), {})
-    taken = Limit(OTHER_PROGRAMS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7)
-    quiet = Limit("", 0.3, None, note("limit-unknown-own-cpu", share=0.3))
+    taken = LimitingResource(
+        OTHER_PROGRAMS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7
+    )
+    quiet = LimitingResource("", 0.3, None, note("limit-unknown-own-cpu", share=0.3))
     disturbed = replace(held, verdict=Verdict.DISTURBED, holds_back=None, taken=0.7)
     for ceiling, of_time, limit in (
         (held, quiet, "the limit is WAL. Measured with"),

@@ -21,7 +21,7 @@ from ironbench.records.index import short
 from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.report import formats, trial
 from ironbench.study.comparability import unlike
-from ironbench.study.cost import Measured, costs
+from ironbench.study.cost import StoredTrials, costs
 from ironbench.study.differences import facts
 from ironbench.study.history import histories
 from ironbench.study.lead import leads
@@ -65,7 +65,7 @@ def test_every_place_that_divides_by_cores_takes_the_servers(server: str, cores:
     assert study.parts[0].cores == cores
     sheet = {entry.name.code: entry.value for entry in study.parts[0].balance}
     assert sheet["balance-clients"] == (None if cores is None else pytest.approx(8 / cores))
-    assert costs(None, Sheet({}), Measured({"given": trials}, MACHINES)).rows[0].cores == cores
+    assert costs(None, Sheet({}), StoredTrials({"given": trials}, MACHINES)).rows[0].cores == cores
     (place,) = own(trials, archive, "score", Sheet({}), "")[0].places
     assert (place.cores, place.processor) == (cores, "server's processor" if cores else "")
     local = System("postgres", "here")
@@ -116,7 +116,7 @@ def test_a_trial_that_could_not_be_watched_is_of_the_machine_of_its_run() -> Non
     assert len(subjects(trials)) == 1
     other = [record(series="3", id="3", machine="c")]
     assert leads("a", trials, "b", other, Shelf(machines=MACHINES), 0.05).cores == (64, 4)
-    assert len(costs(None, Sheet({}), Measured({"given": trials}, MACHINES)).rows) == 1
+    assert len(costs(None, Sheet({}), StoredTrials({"given": trials}, MACHINES)).rows) == 1
     assert len(subjects([*trials, there("", series="other", id="4")])) == 2, "of another run nobody knows"
 
 

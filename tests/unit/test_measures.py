@@ -164,7 +164,7 @@ def test_every_metric_of_the_core_is_in_the_catalogue() -> None:
 
 def test_percentiles_of_too_few_times_of_a_bystander_or_of_a_disk_are_not_kept() -> None:
     few = histogram_of(50)
-    seen = bystander.Seen(dict.fromkeys(bystander.KINDS, few))
+    seen = bystander.BystanderTimes(dict.fromkeys(bystander.KINDS, few))
     ran = replace(driven([]), histograms=bystander.histograms(seen, seen))
     test = storage_tests.Test("sync4k", "SYNC4K", "write", "random", 4096)
     once = Pass(test, 0.0, 1.0, 50, 50 * 4096, 0.1, histogram_of(0), few, (), "io_uring", "", stopped=False)

@@ -15,7 +15,7 @@ from factories import record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.model.note import Note, Range, merged, note, text_note
+from ironbench.model.note import Note, NoteRange, merged, note, text_note
 from ironbench.model.record import SUSPICIOUS, Status
 from ironbench.records import Evidence, Store
 from ironbench.report import wording
@@ -23,7 +23,20 @@ from ironbench.report.as_json import plain_value
 from ironbench.report.wording.registry import WORDING
 from ironbench.study.comparability import causes, doubts, together
 
-NUMBERS = (0.0, 0, 1, 0.97, 12.5, 1e15, 1e-9, -0.2, Range(0.05, 0.12), Range(0, 3), Range(-0.2, 0.3), Range(2, 2))
+NUMBERS = (
+    0.0,
+    0,
+    1,
+    0.97,
+    12.5,
+    1e15,
+    1e-9,
+    -0.2,
+    NoteRange(0.05, 0.12),
+    NoteRange(0, 3),
+    NoteRange(-0.2, 0.3),
+    NoteRange(2, 2),
+)
 STRINGS = ("", "one", ("one", "two"), ("a", "b", "c", "d", "e"), "x" * 4096, ())
 PAIRS = ((), (("q09", "out of memory"),), (("q09", "no"), ("q21", "no")))
 TRIPLES = ((), (("fsync", "off", "a crash may damage everything"),))
@@ -111,7 +124,7 @@ def test_a_sentence_of_an_older_record_is_shown_as_it_is() -> None:
 def test_notes_of_one_code_become_one_with_the_range_of_each_number() -> None:
     taken = [note("cpu-taken", share=share, programs=share, steal=0.0) for share in (0.12, 0.05, 0.08)]
     (one,) = merged(taken)
-    assert one == note("cpu-taken", share=Range(0.05, 0.12), programs=Range(0.05, 0.12), steal=0.0)
+    assert one == note("cpu-taken", share=NoteRange(0.05, 0.12), programs=NoteRange(0.05, 0.12), steal=0.0)
 
 
 def test_notes_whose_values_have_different_names_stay_apart() -> None:
@@ -173,7 +186,7 @@ def test_warnings_of_records_before_notes_are_read_as_their_texts(tmp_path: Path
 
 
 def test_json_has_code_values_and_words() -> None:
-    assert plain_value((note("samples-dropped", samples=Range(1, 40)),)) == [
+    assert plain_value((note("samples-dropped", samples=NoteRange(1, 40)),)) == [
         {
             "code": "samples-dropped",
             "values": {"samples": {"low": 1, "high": 40}},

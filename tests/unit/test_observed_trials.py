@@ -13,7 +13,7 @@ from labfactory import lab, studied, trials
 
 from ironbench.lab.pace import Pace
 from ironbench.lab.schedule import Blocks
-from ironbench.model.inside import Inside, Plan
+from ironbench.model.inside import Inside, StatementPlan
 from ironbench.model.lab import Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Statement, Status
@@ -22,7 +22,7 @@ from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.report.walk import walk
 from ironbench.study.gate import gate as judged
 from ironbench.study.labstudy import lab_study
-from ironbench.study.shares import Step, Waterfall
+from ironbench.study.shares import ShareStep, Waterfall
 from ironbench.study.study import Study
 
 OLD, NEW = "index=there", "index=dropped"
@@ -66,7 +66,7 @@ def observed(plan: Lab, status: Status = Status.OK, attempt: int = 1, throughput
 def explained(plan: Lab) -> Study:
     seen = observed(plan)
     records = [*in_blocks(plan), *seen]
-    insides = {one.id: Inside(plans=(Plan("read.sql", 1, TEXT, steps=STEPS[one.cell.name]),)) for one in seen}
+    insides = {one.id: Inside(plans=(StatementPlan("read.sql", 1, TEXT, steps=STEPS[one.cell.name]),)) for one in seen}
     statements = {one.id: one.statements for one in seen}
     return lab_study(plan, records, Shelf(records, insides=insides, statements=statements))
 
@@ -140,7 +140,7 @@ def test_a_lab_by_slices_is_explained_by_plans_and_statements_of_its_observed_tr
 def test_what_one_observed_trial_shows_has_no_interval() -> None:
     study = explained(by_slices())
     (found,) = study.explanations
-    steps = (Step("run queue", 0.009, 0.009, 0.009),)
+    steps = (ShareStep("run queue", 0.009, 0.009, 0.009),)
     seen = replace(found, waterfall=Waterfall(OLD, NEW, 0.001, 0.01, steps, "error of sampling alone"))
     rows = {row[0]: row[-1] for row in walk(seen).texts}
     assert (rows["command"], rows["part of the time"]) == ("no interval", "no interval")

@@ -13,7 +13,7 @@ from ironbench.model.note import note
 from ironbench.model.search import Limit, Search
 from ironbench.report import wording
 from ironbench.stats.usl import Usl
-from ironbench.study.optimum import RATE, Answer, NextLoad, Observed, _Seen, next_step, rungs
+from ironbench.study.optimum import RATE, NextLoad, Observed, SearchResult, _Seen, next_step, rungs
 
 System = Callable[[int], float]
 KNEE = Usl(0.03, 0.0008, 500.0)
@@ -28,12 +28,14 @@ LOOPS = 300
 """More trials than any search may take."""
 
 
-def sought(search: Search, system: System, noise: float, seed: int, p99: System | None = None) -> tuple[Answer, int]:
+def sought(
+    search: Search, system: System, noise: float, seed: int, p99: System | None = None
+) -> tuple[SearchResult, int]:
     """The answer and the trials it took; percentiles scatter twice as much as throughput."""
     dice, trials = random.Random(seed), list[Observed]()
     for _ in range(LOOPS):
         step = next_step(search, trials)
-        if isinstance(step, Answer):
+        if isinstance(step, SearchResult):
             return step, len(trials)
         n = step.point
         limited = (p99(n) * math.exp(dice.gauss(0, 2 * noise)),) if p99 else ()
@@ -83,7 +85,7 @@ def test_a_limit_that_nothing_keeps_is_said() -> None:
 def test_a_search_that_shows_nothing_says_what_it_tried_and_that_it_is_inconclusive() -> None:
     search = Search("rate", 20, 1000, (Limit("response_time_p99_s", 0.010),))
     few = replace(
-        Answer(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)), doubt=("rows", ((0.99, 299),))
+        SearchResult(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)), doubt=("rows", ((0.99, 299),))
     )
     assert few.note.values["percentiles"] == ((0.99, 299),)
     assert wording.text(few.note).startswith("inconclusive: ")
@@ -184,5 +186,5 @@ def test_a_rate_that_is_not_kept_is_not_the_answer_whatever_the_limit_says() -> 
         trials.append(Observed(rate, float(min(rate, 450)), (0.01,), behind=rate > 450))
     assert step.point is not None and 300 < step.point <= 450 and step.ended_by == RATE
     none = [Observed(100, 50.0, (0.01,), behind=True) for _ in range(2)]
-    assert (answer := next_step(search, none)) and isinstance(answer, Answer)
+    assert (answer := next_step(search, none)) and isinstance(answer, SearchResult)
     assert (answer.point, answer.ended_by) == (None, RATE)

@@ -12,7 +12,7 @@ import pytest
 
 from ironbench.errors import FailureError
 from ironbench.host import copies
-from ironbench.lab.slices.side import Side
+from ironbench.lab.slices.side import SliceSide
 from ironbench.lab.slices.turns import not_written_back
 from ironbench.records import make
 
@@ -83,7 +83,7 @@ def test_a_turn_on_a_server_of_another_user_ends_well_and_its_record_says_what_w
     plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="tpcb-like", options={}))
     session: Any = SimpleNamespace(directories=lambda: {"data": str(data)})
     unused: Any = None
-    side = Side(plan, unused, session, unused, unused, "")
+    side = SliceSide(plan, unused, session, unused, unused, "")
     assert side._pay() >= 0.0
     (warning,) = not_written_back(side)
     assert warning.code == "not-written-back" and warning.values == {"directories": (str(data),)}

@@ -8,11 +8,11 @@ from factories import DISK, Shelf, example, record, suspect
 from labfactory import lab, studied, trials
 
 from ironbench.report import formats
-from ironbench.report.cell import Cell, Content, Missing, typed
+from ironbench.report.cell import Content, Missing, TableCell, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.formats.csv import HEAD
 from ironbench.report.page import Page
-from ironbench.report.section import Answer, Point, Section
+from ironbench.report.section import Answer, AnswerPoint, Section
 from ironbench.report.sections import sections
 from ironbench.study.study import studies
 
@@ -24,7 +24,7 @@ def lines(data: bytes) -> list[dict[str, str]]:
 def written(*cells: Content) -> list[dict[str, str]]:
     """The lines of a table with one row."""
     table = Table(("row", *map(str, range(len(cells)))), (("a", *cells),))
-    page = Page("title", "", Answer(Point("answer")), (Section("id", "section", tables=(("", table),)),))
+    page = Page("title", "", Answer(AnswerPoint("answer")), (Section("id", "section", tables=(("", table),)),))
     return [line for line in lines(formats.of_page("csv")(page)) if line["section"] == "section"]
 
 
@@ -36,13 +36,13 @@ def numbers(line: dict[str, str]) -> dict[str, float | str]:
 
 def test_numbers_are_not_rounded_and_in_base_units() -> None:
     cells = (
-        Cell(0.012345678901234567, "s", 0.011, 0.0140000001, 0.95),
-        Cell(None, "ratio", 1.5512345, 1.6187654, 0.975),
-        Cell(24 * 2.0**30 + 1, "memory"),
-        Cell(0.5512345, "share", note="of the time"),
-        Cell(-0.00235123, "s", signed=True),
-        Cell(123.4e6, "MB/s", bare=True),
-        Cell(2_880.123, "queries/h × SF"),
+        TableCell(0.012345678901234567, "s", 0.011, 0.0140000001, 0.95),
+        TableCell(None, "ratio", 1.5512345, 1.6187654, 0.975),
+        TableCell(24 * 2.0**30 + 1, "memory"),
+        TableCell(0.5512345, "share", note="of the time"),
+        TableCell(-0.00235123, "s", signed=True),
+        TableCell(123.4e6, "MB/s", bare=True),
+        TableCell(2_880.123, "queries/h × SF"),
     )
     found = written(*cells)
     assert [numbers(line) for line in found] == [
@@ -52,7 +52,7 @@ def test_numbers_are_not_rounded_and_in_base_units() -> None:
 
 
 def test_words_have_no_numbers_and_a_missing_value_is_none() -> None:
-    found = written("faster in 8 of 8", Missing("not known"), Cell(float("nan"), "s"), Missing(""))
+    found = written("faster in 8 of 8", Missing("not known"), TableCell(float("nan"), "s"), Missing(""))
     assert [line["text"] for line in found] == ["faster in 8 of 8", "not known", "not known"]
     assert not any(line["value"] or line["low"] or line["high"] for line in found)
 
@@ -66,7 +66,7 @@ def test_every_cell_of_every_table_of_a_report_is_in_the_file_with_its_numbers()
             for table in (*(chart.table for chart in section.charts), *(table for _, table in section.tables)):
                 for _, *cells in table.rows:
                     for cell in cells:
-                        if isinstance(cell, Cell) and len(typed(cell)) > 1:
+                        if isinstance(cell, TableCell) and len(typed(cell)) > 1:
                             wanted = {name: value for name, value in typed(cell).items() if name != "note"}
                             assert wanted in found, (section.title, cell)
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ironbench.host.tree import Tree
 from ironbench.lab.slices.rotations import Rotations, chosen, is_disturbed, slow_start
 from ironbench.lab.slices.shared import Shared, together
-from ironbench.lab.slices.side import AtTurns, Side
+from ironbench.lab.slices.side import AtTurns, SliceSide
 from ironbench.lab.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
 from ironbench.model.limits import BUSY
 from ironbench.model.record import SUSPICIOUS
@@ -196,7 +196,7 @@ def test_the_pilot_finds_what_a_turn_loses_however_long_transactions_take(took_s
     plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
     unused: Any = None
     setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one", load=Load(clients=100)))
-    side = Side(plan, setup, unused, unused, unused, "")
+    side = SliceSide(plan, setup, unused, unused, unused, "")
     progress: Any = Clients(took_s, lost_s)
     side._at_turns.progress = progress
     found = side.started()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ironbench.engines.postgres.dsn import Address
+from ironbench.engines.postgres.dsn import PostgresAddress
 from ironbench.engines.postgres.session import PostgresSession
-from ironbench.engines.server_session import Place
+from ironbench.engines.server_session import LocalServer
 from ironbench.errors import FailureError
 from ironbench.model.secrets import Secrets
 
@@ -29,14 +29,14 @@ class Refusing(PostgresSession):
         error.sqlstate = self.sqlstate
         raise error
 
-    def found(self) -> Place:
-        return Place()
+    def found(self) -> LocalServer:
+        return LocalServer()
 
 
 @pytest.mark.parametrize(("sqlstate", "lives"), [("25P02", True), ("53300", True), ("57P01", False), ("", False)])
 def test_a_server_that_refuses_a_statement_lives_and_one_that_shuts_down_or_is_silent_does_not(
     sqlstate: str, lives: bool
 ) -> None:
-    session = Refusing(Address("h", 5432, "ann", "shop"), Secrets())
+    session = Refusing(PostgresAddress("h", 5432, "ann", "shop"), Secrets())
     session.sqlstate = sqlstate
     assert session.alive() is lives

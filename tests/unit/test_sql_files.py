@@ -16,12 +16,12 @@ DUMP = "-- PostgreSQL database dump\n-- Dumped from database version 15.1\n{}\n-
 EXPORT = "CREATE DATABASE IF NOT EXISTS `shop` /*!40100 DEFAULT CHARACTER SET latin1 */;\nUSE `shop`;\n{}\n"
 
 
-def of_postgres(folder: Path, text: str) -> plain.SqlText:
+def of_postgres(folder: Path, text: str) -> plain.PostgresSqlText:
     (file := folder / "file.sql").write_text(text)
     return plain.examined(file, "dump")
 
 
-def of_mariadb(folder: Path, text: str, *, own: bool = False) -> sql_text.SqlText:
+def of_mariadb(folder: Path, text: str, *, own: bool = False) -> sql_text.MysqlSqlText:
     (file := folder / "file.sql").write_text(text)
     return sql_text.examined(file, "dump", own=own)
 

@@ -225,7 +225,7 @@ def stored(passes: int) -> Record:
 @pytest.mark.parametrize(("passes", "said"), [(3, "too few passes"), (4, "too few passes"), (5, "apart")])
 def test_ranges_are_called_apart_only_where_chance_alone_hardly_makes_them_so(passes: int, said: str) -> None:
     from ironbench.report.storage import compared
-    from ironbench.study.compare import Comparison
+    from ironbench.study.compare import SystemComparison
 
     slow, fast = (
         figures.metrics([one_pass("dsync-8k", start + 10 * number) for number in range(passes)])
@@ -233,7 +233,7 @@ def test_ranges_are_called_apart_only_where_chance_alone_hardly_makes_them_so(pa
     )
     rows = [SimpleNamespace(metric=name, a=summarise([slow[name]]), b=summarise([fast[name]])) for name in slow]
     trials = ((stored(passes),), (stored(passes),))
-    comparison = cast(Comparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows), trials=trials))
+    comparison = cast(SystemComparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows), trials=trials))
     (row,) = compared(comparison)[0][1].texts
     assert row[-1] == said
 
@@ -243,7 +243,7 @@ def test_wal_syncs_are_compared_by_the_ranges_of_their_passes() -> None:
 
     from ironbench.report import sections as shown
     from ironbench.report.storage import compared
-    from ironbench.study.compare import Comparison
+    from ironbench.study.compare import SystemComparison
     from ironbench.study.study import studies
 
     passes = [[one_pass("dsync-8k", ios) for ios in counts] for counts in ((1000, 2000, 9000), (900, 4900, 8000))]
@@ -253,7 +253,7 @@ def test_wal_syncs_are_compared_by_the_ranges_of_their_passes() -> None:
         for name, a in metrics[0].items()
     ]
     trials = ((stored(3),), (stored(3),))
-    comparison = cast(Comparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows), trials=trials))
+    comparison = cast(SystemComparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows), trials=trials))
     (row,) = compared(comparison)[0][1].texts
     assert [cell.replace(THIN, "") for cell in row[1:3]] == ["1000", "2450"]
     assert [cell.replace(THIN, "") for cell in row[4:]] == ["500 to 4500", "450 to 4000", "overlap"]
@@ -356,7 +356,7 @@ def test_a_flush_that_fails_before_a_log_is_measured_is_a_failure_of_the_storage
     reading, writing = os.pipe()  # what cannot be made safe: fdatasync(2), EINVAL
     try:
         with pytest.raises(FailureError, match="a flush failed"):
-            _settled([files.Measured(str(tmp_path), reading, reading, reading)])
+            _settled([files.TestFile(str(tmp_path), reading, reading, reading)])
     finally:
         os.close(reading)
         os.close(writing)
@@ -405,7 +405,7 @@ def test_its_threads_are_held_to_the_cpus_that_the_record_says(
 ) -> None:
     seen: list[Terms] = []
 
-    def fill(measured: list[files.Measured], terms: Terms, progress: StorageProgress) -> None:
+    def fill(measured: list[files.TestFile], terms: Terms, progress: StorageProgress) -> None:
         seen.append(terms)
         raise FailureError("test", "is over")
 

@@ -16,7 +16,7 @@ from ironbench.model.system import Choice
 from ironbench.report import wording
 from ironbench.report.headline import headline
 from ironbench.report.storage import compared
-from ironbench.study.compare import Comparison, compare
+from ironbench.study.compare import SystemComparison, compare
 from ironbench.study.storage import any_apart
 from ironbench.study.study import studies
 from ironbench.study.subjects import Subject
@@ -44,7 +44,7 @@ def one_run(label: str, ios: int, passes: int = 5) -> Record:
     return replace(one, choice=choice)
 
 
-def compared_runs(a: Record, b: Record) -> Comparison:
+def compared_runs(a: Record, b: Record) -> SystemComparison:
     sides = [Subject(one.system.label, (one,)) for one in (a, b)]
     return compare(sides[0], sides[1])
 

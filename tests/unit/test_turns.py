@@ -241,7 +241,9 @@ def test_a_resumed_lab_waits_for_what_a_killed_one_left_in_the_directory_of_each
         left = [stack.enter_context(subprocess.Popen(["sleep", "60"])) for _ in lab.setups]
         for number, (setup, process) in enumerate(zip(slice_plan.placed(lab), left, strict=True)):
             server, place = processes.identify(process.pid), str(setup.system.layout.data)
-            register.write(register.Entry(f"{number}", "postgres", gone, place, server=server, namespace=namespace))
+            register.write(
+                register.RegisterEntry(f"{number}", "postgres", gone, place, server=server, namespace=namespace)
+            )
         try:
             freeze.end_orphans(lab)
             assert [process.poll() for process in left] == [-signal.SIGINT] * 2

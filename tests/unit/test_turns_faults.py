@@ -22,7 +22,7 @@ from ironbench.host.freezer import Freezer
 from ironbench.lab import loop, schedule
 from ironbench.lab.schedule import Due
 from ironbench.lab.slices.rotations import SLOW_START
-from ironbench.lab.slices.side import OverError, Side
+from ironbench.lab.slices.side import OverError, SliceSide
 from ironbench.lab.slices.turns import Turns, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
@@ -122,19 +122,21 @@ def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> 
     assert (tmp_path / "cgroup.freeze").read_text() == "0"
 
 
-def side(**progress: Any) -> Side:
+def side(**progress: Any) -> SliceSide:
     """Of a system whose drive goes on in a thread; `progress`: what the core says of it."""
     unused: Any = None
     plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
     setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one"), system=System("null", "one"))
-    found = Side(plan, setup, unused, unused, unused, "")
+    found = SliceSide(plan, setup, unused, unused, unused, "")
     of_core: Any = SimpleNamespace(**progress)
     found._at_turns.progress = of_core
     return found
 
 
 @pytest.mark.parametrize("measure", [lambda one: one.turn(0.1, 1.0), lambda one: one.started()])
-def test_ctrl_c_in_a_turn_waits_neither_for_its_clients_nor_for_its_drive(measure: Callable[[Side], object]) -> None:
+def test_ctrl_c_in_a_turn_waits_neither_for_its_clients_nor_for_its_drive(
+    measure: Callable[[SliceSide], object],
+) -> None:
     drive_ends = threading.Event()
     # A second Ctrl-C: whoever waits for clients to rest is told that waiting is over.
     one = side(begin_turn=lambda *_: None, rested=lambda: None, over=False)

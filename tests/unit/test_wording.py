@@ -22,7 +22,7 @@ from ironbench.report.cell import Missing
 from ironbench.report.findings import metric_tables
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
-from ironbench.study.balance import Entry
+from ironbench.study.balance import SizingRatio
 from ironbench.study.comparability import doubts
 from ironbench.study.factors import Contrast
 from ironbench.study.findings import findings
@@ -69,9 +69,11 @@ def test_metrics_have_titles_that_are_words() -> None:
 
 def test_what_is_known_of_a_ratio_without_a_number_is_said_alone() -> None:
     seen = note("balance-checkpoints", checkpoints=1, elapsed_s=30.0)
-    assert ratio_of(Entry(note("balance-checkpoint-interval"), "s", None, words=seen)) == Missing(wording.text(seen))
+    assert ratio_of(SizingRatio(note("balance-checkpoint-interval"), "s", None, words=seen)) == Missing(
+        wording.text(seen)
+    )
     lacking = note("balance-size-unknown", of="data")
-    unknown = ratio_of(Entry(note("balance-data-to-memory"), "1", None, lacking))
+    unknown = ratio_of(SizingRatio(note("balance-data-to-memory"), "1", None, lacking))
     assert unknown == Missing(f"not known ({wording.text(lacking)})")
 
 

@@ -20,12 +20,12 @@ from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
 from ironbench.model.note import note
 from ironbench.model.system import Load
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 from ironbench.printer import Printer
 from ironbench.records import judge
 from ironbench.study.workers import by_worker
 from ironbench.trial.cluster import clocks, crew, loading, merge, parts
-from ironbench.trial.cluster.clocks import Answer
+from ironbench.trial.cluster.clocks import ClockReading
 from ironbench.trial.cluster.control import Control
 from ironbench.trial.cluster.crew import Crew
 from ironbench.trial.cluster.merge import WorkerResult
@@ -80,9 +80,9 @@ def test_a_clock_is_known_to_within_half_of_the_quickest_round_trip() -> None:
     """20 ms there and 20 ms back with queues on both ways, a clock that is 5 s ahead: as of issue 23."""
     dice, ahead_ns = random.Random(1), 5_000_000_000
 
-    def answer(at_ns: int) -> Answer:
+    def answer(at_ns: int) -> ClockReading:
         there, back = (20_000_000 + int(dice.expovariate(1 / 3e6)) for _ in range(2))
-        return Answer(at_ns, at_ns + there + ahead_ns, at_ns + there + back)
+        return ClockReading(at_ns, at_ns + there + ahead_ns, at_ns + there + back)
 
     for _ in range(100):
         found = clocks.offset(answer(number * 10**8) for number in range(16))
@@ -206,8 +206,8 @@ def test_seconds_of_workers_pool_their_variance() -> None:
 
 
 def test_a_worker_that_is_the_limit_is_named() -> None:
-    worker = Worker(2, "beta", 4, 100, 0, 2.0, threads_cpu_share=0.97)
-    idle = Worker(1, "alpha", 4, 100, 0, 2.0, threads_cpu_share=0.2)
+    worker = WorkerPart(2, "beta", 4, 100, 0, 2.0, threads_cpu_share=0.97)
+    idle = WorkerPart(1, "alpha", 4, 100, 0, 2.0, threads_cpu_share=0.2)
     summary = {"elapsed_s": 2.0, "transactions": 200, "failed": 0, "errors": {}, "io": "null"}
     found = Driven("now", alive=True, summary=summary, workers=(idle, worker))
     (warning,) = judge._client(Load(workers=2, clients=8), found)
@@ -219,7 +219,7 @@ def test_a_worker_that_is_the_limit_is_named() -> None:
 def test_the_report_shows_the_worst_of_each_worker_and_the_mean_of_its_throughput() -> None:
     records = [record(DISK, 4, 100.0, block=number) for number in range(2)]
     one, two = (
-        Worker(1, "m", 4, count, 0, 2.0, share, response_time_p99_s=p99)
+        WorkerPart(1, "m", 4, count, 0, 2.0, share, response_time_p99_s=p99)
         for count, share, p99 in ((100, 0.1, 0.5), (300, 0.3, 0.2))
     )
     archive = Shelf(crews={records[0].id: (one,), records[1].id: (two,)})

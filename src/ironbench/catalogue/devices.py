@@ -65,7 +65,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedFigure:
     """A published figure that the model was not built from."""
 
     what: str
@@ -91,7 +91,7 @@ class DeviceModel:
     doc: str
     year: int | None
     figures: tuple[Figure, ...]
-    published: tuple[Published, ...] = field(default=())
+    published: tuple[PublishedFigure, ...] = field(default=())
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -203,11 +203,11 @@ def _value(subject: str, key: str, written: Any) -> float | int | bool:
     return int(value)
 
 
-def _published(name: str, row: _PublishedRow) -> Published:
+def _published(name: str, row: _PublishedRow) -> PublishedFigure:
     low, high = (row.low, row.high) if row.is_ is None else (row.is_, row.is_)
     if low is None or high is None:
         raise InputError(f"{name}, published", f"{row.what} has no figure", "write is = …, or low = … and high = …")
-    return Published(
+    return PublishedFigure(
         what=row.what,
         on=row.on or name,
         load=row.load,

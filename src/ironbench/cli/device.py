@@ -15,18 +15,18 @@ from ironbench.cli.list import encoded
 from ironbench.cli.mistakes import whole
 from ironbench.cli.options import JSON, group
 from ironbench.devices import models as known_models
-from ironbench.devices.device_probe import Seen, seen
+from ironbench.devices.device_probe import ProbedDevice, seen
 from ironbench.errors import FailureError, InputError
 from ironbench.fields.lab import range_of
 from ironbench.fields.sections import CAPACITY
 from ironbench.printer import Printer
-from ironbench.report.cell import Cell
+from ironbench.report.cell import TableCell
 from ironbench.report.numbers import quantity, times
 from ironbench.report.plain import Column, fitted
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
-    from ironbench.devices.replay import Check, Prediction
+    from ironbench.devices.replay import Prediction, ReplayCheck
 
 app = group("device")
 trace = group("trace", "Use what emulated devices recorded.")
@@ -205,18 +205,18 @@ def _written(text: str) -> str:
     return {"True": "yes", "False": "no"}.get(text, text)
 
 
-def _seen(text: str, found: tuple[Seen, ...], width: int | None) -> str:
+def _seen(text: str, found: tuple[ProbedDevice, ...], width: int | None) -> str:
     columns = [
         Column("what a benchmark would see", tuple(one.what for one in found)),
-        Column("I/Os per s", tuple(Cell(one.iops, "count/s", bare=True) for one in found), right=True),
-        Column("MB/s", tuple(Cell(one.bytes_per_s, "MB/s", bare=True) for one in found), right=True),
-        Column("mean", tuple(Cell(one.mean_s, "s") for one in found), right=True),
-        Column("99th percentile", tuple(Cell(one.p99_s, "s") for one in found), right=True),
+        Column("I/Os per s", tuple(TableCell(one.iops, "count/s", bare=True) for one in found), right=True),
+        Column("MB/s", tuple(TableCell(one.bytes_per_s, "MB/s", bare=True) for one in found), right=True),
+        Column("mean", tuple(TableCell(one.mean_s, "s") for one in found), right=True),
+        Column("99th percentile", tuple(TableCell(one.p99_s, "s") for one in found), right=True),
     ]
     return f"{text}\n\n{fitted(columns, width)[0].rstrip()}"
 
 
-def _prediction(prediction: Prediction, check: Check | None) -> dict[str, Any]:
+def _prediction(prediction: Prediction, check: ReplayCheck | None) -> dict[str, Any]:
     plain = {name: getattr(prediction, name) for name in prediction.__slots__ if name not in ("latencies",)}
     latencies = [
         {
@@ -235,7 +235,7 @@ def _quantiles(histogram: Any) -> dict[str, float]:
     return {"mean_s": histogram.mean_s, "p50_s": p50, "p99_s": p99, "p999_s": p999, "max_s": histogram.max_s}
 
 
-def _check_line(check: Check | None) -> str:
+def _check_line(check: ReplayCheck | None) -> str:
     if check is None:
         return "check: the trace does not name the device it was recorded on, so replay was not checked on that device"
     way = "longer" if check.miss > 0 else "shorter"
@@ -245,7 +245,7 @@ def _check_line(check: Check | None) -> str:
     )
 
 
-def _prediction_page(prediction: Prediction, check: Check | None, width: int | None) -> str:
+def _prediction_page(prediction: Prediction, check: ReplayCheck | None, width: int | None) -> str:
     held = "the work and its think times held" if prediction.closed else "the arrivals held"
     lines = [
         f"{counted(prediction.ios, 'I/O')}, {quantity(prediction.read_bytes, 'bytes')} read and "
@@ -267,10 +267,10 @@ def _prediction_page(prediction: Prediction, check: Check | None, width: int | N
     columns = [
         Column("operation", tuple(one.op for one, _, _ in rows)),
         Column("latency", tuple(kind for _, kind, _ in rows)),
-        Column("mean", tuple(Cell(h.mean_s, "s") for _, _, h in rows), right=True),
-        Column("median", tuple(Cell(h.quantile(0.5), "s") for _, _, h in rows), right=True),
-        Column("99th percentile", tuple(Cell(h.quantile(0.99), "s") for _, _, h in rows), right=True),
-        Column("longest", tuple(Cell(h.max_s, "s") for _, _, h in rows), right=True),
+        Column("mean", tuple(TableCell(h.mean_s, "s") for _, _, h in rows), right=True),
+        Column("median", tuple(TableCell(h.quantile(0.5), "s") for _, _, h in rows), right=True),
+        Column("99th percentile", tuple(TableCell(h.quantile(0.99), "s") for _, _, h in rows), right=True),
+        Column("longest", tuple(TableCell(h.max_s, "s") for _, _, h in rows), right=True),
     ]
     doubts = [f"out of range: {doubt}" for doubt in prediction.out_of_range]
     return "\n".join([*lines, "", fitted(columns, width)[0].rstrip(), *([""] if doubts else []), *doubts])

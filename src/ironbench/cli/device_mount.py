@@ -114,7 +114,7 @@ def _wait(one: Mounted) -> None:
         return
 
 
-def _meant(name: str) -> register.Entry:
+def _meant(name: str) -> register.RegisterEntry:
     """Entry of what `device mount` mounted there, or of that model. InputError: there is none, or several."""
     orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]
     mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
@@ -134,7 +134,7 @@ def _meant(name: str) -> register.Entry:
     return matching[0]
 
 
-def _order(entry: register.Entry) -> dict[str, Any]:
+def _order(entry: register.RegisterEntry) -> dict[str, Any]:
     """What the process of a device was told; empty when that is gone."""
     try:
         order: dict[str, Any] = json.loads((Path(entry.remove[0]) / ORDER).read_text())

@@ -26,7 +26,7 @@ LOADS: dict[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProbedDevice:
     what: str
     iops: float
     bytes_per_s: float
@@ -34,12 +34,14 @@ class Seen:
     p99_s: float
 
 
-def probed(text: str, models: bytes, load: Mapping[str, Any], what: str = "", capacity: int | None = None) -> Seen:
+def probed(
+    text: str, models: bytes, load: Mapping[str, Any], what: str = "", capacity: int | None = None
+) -> ProbedDevice:
     """One load. `models`: as `models.for_core` makes them. InputError: the expression is wrong."""
     iops, rate, latency = _core.probe_device(text, models, capacity, msgspec.json.encode(load))
-    return Seen(what, iops, rate, latency.mean_s, latency.quantile(0.99))
+    return ProbedDevice(what, iops, rate, latency.mean_s, latency.quantile(0.99))
 
 
-def seen(text: str, models: bytes, capacity: int | None = None) -> tuple[Seen, ...]:
+def seen(text: str, models: bytes, capacity: int | None = None) -> tuple[ProbedDevice, ...]:
     """Every load of `LOADS`; writes as a fresh device takes them. InputError: the expression is wrong."""
     return tuple(probed(text, models, load, what, capacity) for what, load in LOADS.items())

@@ -35,7 +35,7 @@ ORPHAN_PATIENCE_S = 45.0
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class DeviceOrder:
     """What the process is to make."""
 
     entry: str
@@ -57,9 +57,9 @@ def main(parent: Channel) -> None:
     frame = parent.receive()
     if frame is None:
         return
-    order = Order(**frame[0])
+    order = DeviceOrder(**frame[0])
     woken = processes.woken_by(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    device = Made(order)
+    device = MountedDevice(order)
     try:
         ready = device.make()
     except IronbenchError as error:
@@ -76,10 +76,10 @@ def main(parent: Channel) -> None:
     parent.tell({"stopped": left, "untraced": device.untraced})
 
 
-class Made:
+class MountedDevice:
     """The device and what hangs on it."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: DeviceOrder) -> None:
         self._order = order
         self._folder = Path(order.folder)
         self._live: Any = None
@@ -205,7 +205,7 @@ class Made:
         file_systems.mount(self._order.file_system, block, point, flushes=flushes)
 
 
-def _serve(parent: Channel, device: Made, woken: int, detached: bool) -> float:
+def _serve(parent: Channel, device: MountedDevice, woken: int, detached: bool) -> float:
     """Until there is a reason to end; how long what hangs on the device may be in use then."""
     poller = select.poll()
     poller.register(woken, select.POLLIN)

@@ -17,9 +17,9 @@ from typing import Any
 
 from ironbench import units
 from ironbench.devices import arrange, expression
-from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, Order
+from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, DeviceOrder
 from ironbench.devices.models import for_core, models
-from ironbench.devices.recorded import Measured, finish, on_its_clock, raw
+from ironbench.devices.recorded import TraceWindow, finish, on_its_clock, raw
 from ironbench.errors import FailureError, InputError
 from ironbench.host import loop_mounts, place, processes, register, space
 from ironbench.host.child import Child
@@ -56,12 +56,12 @@ class Mounted:
         arrange.require_memory(f"device {device.model}", [device], 0)  # there may be less than when it was planned
         self.device = device
         self._trace = trace
-        self._trials: list[Measured] = []
+        self._trials: list[TraceWindow] = []
         self._folder, self._entry = _registered(device)
         spec = _spec(device, seed, self._entry) | {"cuttable": cuttable, "trace": str(raw(trace)) if trace else None}
         points = {one.role: one.directory for one in device.partitions}
         entry, folder = str(register.path_of(self._entry)), str(self._folder)
-        order = Order(entry, folder, spec, device.file_system, points, detached, by_hand)
+        order = DeviceOrder(entry, folder, spec, device.file_system, points, detached, by_hand)
         (self._folder / ORDER).write_text(json.dumps(asdict(order)))
         subject = f"emulated device {device.model}"
         self._child = Child("ironbench.devices.inside", subject, log=self._folder / _LOG)
@@ -346,7 +346,7 @@ def _refuse_used(device: Device) -> None:
             raise InputError(f"mount point {point}", f"{above} is not a directory", "name another one")
 
 
-def _registered(device: Device) -> tuple[Path, register.Entry]:
+def _registered(device: Device) -> tuple[Path, register.RegisterEntry]:
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=register.directory()))
     remove = [str(folder)]
     if device.backing != arrange.RAM:
@@ -355,7 +355,7 @@ def _registered(device: Device) -> tuple[Path, register.Entry]:
     return folder, register.new(register.DEVICE, device.partitions[0].directory, tuple(remove))
 
 
-def _spec(device: Device, seed: int, entry: register.Entry) -> dict[str, Any]:
+def _spec(device: Device, seed: int, entry: register.RegisterEntry) -> dict[str, Any]:
     return {
         "model": device.model,
         "models": json.loads(for_core(models())),

@@ -24,7 +24,7 @@ def raw(path: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TraceWindow:
     """A trial, in nanoseconds on the clock of the rows."""
 
     began: int
@@ -33,7 +33,7 @@ class Measured:
     """From when to when how much CPU its engine and we took; None where nobody knows."""
 
 
-def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> Measured:
+def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> TraceWindow:
     """Measurements by the time of day. `counters`: of the device, see `trial/observe/emulation.py`. OSError."""
     descriptor = os.open(counters, os.O_RDONLY)
     try:
@@ -51,10 +51,10 @@ def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, comput
     if computed is not None:
         span = on_clock(computed.began_unix_s), on_clock(computed.ended_unix_s)
         known = (*span, round(computed.cpu_s * 1e9))
-    return Measured(began, began + round(elapsed_s * 1e9), known)
+    return TraceWindow(began, began + round(elapsed_s * 1e9), known)
 
 
-def finish(path: Path, device: Device, trials: Sequence[Measured] = ()) -> int:
+def finish(path: Path, device: Device, trials: Sequence[TraceWindow] = ()) -> int:
     """Makes a trace of the raw rows, which are removed; how many there were. FailureError."""
     import numpy as np
 
@@ -93,7 +93,7 @@ def finish(path: Path, device: Device, trials: Sequence[Measured] = ()) -> int:
     return len(rows)
 
 
-def _share(one: Measured, completed: Any, used: Any) -> float:
+def _share(one: TraceWindow, completed: Any, used: Any) -> float:
     """How much of the CPU that the machine used was its engine's and ours."""
     import numpy as np
 

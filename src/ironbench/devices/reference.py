@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironbench.catalogue.devices import DeviceModel, Published, device_models
+from ironbench.catalogue.devices import DeviceModel, PublishedFigure, device_models
 from ironbench.devices import models
 from ironbench.devices.device_probe import LOADS, seen
 from ironbench.words import grouped
@@ -75,7 +75,7 @@ def _model(model: DeviceModel) -> str:
     return "\n".join(lines)
 
 
-def _figure(one: Published) -> str:
+def _figure(one: PublishedFigure) -> str:
     return f"- {one.what}: {_expected(one.low, one.high)} ({one.source})"
 
 

@@ -51,7 +51,7 @@ MISSED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ReplayCheck:
     """A replay on the device that was recorded, whose time is known."""
 
     device: str
@@ -160,7 +160,7 @@ def predicted(
     return replace(prediction, out_of_range=doubts)
 
 
-def checked(trace: Trace, models: bytes, closed: bool = True) -> Check | None:
+def checked(trace: Trace, models: bytes, closed: bool = True) -> ReplayCheck | None:
     """The replay of a trace on the device that was recorded; None where the trace does not name its device.
 
     InputError: the device's expression is not known here, or the trace is empty.
@@ -170,7 +170,7 @@ def checked(trace: Trace, models: bytes, closed: bool = True) -> Check | None:
     # While it was recorded the emulation took its CPU, too.
     answering_ns = trace.processors.answering_ns() if trace.processors else 0
     own = predicted(trace, trace.recorded.device, models, trace.recorded.capacity, closed, answering_ns)
-    return Check(own.model, own.recorded_s, own.predicted_s)
+    return ReplayCheck(own.model, own.recorded_s, own.predicted_s)
 
 
 def _doubts(prediction: Prediction) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ironbench import units
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
-from ironbench.model.inside import Command, Inside
+from ironbench.model.inside import Inside, ScriptCommand
 from ironbench.model.observation import Sample, Source
 from ironbench.model.session import Session
 from ironbench.words import counted
@@ -134,7 +134,7 @@ def checkpoint(session: Session, dialect: Dialect) -> bool:
 class Insight:
     """What an engine can say of a trial from the inside. What it does not override says nothing."""
 
-    def begin(self, session: Session, commands: Sequence[Command], own: bool) -> Inside:
+    def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> Inside:
         """Before the trial: plans of its commands, nothing of which is run, and what will be missing.
 
         `own`: the server is ours, so that an extension that is at hand may be made in our database.

@@ -18,7 +18,7 @@ from ironbench.engines.durability import Hazard
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host.copies import Copied
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Line, Session
+from ironbench.model.session import Session, WorkConnection
 from ironbench.model.system import System
 
 ABILITIES: Mapping[str, str] = {
@@ -48,7 +48,7 @@ ABILITIES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class EngineCosts:
     """What plans and estimates of space need to know; seen on a small virtual machine."""
 
     start_stop_s: float = 0.1
@@ -102,7 +102,7 @@ class Traits:
     """The highest among those that can run a workload is the default."""
     protocols: tuple[str, ...] = ("",)
     """How its statements can be sent; scripts are compiled for the first unless another is asked for."""
-    costs: Costs = field(default_factory=Costs)
+    costs: EngineCosts = field(default_factory=EngineCosts)
     dialect: Dialect = field(default_factory=Dialect)
     schemes: tuple[str, ...] = ()
     """Of DSNs that name its servers; `""`: a DSN may have none. (): it is no server."""
@@ -261,7 +261,7 @@ class SessionDefaults:
 
     engine: str
 
-    def line(self, cpus: Sequence[int] = ()) -> Line:
+    def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
         raise FailureError(f"engine {self.engine}", "there is no database to connect to")
 
     def counters(self) -> dict[str, int]:

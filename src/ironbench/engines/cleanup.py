@@ -21,11 +21,11 @@ from ironbench.model.system import System
 class Cleaned:
     """What a cleanup came upon, and what became of it."""
 
-    ended: tuple[register.Entry, ...] = ()
+    ended: tuple[register.RegisterEntry, ...] = ()
     """Their owner is dead; they are gone now."""
-    stubborn: tuple[register.Entry, ...] = ()
+    stubborn: tuple[register.RegisterEntry, ...] = ()
     """Their owner is dead; they could not be ended."""
-    living: tuple[register.Entry, ...] = ()
+    living: tuple[register.RegisterEntry, ...] = ()
     """Their owner lives; left alone."""
     removed: tuple[str, ...] = ()
     """Directories that were removed: what ideal parts left in memory, and default data directories."""

@@ -28,7 +28,7 @@ TIMEOUT_S = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ExaminedServer:
     """What every probe may know besides the rows of its statement."""
 
     title: str
@@ -48,8 +48,8 @@ class Server:
 
 
 Readings = Reading | Iterable[Reading] | None
-Inspection = Callable[[Sequence[Row], Server], Readings]
-Query = str | Callable[[Server], str]
+Inspection = Callable[[Sequence[Row], ExaminedServer], Readings]
+Query = str | Callable[[ExaminedServer], str]
 """A statement, or what makes it for a version; "": this version has nothing to ask."""
 
 
@@ -63,7 +63,7 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class DatabaseProbe:
     area: str
     name: str
     about: str
@@ -76,11 +76,11 @@ class Examination:
     """The probes of one engine."""
 
     def __init__(
-        self, package: str, areas: Sequence[str], server: Callable[[Session], Server], wrapped: str = "{}"
+        self, package: str, areas: Sequence[str], server: Callable[[Session], ExaminedServer], wrapped: str = "{}"
     ) -> None:
         """`package`: the modules with the probes. `wrapped`: how a statement is sent so that it changes nothing."""
         self._package, self._areas, self._server, self._wrapped = package, tuple(areas), server, wrapped
-        self._probes: dict[str, Probe] = {}
+        self._probes: dict[str, DatabaseProbe] = {}
 
     def probe(
         self, area: str, name: str, query: Query, right: Needed | None = None
@@ -91,12 +91,12 @@ class Examination:
 
         def register(inspect: Inspection) -> Inspection:
             about = (inspect.__doc__ or "").strip().splitlines()[0]
-            self._probes[name] = Probe(area, name, about, query, inspect, right)
+            self._probes[name] = DatabaseProbe(area, name, about, query, inspect, right)
             return inspect
 
         return register
 
-    def probes(self) -> tuple[Probe, ...]:
+    def probes(self) -> tuple[DatabaseProbe, ...]:
         """Every probe, by area, in the order of their files."""
         for module in iter_modules(import_module(self._package).__path__):
             import_module(f"{self._package}.{module.name}")
@@ -108,7 +108,7 @@ class Examination:
         diagnoses = (diagnosis for one in self.probes() for diagnosis in self._diagnoses(one, session, server))
         return Examined(server, tuple(diagnoses))
 
-    def _diagnoses(self, one: Probe, session: Session, server: Server) -> list[Diagnosis]:
+    def _diagnoses(self, one: DatabaseProbe, session: Session, server: ExaminedServer) -> list[Diagnosis]:
         query = " ".join((one.query if isinstance(one.query, str) else one.query(server)).split())
         return [
             Diagnosis(
@@ -119,7 +119,7 @@ class Examination:
             for reading in self._readings(one, query, session, server)
         ]
 
-    def _readings(self, one: Probe, query: str, session: Session, server: Server) -> Sequence[Reading]:
+    def _readings(self, one: DatabaseProbe, query: str, session: Session, server: ExaminedServer) -> Sequence[Reading]:
         if not query:
             return [unseen(f"{server.title} {server.version} does not show it")]
         if one.right is not None and one.right.name not in server.rights:
@@ -138,7 +138,7 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    server: Server
+    server: ExaminedServer
     diagnoses: tuple[Diagnosis, ...]
 
     @property
@@ -148,7 +148,7 @@ class Examined:
         return f"{server.title} {server.version}, {where}: database {server.database}, seen by role {server.role}"
 
 
-def _without(right: Needed, server: Server) -> Reading:
+def _without(right: Needed, server: ExaminedServer) -> Reading:
     return unseen(f"role {server.role} may not see it without {right.name}", right.grant.format(role=server.role))
 
 

@@ -32,11 +32,13 @@ def understood(is_given: bool) -> Iterator[None]:
         raise FailureError("the server", cause, hint) from error
 
 
-class Address(Protocol):
+class ServerAddress(Protocol):
     def text(self) -> str: ...
 
 
-def taken(system: System, parse: Callable[[str], tuple[Address, Secrets]], way: str = "") -> tuple[System, Secrets]:
+def taken(
+    system: System, parse: Callable[[str], tuple[ServerAddress, Secrets]], way: str = ""
+) -> tuple[System, Secrets]:
     """A running server is taken as it is: whatever would change it is refused. `parse`: reads a DSN. InputError."""
     refuse_configuring(system, way)
     address, secrets = parse(system.dsn or "")

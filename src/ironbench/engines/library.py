@@ -57,7 +57,7 @@ class LibraryEngine(Engine, ABC):
         """The directory of the file; it may not exist yet."""
         return Path(system.layout.data or place.default(self.name, self.version))
 
-    def enter_register(self, folder: Path, limit_bytes: int | None) -> register.Entry:
+    def enter_register(self, folder: Path, limit_bytes: int | None) -> register.RegisterEntry:
         """Notes that the folder is used, and makes the control group that bounds memory. FailureError."""
         groups = () if limit_bytes is None else (str(control_groups.chosen()),)
         entry = None

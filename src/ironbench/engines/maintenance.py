@@ -14,7 +14,7 @@ from ironbench.model.system import System
 
 
 @dataclass(frozen=True, slots=True)
-class Backup:
+class BackupRequest:
     """How a backup is wanted."""
 
     folder: Path
@@ -86,7 +86,7 @@ class Maintaining(Protocol):
         """About how large a backup of the whole server is."""
         ...
 
-    def backup(self, system: System, session: Session, backup: Backup) -> Program:
+    def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
         """The command that makes one."""
         ...
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ironbench.model.observation import Observation, Series
 from ironbench.model.observer import IDLE, OnCores, Samples, Waits
-from ironbench.model.points import Point, Values, by_file, gauge_series, growth, points
+from ironbench.model.points import SamplePoint, Values, by_file, gauge_series, growth, points
 
 _SEEN_LEAST = 0.9
 """Share of the backends whose counts must be known."""
@@ -45,7 +45,7 @@ class SampledWaits(ABC):
         metrics |= {f"wait_share{{event={event}}}": shares[event] for event in commonest}
         return Observation(metrics, tuple(_series(points(samples.get(self.activity), self.parsed))))
 
-    def sampled(self, samples: Samples, window_s: float) -> list[Point]:
+    def sampled(self, samples: Samples, window_s: float) -> list[SamplePoint]:
         """Backends by wait event at every instant inside the window."""
         readings = points(samples.get(self.activity), self.parsed)
         return [point for point in readings if 0.0 <= point.t_s <= window_s]
@@ -86,19 +86,19 @@ class SampledWaits(ABC):
         return OnCores(summed["cpu"] / 1e9 / grown.span_s, summed["queue"] / 1e9 / grown.span_s)
 
 
-def _means(readings: list[Point]) -> Values:
+def _means(readings: list[SamplePoint]) -> Values:
     events = {event for point in readings for event in point.values}
     return {event: sum(point.values.get(event, 0.0) for point in readings) / len(readings) for event in events}
 
 
-def _series(readings: list[Point]) -> list[Series]:
+def _series(readings: list[SamplePoint]) -> list[Series]:
     """Per second: 20 samples of a few backends say little one by one."""
-    buckets: dict[int, list[Point]] = {}
+    buckets: dict[int, list[SamplePoint]] = {}
     for point in readings:
         buckets.setdefault(int(point.t_s // 1.0), []).append(point)
-    each = [Point(second + 0.5, _shared(_means(inside))) for second, inside in sorted(buckets.items())]
+    each = [SamplePoint(second + 0.5, _shared(_means(inside))) for second, inside in sorted(buckets.items())]
     keys = sorted({key for point in each for key in point.values})
-    return [gauge_series(key, [Point(p.t_s, {key: 0.0} | p.values) for p in each], key) for key in keys]
+    return [gauge_series(key, [SamplePoint(p.t_s, {key: 0.0} | p.values) for p in each], key) for key in keys]
 
 
 def _shared(mean: Values) -> Values:

@@ -16,7 +16,7 @@ from ironbench.engines.identity import Identity
 from ironbench.errors import FailureError
 from ironbench.host import control_groups, copies, processes, register
 from ironbench.host.freezer import Freezer
-from ironbench.host.guard import Guard, Order
+from ironbench.host.guard import GuardOrder, ServerGuard
 from ironbench.host.processes import ProcessId
 
 _SOCKET_PATH_MOST = 107
@@ -91,8 +91,8 @@ class Running:
 
     launch: Launch
     socket_directory: str
-    guard: Guard
-    entry: register.Entry
+    guard: ServerGuard
+    entry: register.RegisterEntry
 
     @property
     def process(self) -> ProcessId | None:
@@ -132,7 +132,7 @@ class Running:
         if self.process is not None:
             self.process.signal(self.launch.make.kill)
 
-    def entry_now(self) -> register.Entry:
+    def entry_now(self) -> register.RegisterEntry:
         """The register's entry with the server in it."""
         return register.read(register.path_of(self.entry)) or self.entry
 
@@ -166,9 +166,9 @@ def start(launch: Launch, remove: tuple[str, ...] = ()) -> Running:
             Path(socket_directory).mkdir(mode=0o700)
             identity.give(Path(socket_directory))
         command = (*_within(group, launch), *launch.words())
-        order = Order(str(register.path_of(entry)), command, launch.environment, str(launch.messages))
+        order = GuardOrder(str(register.path_of(entry)), command, launch.environment, str(launch.messages))
         with processes.interrupt_held():
-            running = Running(launch, socket_directory, Guard(order, keep_open=(launch.lock,)), entry)
+            running = Running(launch, socket_directory, ServerGuard(order, keep_open=(launch.lock,)), entry)
         if running.guard.failure:
             raise FailureError(make.title, f"the server cannot be started: {running.guard.failure}")
         _wait_until_ready(running)

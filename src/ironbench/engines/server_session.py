@@ -19,7 +19,7 @@ from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.host.freezer import Freezer
 from ironbench.host.processes import ProcessId
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Line, Row
+from ironbench.model.session import Row, WorkConnection
 
 _T = TypeVar("_T")
 _A = TypeVar("_A")
@@ -55,14 +55,14 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LocalServer:
     """A server's processes and directories on this machine."""
 
     server: ProcessId | None = None
     directories: dict[str, str] = field(default_factory=dict)
 
 
-class ServerLine(Line, Protocol):
+class ServerLine(WorkConnection, Protocol):
     """A connection that gives a server up which does not answer in time."""
 
     def query(self, sql: str, limit_s: float | None = None) -> list[Row]: ...
@@ -89,7 +89,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         self._lock = threading.Lock()
         self._stopped = False
         self._connection: _L | None = self.connect()
-        self._local = Place() if own is not None else self.found()
+        self._local = LocalServer() if own is not None else self.found()
 
     @abstractmethod
     def connect(self) -> _L:
@@ -106,7 +106,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
     def counters(self) -> dict[str, int]: ...
 
     @abstractmethod
-    def found(self) -> Place:
+    def found(self) -> LocalServer:
         """Where a server runs that is not ours; an empty place: elsewhere."""
 
     @abstractmethod
@@ -145,7 +145,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
     def copy_in(self, sql: str, data: bytes) -> int:
         return self._attempt(lambda connection: connection.copy_in(sql, data))
 
-    def line(self, cpus: Sequence[int] = ()) -> Line:
+    def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
         return self.connect()
 
     def facts(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import msgspec
 
 from ironbench.errors import InputError, nearest, quoted, together, written
 from ironbench.fields.row import Field, stands_for_a_number, table
-from ironbench.fields.sections import SHORT, Section
+from ironbench.fields.sections import SHORT, FieldSection
 
 _S = TypeVar("_S")
 Path = tuple[str, ...]
@@ -53,7 +53,7 @@ def _mistakes(document: object, struct: type[msgspec.Struct], hint: str, path: P
     for name, value in document.items():
         at, known_field = (*path, name), known.get(name)
         if known_field is None:
-            near = nearest_field(name, known) if issubclass(struct, Section) else nearest(name, list(known))
+            near = nearest_field(name, known) if issubclass(struct, FieldSection) else nearest(name, list(known))
             yield Mistake(at, "there is no such field", near)
         elif known_field.section:
             yield from _mistakes(value, known_field.section, hint, at)

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from ironbench.fields.row import row, table
-from ironbench.fields.sections import CommandsSection, Section, Sections, Tags, Time
+from ironbench.fields.sections import CommandsSection, FieldSection, Sections, Tags, Time
 from ironbench.ranges import DAY_S, MOST_WHOLE, YEAR_S, Range
 
 
-class MeasureSection(Section):
+class MeasureSection(FieldSection):
     """How trials are repeated and judged."""
 
     repeats: Annotated[
@@ -115,7 +115,7 @@ class MeasureSection(Section):
     ] = None
 
 
-class ExpectSection(Section):
+class ExpectSection(FieldSection):
     """What the author expects, so that a run can confirm or refute it."""
 
     claims: Annotated[
@@ -127,7 +127,7 @@ class ExpectSection(Section):
     ] = field(default_factory=list)
 
 
-class PairSection(Section):
+class PairSection(FieldSection):
     """A command, and what undoes it."""
 
     prepare: Annotated[

@@ -8,11 +8,11 @@ from msgspec import field
 
 from ironbench.fields.lab import MeasureSection
 from ironbench.fields.row import row
-from ironbench.fields.sections import DeviceSection, Section, Sections, Tags
+from ironbench.fields.sections import DeviceSection, FieldSection, Sections, Tags
 from ironbench.ranges import Range
 
 
-class RunSection(Section):
+class RunSection(FieldSection):
     """How the command itself works."""
 
     observe: Annotated[bool, row("Sample machine and server during trials.", option=("--observe/--no-observe",))] = True

@@ -23,11 +23,11 @@ CAPACITY = Range(1, MOST_BYTES, "bytes", example="8GB")
 MEMORY = Range(1, MOST_BYTES, "bytes", example="1GB")
 
 
-class Section(Struct, forbid_unknown_fields=True):
+class FieldSection(Struct, forbid_unknown_fields=True):
     """Fields that belong together."""
 
 
-class SystemSection(Section):
+class SystemSection(FieldSection):
     """The system under test."""
 
     engine: Annotated[
@@ -82,7 +82,7 @@ class SystemSection(Section):
     set: Annotated[dict[str, Setting], row("Engine settings, in the engine's own words.")] = {}
 
 
-class DeviceSection(Section):
+class DeviceSection(FieldSection):
     """An emulated device that `[layout]` names; roles that name the same one share it, each has a partition of its own.
 
     A device that needs nothing but its model is written `name = "expression"`.
@@ -104,7 +104,7 @@ class DeviceSection(Section):
     ] = ""
 
 
-class LayoutSection(Section):
+class LayoutSection(FieldSection):
     """Where the engine's bytes are stored: in directories (with a slash), or on emulated devices."""
 
     data: Annotated[
@@ -119,7 +119,7 @@ class LayoutSection(Section):
     log: Annotated[str, row("The same for the log (WAL).", metavar="DIR|DEVICE")] = ""
 
 
-class LimitsSection(Section):
+class LimitsSection(FieldSection):
     """What the system may use of the machine."""
 
     memory_total: Annotated[
@@ -133,7 +133,7 @@ class LimitsSection(Section):
     client_cpus: Annotated[str | int, row("CPUs of the driving threads.", metavar="CPUS")] = ""
 
 
-class DataSection(Section):
+class DataSection(FieldSection):
     """Your own data, from which every trial starts."""
 
     dump: Annotated[
@@ -156,7 +156,7 @@ class DataSection(Section):
     ] = ""
 
 
-class WorkloadSection(Section):
+class WorkloadSection(FieldSection):
     """The work."""
 
     name: Annotated[str, row("See `ironbench list workloads`. Required.", run=False)] = ""
@@ -165,7 +165,7 @@ class WorkloadSection(Section):
     define: Annotated[dict[str, Setting], row("Variables for the scripts.", metavar="VAR=VALUE", option=("-D",))] = {}
 
 
-class LoadSection(Section):
+class LoadSection(FieldSection):
     """How hard a trial drives the system."""
 
     clients: Annotated[
@@ -312,7 +312,7 @@ class LoadSection(Section):
     ] = ""
 
 
-class CommandsSection(Section):
+class CommandsSection(FieldSection):
     """Commands of your own, before and after each trial; those of a factor's level are added to these."""
 
     prepare: Annotated[
@@ -336,7 +336,7 @@ class CommandsSection(Section):
     ] = ""
 
 
-class Sections(Section):
+class Sections(FieldSection):
     """Everything that a level can change."""
 
     system: SystemSection = field(default_factory=SystemSection)

@@ -28,8 +28,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ironbench import errors
 from ironbench.errors import EngineDiedError, FailureError, InputError, IronbenchError, written
 
@@ -39,8 +37,7 @@ STOP_S = 20.0
 """How long a child may take to end in good order once it was asked to."""
 _LENGTHS = struct.Struct("<QQ")
 """Of the message and of the bytes behind it."""
-_PACKAGES = [str(Path(package.__file__).resolve().parents[1]) for package in (errors, msgspec)]
-"""Where a child finds ironbench and what its errors import, which in a development install is another directory."""
+_PACKAGES = str(Path(errors.__file__).resolve().parents[1])
 _TAIL_BYTES = 16384
 _CODE = "import sys; sys.path.extend({packages!r}); from ironbench.host.child import run; run({module!r})"
 
@@ -113,7 +110,7 @@ class Child(Channel):
         """
         self.subject = subject
         # Behind the standard library: where ironbench is installed, other packages lie beside it.
-        code = _CODE.format(packages=[*_PACKAGES, *packages], module=module)
+        code = _CODE.format(packages=[_PACKAGES, *packages], module=module)
         # Not held open here: it may lie on a file system that is to be unmounted.
         self._log = log or Path(f"/proc/self/fd/{self._unnamed()}")
         written = self._log.open("ab")  # children of its own write to the file as well

@@ -27,7 +27,7 @@ READY = b"database system is ready to accept connections"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class GuardOrder:
     """What the guard is to run."""
 
     entry: str
@@ -38,10 +38,10 @@ class Order:
     """File for the server's standard output and error."""
 
 
-class Guard:
+class ServerGuard:
     """Our end of a guard: a server that ends with us."""
 
-    def __init__(self, order: Order, keep_open: tuple[int, ...] = ()) -> None:
+    def __init__(self, order: GuardOrder, keep_open: tuple[int, ...] = ()) -> None:
         """Starts guard and server. `keep_open`: file descriptors (locks) to hold while the server lives."""
         self.child = Child(__name__, "guard", log=Path(order.log), keep_open=keep_open)
         self.status: int | None = None
@@ -81,7 +81,7 @@ def main(parent: Channel) -> None:
     frame = parent.receive()
     if frame is None:
         return
-    order = Order(**frame[0])
+    order = GuardOrder(**frame[0])
     woken = processes.woken_by(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     entry = register.read(Path(order.entry))
     try:
@@ -105,7 +105,7 @@ def main(parent: Channel) -> None:
         register.end(entry, patience_s=1.0)
 
 
-def _spawn(order: Order) -> subprocess.Popen[bytes]:
+def _spawn(order: GuardOrder) -> subprocess.Popen[bytes]:
     with Path(order.log).open("ab") as log:
         return subprocess.Popen(
             order.command,
@@ -117,7 +117,7 @@ def _spawn(order: Order) -> subprocess.Popen[bytes]:
         )
 
 
-def _watch(parent: Channel, server: subprocess.Popen[bytes], woken: int, entry: register.Entry | None) -> float:
+def _watch(parent: Channel, server: subprocess.Popen[bytes], woken: int, entry: register.RegisterEntry | None) -> float:
     """Waits until there is something to end; how long the server may take then."""
     poller = select.poll()
     poller.register(parent.socket, select.POLLIN | select.POLLHUP)
@@ -139,7 +139,7 @@ def _watch(parent: Channel, server: subprocess.Popen[bytes], woken: int, entry: 
             return 0.0
 
 
-def _owner_death(entry: register.Entry | None) -> int | None:
+def _owner_death(entry: register.RegisterEntry | None) -> int | None:
     """A descriptor that becomes readable when the owner dies: a forked copy of it may hold our pipe open longer."""
     if entry is None:
         return None

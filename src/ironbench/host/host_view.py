@@ -54,7 +54,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DirectoryView:
     """A directory to be judged, and what is under it."""
 
     directory: Path
@@ -77,7 +77,7 @@ class HostView:
     """Everything probes may look at. Tests make one from a copied tree and invented attempts."""
 
     tree: Tree
-    places: tuple[Place, ...]
+    places: tuple[DirectoryView, ...]
     attempts: Attempts
     before: Counters
     after: Counters
@@ -124,7 +124,7 @@ def watch_host(
     )
 
 
-def place_of(directory: Path, tree: Tree) -> Place:
+def place_of(directory: Path, tree: Tree) -> DirectoryView:
     """The mount and device of a directory, or of its nearest parent that exists."""
     existing = directory
     if tree.real:
@@ -135,7 +135,7 @@ def place_of(directory: Path, tree: Tree) -> Place:
     mount = mount_of(existing, all_mounts(tree))
     number = device_number(mount, tree) if mount else None
     name = block_name(number, tree) if number else None
-    return Place(existing, mount, read_block(name, tree) if name else None)
+    return DirectoryView(existing, mount, read_block(name, tree) if name else None)
 
 
 _KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")

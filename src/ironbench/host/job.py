@@ -137,7 +137,7 @@ def _brought(by: dict[str, str]) -> Any:
     return importlib.import_module(by["module"])
 
 
-class _Drive:
+class _ChildDrive:
     """A trial. An engine may bring the connections."""
 
     patience_s = 0.0
@@ -207,7 +207,7 @@ class _Write:
         return b""
 
 
-_CALLS: dict[str, type[_Drive | _Load | _Write]] = {"drive": _Drive, "load": _Load, "write": _Write}
+_CALLS: dict[str, type[_ChildDrive | _Load | _Write]] = {"drive": _ChildDrive, "load": _Load, "write": _Write}
 
 
 def main(parent: Channel) -> None:

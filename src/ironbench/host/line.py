@@ -22,7 +22,7 @@ PATIENCE_S = 10.0
 _AGAIN_S = 0.01
 
 
-class Line:
+class ChildChannel:
     """Our end. One request at a time; `cancel` may come from any thread."""
 
     def __init__(self, channel: Channel, died: Callable[[], FailureError]) -> None:

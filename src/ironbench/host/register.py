@@ -30,7 +30,7 @@ DEVICE = "device"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RegisterEntry:
     """One thing that lives as long as its owner."""
 
     id: str
@@ -83,11 +83,11 @@ def new(
     stop: int = signal.SIGINT,
     shared_prefix: str = "",
     shared_mark: int = 0,
-) -> Entry:
+) -> RegisterEntry:
     """Notes a thing that is about to be started by this process."""
     owner = processes.own()
     namespace = processes.pid_namespace()
-    entry = Entry(
+    entry = RegisterEntry(
         secrets.token_hex(8),
         kind,
         owner,
@@ -103,11 +103,11 @@ def new(
     return entry
 
 
-def path_of(entry: Entry) -> Path:
+def path_of(entry: RegisterEntry) -> Path:
     return directory() / f"{entry.id}.json"
 
 
-def write(entry: Entry) -> None:
+def write(entry: RegisterEntry) -> None:
     """Writes the entry aside and renames it, so that readers see the old one or the new one."""
     path = path_of(entry)
     aside = path.with_suffix(".new")
@@ -115,11 +115,11 @@ def write(entry: Entry) -> None:
     aside.rename(path)
 
 
-def forget(entry: Entry) -> None:
+def forget(entry: RegisterEntry) -> None:
     path_of(entry).unlink(missing_ok=True)
 
 
-def read(path: Path) -> Entry | None:
+def read(path: Path) -> RegisterEntry | None:
     """The entry in that file; None when it is gone or none of ours."""
     try:
         return _entry(json.loads(path.read_text()))
@@ -127,25 +127,25 @@ def read(path: Path) -> Entry | None:
         return None
 
 
-def entries() -> list[Entry]:
+def entries() -> list[RegisterEntry]:
     """All entries by id, emulated devices after the engines that may lie on them."""
     every = (read(path) for path in sorted(directory().glob("*.json")))
     return sorted((entry for entry in every if entry is not None), key=lambda entry: entry.kind == DEVICE)
 
 
-def orphaned(entry: Entry) -> bool:
+def orphaned(entry: RegisterEntry) -> bool:
     """Whether its owner is dead. What belongs to another container is nobody's orphan here."""
     return entry.namespace == processes.pid_namespace() and not entry.owner.alive()
 
 
-def with_server(entry: Entry, server: ProcessId | None, guard: ProcessId | None) -> Entry:
+def with_server(entry: RegisterEntry, server: ProcessId | None, guard: ProcessId | None) -> RegisterEntry:
     """The entry once its server runs, written."""
     entry = replace(entry, server=server, guard=guard)
     write(entry)
     return entry
 
 
-def with_shared_memory(entry: Entry) -> Entry:
+def with_shared_memory(entry: RegisterEntry) -> RegisterEntry:
     """The entry with what its server maps now, written where that is new: a server that restarts its processes after a
     crash maps other segments."""
     if not entry.shared_prefix or entry.server is None or not entry.server.alive():
@@ -157,12 +157,12 @@ def with_shared_memory(entry: Entry) -> Entry:
     return entry
 
 
-def owned(entry: Entry, owner: ProcessId) -> Entry:
+def owned(entry: RegisterEntry, owner: ProcessId) -> RegisterEntry:
     """The entry of a thing that from now on belongs to another process."""
     return replace(entry, owner=owner)
 
 
-def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
+def end(entry: RegisterEntry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
     """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended."""
     entry = with_shared_memory(entry)
     freezer.thaw(entry.groups, entry.server)
@@ -206,14 +206,14 @@ def _group_removed(group: Path) -> bool:
             return True
 
 
-def _entry(value: dict[str, Any]) -> Entry:
+def _entry(value: dict[str, Any]) -> RegisterEntry:
     def identity(name: str) -> ProcessId | None:
         return None if value.get(name) is None else ProcessId(**value[name])
 
     owner = identity("owner")
     if owner is None:
         raise KeyError("owner")
-    return Entry(
+    return RegisterEntry(
         id=value["id"],
         kind=value["kind"],
         owner=owner,

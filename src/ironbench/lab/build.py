@@ -25,7 +25,7 @@ from ironbench.model.secrets import Secrets, hidden
 from ironbench.model.system import Cell, Choice, Load, Setup, System, connections
 from ironbench.plan import commands, resolve, sweep
 from ironbench.plan.design import DeclaredCell
-from ironbench.plan.labfile import Declared
+from ironbench.plan.labfile import DeclaredLab
 from ironbench.study import optimum
 from ironbench.trial.cluster import crew, parts
 from ironbench.trial.drive import caches
@@ -38,7 +38,7 @@ from ironbench.workloads import Workload
 class Builder:
     """Makes setups of declared cells, for lab files and the command line alike; equal systems are asked once."""
 
-    declared: Declared
+    declared: DeclaredLab
     machines_needed: bool = True
     """Whether a cluster must have a machine for each worker; else that it has not is one of the `doubts`."""
     doubts: list[str] = field(default_factory=list)

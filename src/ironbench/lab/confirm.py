@@ -22,7 +22,7 @@ from ironbench.model.system import Setup
 from ironbench.plan import blocks, budget, design, labfile
 from ironbench.plan import screen as planned
 from ironbench.plan.budget import Spread
-from ironbench.plan.labfile import Declared
+from ironbench.plan.labfile import DeclaredLab
 from ironbench.printer import Printer
 from ironbench.records.labs import LabDirectory
 from ironbench.study.screen import Screen, screen
@@ -99,7 +99,7 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
         yield replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, seed=base.cell.load.seed)))
 
 
-def _cells(declared: Declared, found: Screen) -> Iterator[tuple[str, dict[str, str]]]:
+def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str, str]]]:
     """Every level of each factor that matters, alone; then all better ones together, where several are new."""
     base = {one.name: one.names[0] for one in declared.factors}
     for one in found.matter:
@@ -110,7 +110,7 @@ def _cells(declared: Declared, found: Screen) -> Iterator[tuple[str, dict[str, s
         yield " + ".join(f"{name}={level}" for name, level in changed.items()), base | changed
 
 
-def _declared_again(lab: Lab) -> Declared:
+def _declared_again(lab: Lab) -> DeclaredLab:
     """From the lab file while it is the same, since the text that is kept has no passwords."""
     path, text = Path(lab.file), lab.source
     if path.is_file() and redacted_toml(written := path.read_text(encoding="utf-8")) == lab.source:

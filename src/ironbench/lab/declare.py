@@ -22,7 +22,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, System
 from ironbench.plan import blocks, claims, commands, design, labfile, same_load, screen, sweep, tags
 from ironbench.plan.design import DeclaredCell
-from ironbench.plan.labfile import Declared
+from ironbench.plan.labfile import DeclaredLab
 from ironbench.trial.load.estimate import Content
 
 
@@ -38,7 +38,7 @@ def lab(
     return found.lab, found.secrets
 
 
-def read(path: Path, design: str = "") -> Declared:
+def read(path: Path, design: str = "") -> DeclaredLab:
     """`design`: as in `labfile.read`. InputError: not there, no text, not a lab file."""
     text = typed.text_of(path, str(path), "name a lab file; docs/guide/lab-files.md shows one")
     return labfile.read(text, str(path), design)
@@ -77,7 +77,7 @@ def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
             yield error
 
 
-def planned(declared: Declared, budget_s: float | None = None, *, machines_needed: bool = True) -> Planned:
+def planned(declared: DeclaredLab, budget_s: float | None = None, *, machines_needed: bool = True) -> Planned:
     """Impossible cells are named and skipped; InputError when the baseline is one, or fewer than two remain.
 
     Not `machines_needed`: a plan alone, of a lab whose cluster may get its machines later."""
@@ -85,7 +85,7 @@ def planned(declared: Declared, budget_s: float | None = None, *, machines_neede
         return _planned(declared, budget_s, machines_needed)
 
 
-def _planned(declared: Declared, budget_s: float | None, machines_needed: bool) -> Planned:
+def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: bool) -> Planned:
     cells = design.cells(declared)
     _refuse_varied_search(declared, cells)
     builder = Builder(declared, machines_needed)
@@ -145,7 +145,7 @@ def _planned(declared: Declared, budget_s: float | None, machines_needed: bool) 
     return replace(found, doubts=(*builder.doubts, *unchecked))
 
 
-def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) -> Lab:
+def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content]) -> Lab:
     """With the method that was asked for, where these systems can take turns. InputError."""
     measure = declared.measure
     if measure.method == "trials":
@@ -177,7 +177,7 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
     return slice_plan.fitted(replace(draft, method=method))
 
 
-def _require_every_run(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
+def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
     """InputError: a run of a screen cannot be measured, or what it would measure is not known beforehand."""
     for setup in setups:
         if setup.skipped:
@@ -193,7 +193,7 @@ def _require_every_run(declared: Declared, setups: Sequence[Setup], ways_out: Ma
             raise InputError(f"{declared.file}, load.{setup.search.of}", cause, "name the load")
 
 
-def _commands_of_lab(declared: Declared) -> dict[str, Any]:
+def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
     """Fields of the lab. InputError."""
     limit = declared.commands.command_limit
     pairs = {"commands": (declared.commands.lab, "lab"), "block_commands": (declared.commands.block, "block")}
@@ -201,7 +201,7 @@ def _commands_of_lab(declared: Declared) -> dict[str, Any]:
     return {**found, "folder": str(Path(declared.file).absolute().parent)}
 
 
-def _refuse_varied_search(declared: Declared, cells: Sequence[DeclaredCell]) -> None:
+def _refuse_varied_search(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:
     """InputError: the best load is searched for, and some cells declare theirs."""
     base = declared.base["load"]
     for of in ("clients", "rate"):
@@ -222,7 +222,7 @@ def _paced(setup: Setup) -> bool:
     return not workload.drives and workload.core_work(setup.system.engine, setup.choice.options) is None
 
 
-def _method(declared: Declared) -> Method:
+def _method(declared: DeclaredLab) -> Method:
     measure = declared.measure
     if declared.design == SCREEN:
         stages: tuple[Stage, ...] = (Stage(1, measure.repeats or screen.usual_blocks(len(declared.factors))),)
@@ -242,13 +242,13 @@ def _method(declared: Declared) -> Method:
     )
 
 
-def _factors(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Factor, ...]:
+def _factors(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Factor, ...]:
     if declared.factors:
         return tuple(Factor(factor.name, factor.names) for factor in declared.factors)
     return (Factor("cell", tuple(cell.name for cell in cells)),)
 
 
-def _refuse_unused_devices(declared: Declared, cells: Sequence[DeclaredCell]) -> None:
+def _refuse_unused_devices(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:
     """InputError: a device that is declared and holds nothing in any cell; nobody has looked at its figures either."""
     used = {getattr(cell.sections.layout, role) for cell in cells for role in ROLES}
     for name in dict.fromkeys(name for cell in cells for name in cell.sections.devices):
@@ -257,7 +257,7 @@ def _refuse_unused_devices(declared: Declared, cells: Sequence[DeclaredCell]) ->
             raise InputError(f"{declared.file}, devices.{name}", "no cell has anything on it", hint)
 
 
-def _enough_remain(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
+def _enough_remain(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
     if setups[0].skipped:
         raise InputError(
             f"{declared.file}, cell {setups[0].cell.name}",
@@ -269,7 +269,7 @@ def _enough_remain(declared: Declared, setups: Sequence[Setup], ways_out: Mappin
         raise InputError(declared.file, "fewer than two cells can be measured here", skipped)
 
 
-def _refuse_equal(declared: Declared, setups: Sequence[Setup]) -> None:
+def _refuse_equal(declared: DeclaredLab, setups: Sequence[Setup]) -> None:
     """`60s` and `1m` are different words for the same cell."""
     known: dict[str, str] = {}
     for setup in setups:

@@ -369,20 +369,20 @@ def _by_hand(factor: str, change: str, back: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LabTemplate:
     """A question that many begin with."""
 
     about: str
     lines: Callable[[AtHand], Iterator[str]]
 
 
-KINDS: Mapping[str, Kind] = {
-    "setting": Kind("one setting at its present value and at others", _setting),
-    "index": Kind("your data without and with an index", _index),
-    "query": Kind("a statement as it is, and rewritten", _query),
-    "upgrade": Kind("two versions of the database", _upgrade),
-    "storage": Kind("other storage, real or emulated, or none to wait for", _storage),
-    "driver": Kind(
+KINDS: Mapping[str, LabTemplate] = {
+    "setting": LabTemplate("one setting at its present value and at others", _setting),
+    "index": LabTemplate("your data without and with an index", _index),
+    "query": LabTemplate("a statement as it is, and rewritten", _query),
+    "upgrade": LabTemplate("two versions of the database", _upgrade),
+    "storage": LabTemplate("other storage, real or emulated, or none to wait for", _storage),
+    "driver": LabTemplate(
         "a change that a person or a command makes: a driver of storage or network, firmware, kernel, governor", _driver
     ),
 }

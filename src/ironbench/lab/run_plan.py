@@ -30,7 +30,7 @@ from ironbench.model.search import Search
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.plan import design, resolve, sweep, tags
-from ironbench.plan.labfile import Declared
+from ironbench.plan.labfile import DeclaredLab
 from ironbench.plan.vary import Level, Varied
 from ironbench.records import Store, index
 from ironbench.records.index import Listed
@@ -181,7 +181,7 @@ def _require_undecided(asked: RunFile, engine: Engine) -> None:
                 raise InputError(option, cause, "keep one of them")
 
 
-def _declared(asked: RunFile, search: Search | None) -> Declared:
+def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
     """As a lab file would declare it, of one factor: the clients, or the rate that is searched."""
     factor = search.of if search else "clients"
     if factor == "rate" and len(asked.sweep) > 1:
@@ -199,7 +199,7 @@ def _declared(asked: RunFile, search: Search | None) -> Declared:
         base["load"][factor] = search.high
     base["devices"] = _devices(asked, base["layout"])
     seed = randbelow(1 << 31) if asked.measure.seed is None else asked.measure.seed
-    return Declared(
+    return DeclaredLab(
         file="",
         name="run",
         question="",

@@ -26,11 +26,11 @@ from ironbench.plan import commands, rates, same_load, screen
 from ironbench.plan.sweep import cell_at
 from ironbench.printer import Printer
 from ironbench.records import Store, progress
-from ironbench.records.labs import LabDirectory, Peak
+from ironbench.records.labs import BaselinePeak, LabDirectory
 from ironbench.records.progress import TRIES
 from ironbench.report import wording
 from ironbench.study import claims, curve, findings, looks
-from ironbench.study.optimum import Answer
+from ironbench.study.optimum import SearchResult
 from ironbench.words import in_percent
 
 
@@ -87,12 +87,12 @@ class BestLoad:
 
     def __init__(self, plan: Plan, search: Search, store: Store, printer: Printer) -> None:
         self._plan, self._search, self._store, self._printer = plan, search, store, printer
-        self._result: Answer | None = None
+        self._result: SearchResult | None = None
 
     def next(self, records: Sequence[Record]) -> Due | None:
         tried = searching.of_run(records)
         step = searching.step(self._search, tried)
-        if isinstance(step, Answer):
+        if isinstance(step, SearchResult):
             if self._result != step:
                 self._result = step
                 self._printer.say(wording.text(step.note))
@@ -106,7 +106,7 @@ class BestLoad:
         if trial is None:
             return None
         due = _warmed(trial, [trial.cell], trial.cell, records, self._store, notes)
-        if not isinstance(step, Answer) and due.trial.purpose == trial.purpose:
+        if not isinstance(step, SearchResult) and due.trial.purpose == trial.purpose:
             self._printer.say(f"  {trial.cell.name}: {wording.text(step.why)}")
         return due
 
@@ -338,7 +338,7 @@ def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Co
             return Trial(cell, number, Purpose.PEAK, attempt=1 + max((record.attempt for record in tries), default=0))
         usable.append(done[0])
     throughput = median(record.scheduled_throughput for record in usable)
-    directory.keep_peak(Peak(throughput, tuple(record.id for record in usable)))
+    directory.keep_peak(BaselinePeak(throughput, tuple(record.id for record in usable)))
     return None
 
 

@@ -15,7 +15,7 @@ from ironbench.model.lab import Lab, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.plan import budget, screen
 from ironbench.plan.budget import Cells, Spread
-from ironbench.plan.labfile import Declared
+from ironbench.plan.labfile import DeclaredLab
 from ironbench.records import labs, noise
 from ironbench.trial.load import estimate
 from ironbench.trial.load.estimate import Content
@@ -63,7 +63,11 @@ def confirming(costs: Cells, trial_s: float, factors: int = EXPECTED) -> Confirm
 
 
 def sized(
-    draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float | None, secrets: dict[str, Secrets]
+    draft: Lab,
+    declared: DeclaredLab,
+    contents: Mapping[str, Content],
+    budget_s: float | None,
+    secrets: dict[str, Secrets],
 ) -> Planned:
     """With as many blocks, of such length, as declared or as the budget allows; and what that finds."""
     known = noise.known(labs.results())
@@ -88,7 +92,7 @@ def sized(
     return Planned(lab, secrets, costs, Resolution(found, target, needed, trial_s, spread))
 
 
-def _within(draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float, spread: Spread) -> Lab:
+def _within(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content], budget_s: float, spread: Spread) -> Lab:
     """InputError: the budget does not hold the smallest screen and its confirmation."""
     setups = draft.setups
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in setups):

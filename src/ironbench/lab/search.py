@@ -17,14 +17,14 @@ from ironbench.plan import sweep
 from ironbench.records import progress
 from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
-from ironbench.study.optimum import Answer, NextLoad, Observed, next_step
+from ironbench.study.optimum import NextLoad, Observed, SearchResult, next_step
 from ironbench.study.subjects import counted_in
 
 
-def answer(search: Search, records: Sequence[Record]) -> Answer | None:
+def answer(search: Search, records: Sequence[Record]) -> SearchResult | None:
     """What the search of a run found, by its records alone; None when it was interrupted."""
     found = step(search, of_run(records))
-    return found if isinstance(found, Answer) else None
+    return found if isinstance(found, SearchResult) else None
 
 
 def of_run(records: Sequence[Record]) -> list[Record]:
@@ -32,10 +32,10 @@ def of_run(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.purpose == Purpose.SWEEP and record.status is not Status.CUT_SHORT]
 
 
-def step(search: Search, tried: Sequence[Record]) -> NextLoad | Answer:
+def step(search: Search, tried: Sequence[Record]) -> NextLoad | SearchResult:
     """What comes next after the trials that count. FailureError: a limit is on a metric that they lack."""
     found = next_step(search, _observed(search, tried))
-    return replace(found, doubt=_too_few(found, tried)) if isinstance(found, Answer) else found
+    return replace(found, doubt=_too_few(found, tried)) if isinstance(found, SearchResult) else found
 
 
 def reopen(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> None:
@@ -96,7 +96,7 @@ def _cell_step(
         why = f"its trials failed at the lowest load: {wording.cause(tried[0])}"
         return Best(None, why, (), (tried[0].id,), failed=True)
     found = step(search, tried)
-    if isinstance(found, Answer):
+    if isinstance(found, SearchResult):
         return Best(
             found.point,
             wording.text(found.note),
@@ -121,7 +121,7 @@ def _table(search: Search, tried: Sequence[Record]) -> tuple[Tried, ...]:
     return tuple(rows)
 
 
-def _too_few(found: Answer, tried: Sequence[Record]) -> tuple[str, tuple[tuple[float, int], ...]] | None:
+def _too_few(found: SearchResult, tried: Sequence[Record]) -> tuple[str, tuple[tuple[float, int], ...]] | None:
     """What is counted, and the percentiles by which the answer depends on a limit and which have too few of it."""
     at = [record for record in tried if _point(found.search, record) in (found.point, found.ended_at)]
     comparable = [record for record in at if record.status.comparable]

@@ -20,7 +20,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.plan import blocks, budget, commands, same_load
 from ironbench.plan.budget import Cells, Spread
-from ironbench.plan.labfile import Declared
+from ironbench.plan.labfile import DeclaredLab
 from ironbench.plan.sweep import CONFIRMATIONS
 from ironbench.records import labs, noise
 from ironbench.records.work import work_of_noise
@@ -125,7 +125,11 @@ class Planned:
 
 
 def sized(
-    draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float | None, secrets: dict[str, Secrets]
+    draft: Lab,
+    declared: DeclaredLab,
+    contents: Mapping[str, Content],
+    budget_s: float | None,
+    secrets: dict[str, Secrets],
 ) -> Planned:
     """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
     method = TRIALS if draft.method.slice_s is None else SLICES
@@ -162,7 +166,7 @@ def sized(
 
 def _within(
     draft: Lab,
-    declared: Declared,
+    declared: DeclaredLab,
     contents: Mapping[str, Content],
     budget_s: float,
     detect: budget.Detect,
@@ -228,7 +232,7 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
     return budget.sized_run(around_s, confirmations, once_s, lengths, budget_s, around)
 
 
-def declared_s(declared: Declared, possible: Sequence[Setup]) -> float | None:
+def declared_s(declared: DeclaredLab, possible: Sequence[Setup]) -> float | None:
     """The trial length that the file asks for; the budget may shorten it, never stretch it."""
     asked = declared.base["load"].get("duration", "") != ""
     return possible[0].cell.load.duration_s if asked else None
@@ -239,7 +243,7 @@ def of_length(setup: Setup, trial_s: float) -> Setup:
     return replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, duration_s=trial_s)))
 
 
-def budget_s(declared: Declared, asked_s: float | None) -> float | None:
+def budget_s(declared: DeclaredLab, asked_s: float | None) -> float | None:
     if asked_s is not None or declared.measure.budget == "":
         return asked_s
     return range_of("measure.budget").read(f"{declared.file}, measure.budget", declared.measure.budget)

@@ -77,7 +77,7 @@ def measure(
     if control is not None:
         driven, prepared = control.judged(driven), control.noted(prepared)
     watched = observe.observed(driven, how, workload.connections(how.clients))
-    record = make.keep(store, plan, due.trial, make.Measured(driven, prepared, loaded, *watched), session)
+    record = make.keep(store, plan, due.trial, make.TrialOutcome(driven, prepared, loaded, *watched), session)
     if record.power_cut:
         printer.say(f"  power: {record.conditions['power']}")
         for one in record.warnings:
@@ -260,7 +260,7 @@ def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialN
     """The record of a trial that never ran."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     driven = Driven(now, alive=True, failure=cause)
-    return make.keep(store, plan, trial, make.Measured(driven, prepared))
+    return make.keep(store, plan, trial, make.TrialOutcome(driven, prepared))
 
 
 def most_connections(plan: Plan) -> int:

@@ -10,7 +10,7 @@ from ironbench.model.note import Note
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class CostRange:
     """A number, the bounds of an estimate, or a measured value with its confidence interval."""
 
     low: float
@@ -24,13 +24,13 @@ class Range:
         """Whether its bounds are known."""
         return self.high < math.inf
 
-    def times(self, factor: float) -> Range:
-        return Range(self.low * factor, self.high * factor, None if self.centre is None else self.centre * factor)
+    def times(self, factor: float) -> CostRange:
+        return CostRange(self.low * factor, self.high * factor, None if self.centre is None else self.centre * factor)
 
-    def over(self, other: Range) -> Range:
+    def over(self, other: CostRange) -> CostRange:
         """Bounds of the ratio to another: those of their extremes."""
         low = self.low / other.high
-        return Range(low, self.high / other.low if other.low and self.bounded else math.inf)
+        return CostRange(low, self.high / other.low if other.low and self.bounded else math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class Offer:
     """Of one server, where no records measured it."""
     share_of: str = ""
     """An offer whose score this one's is estimated from,"""
-    share: Range | None = None
+    share: CostRange | None = None
     """as a share of it for each server."""
-    core_speed: Range | None = None
+    core_speed: CostRange | None = None
     """Estimated speed of one core relative to one of `share_of`."""
     source: str = ""
     """Of score, shares and speed."""
@@ -69,7 +69,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BillLine:
     """One line of a bill."""
 
     name: str
@@ -96,7 +96,7 @@ class Bill:
 
     offer: Offer
     currency: str
-    lines: tuple[Line, ...]
+    lines: tuple[BillLine, ...]
     cautions: tuple[Note, ...] = ()
     """Why the edition bought may not give what was measured."""
     years: Decimal | None = None

@@ -11,7 +11,7 @@ from ironbench.model.note import Note
 from ironbench.model.observation import Series
 from ironbench.model.record import Check
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -81,7 +81,7 @@ class Driven:
     """While it was driven; None where nobody knows."""
     elsewhere: Elsewhere | None = None
     """None: what was sampled is of this machine."""
-    workers: tuple[Worker, ...] = ()
+    workers: tuple[WorkerPart, ...] = ()
     """Empty: this process drove it."""
     fingerprints: Mapping[int, Any] = field(default_factory=dict)
     """Of their machines, by number of the worker."""

@@ -8,7 +8,7 @@ from ironbench.words import cut
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ScriptCommand:
     """One SQL command of a script."""
 
     script: str
@@ -23,7 +23,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StatementPlan:
     """How the server meant to run one command of a script, asked before the trial."""
 
     script: str
@@ -55,7 +55,7 @@ class Executed:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ServerStatement:
     """What one normalised statement cost the server inside the measured window."""
 
     text: str
@@ -80,7 +80,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableUse:
     """Use of one table inside the window."""
 
     name: str
@@ -122,7 +122,7 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Vacuum:
+class VacuumRun:
     """A vacuum that was at work inside the window."""
 
     table: str
@@ -132,7 +132,7 @@ class Vacuum:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class NotShown:
     """Something that the server does not show."""
 
     what: str
@@ -144,16 +144,16 @@ class Missing:
 class Inside:
     """All of it, of one trial. Empty lists: nothing to tell, or `missing` says why."""
 
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[ServerStatement, ...] = ()
     """Those that took most, by time, calls, blocks or log."""
     statements_s: float = 0.0
     """Time of all statements together, those not listed included."""
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TableUse, ...] = ()
     indexes: tuple[Index, ...] = ()
-    vacuums: tuple[Vacuum, ...] = ()
-    plans: tuple[Plan, ...] = ()
+    vacuums: tuple[VacuumRun, ...] = ()
+    plans: tuple[StatementPlan, ...] = ()
     executed: tuple[Executed, ...] = ()
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[NotShown, ...] = ()
     doubts: tuple[str, ...] = field(default=())
     """What is known to be incomplete: counters that were reset, entries that were evicted."""
 
@@ -161,7 +161,7 @@ class Inside:
         return bool(self.statements or self.tables or self.indexes or self.plans or self.missing or self.vacuums)
 
 
-def without_values(command: Command) -> str:
+def without_values(command: ScriptCommand) -> str:
     """Why a command has no typical values."""
     if not command.sent:
         return "the script's first transaction does not send it, so it has no values yet"

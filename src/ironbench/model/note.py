@@ -16,7 +16,7 @@ TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class NoteRange:
     """The values of a number over several notes."""
 
     low: float
@@ -35,9 +35,8 @@ class Note:
     configurations contain the `Note`s that these share."""
 
     def __post_init__(self) -> None:
-        if (
-            not self.code.isprintable() or len(self.code) > _LONGEST_CODE
-        ):  # child processes cannot import msgspec's Meta
+        # Not by msgspec's Meta: errors contain notes, and child processes start without other packages.
+        if not self.code.isprintable() or len(self.code) > _LONGEST_CODE:
             raise ValueError("Expected a code on one line")
         if any(type(value) in (list, dict) for value in self.values.values()):  # decoded from JSON
             object.__setattr__(self, "values", {name: _frozen(value) for name, value in self.values.items()})
@@ -72,9 +71,9 @@ def _together(values: Sequence[Any]) -> Any:
     first = values[0]
     if all(value == first for value in values):
         return first
-    if all(isinstance(value, int | float | Range) for value in values):
-        ends = [(one.low, one.high) if isinstance(one, Range) else (one, one) for one in values]
-        return Range(min(low for low, _ in ends), max(high for _, high in ends))
+    if all(isinstance(value, int | float | NoteRange) for value in values):
+        ends = [(one.low, one.high) if isinstance(one, NoteRange) else (one, one) for one in values]
+        return NoteRange(min(low for low, _ in ends), max(high for _, high in ends))
     parts = (part for value in values for part in (value if isinstance(value, tuple) else (value,)))
     return tuple(dict.fromkeys(part for part in parts if part != ""))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ironbench.model.observation import Sample
-from ironbench.model.points import Point
+from ironbench.model.points import SamplePoint
 
 Samples = dict[str, list[Sample]]
 """Source name → its samples in order of time."""
@@ -30,7 +30,7 @@ class OnCores:
 class Waits:
     """What an engine's backends waited for during a trial."""
 
-    instants: Sequence[Point]
+    instants: Sequence[SamplePoint]
     """Backends by wait event, one point per sampled instant; `IDLE` and `WORKING` where there is no event."""
     on_cores: OnCores | None
     """None where the processes are out of sight."""

@@ -14,14 +14,14 @@ Values = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SamplePoint:
     """The values of one sample, `t_s` from the start of the measured window."""
 
     t_s: float
     values: Values
 
 
-def points(samples: Iterable[Sample] | None, parser: Callable[[str], Values]) -> list[Point]:
+def points(samples: Iterable[Sample] | None, parser: Callable[[str], Values]) -> list[SamplePoint]:
     """Parses samples in order; one that makes no sense (a torn or empty reading) is left out."""
     parsed = []
     for sample in samples or ():
@@ -30,12 +30,12 @@ def points(samples: Iterable[Sample] | None, parser: Callable[[str], Values]) ->
         except (ValueError, IndexError, KeyError, TypeError):
             continue
         if values:
-            parsed.append(Point(sample.t_s, values))
+            parsed.append(SamplePoint(sample.t_s, values))
     return parsed
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class CounterGrowth:
     """How far counters grew over `span_s` of the measured window."""
 
     span_s: float
@@ -62,7 +62,7 @@ class Growth:
         return self.by.get(over, 0.0) / below if below > 0 else None
 
 
-def growth(readings: Sequence[Point], window_s: float) -> Growth | None:
+def growth(readings: Sequence[SamplePoint], window_s: float) -> CounterGrowth | None:
     """Growth of every counter from 0 to `window_s`, interpolated between samples; None without two samples.
 
     A counter that is absent at first began at 0. One that went back was reset, by hand or with its device: it is
@@ -77,10 +77,10 @@ def growth(readings: Sequence[Point], window_s: float) -> Growth | None:
     first, last = _at(readings, start), _at(readings, end)
     reset = {key for before, after in pairwise(readings) for key in _fell(before, after)}
     by = {key: max(0.0, value - first.get(key, 0.0)) for key, value in last.items() if key not in reset}
-    return Growth(end - start, by)
+    return CounterGrowth(end - start, by)
 
 
-def _fell(before: Point, after: Point) -> list[str]:
+def _fell(before: SamplePoint, after: SamplePoint) -> list[str]:
     """Counters that were reset between two samples.
 
     A small step back is no reset: idle time may shrink by a tick (proc_stat(5)), and a sum over processes by what one
@@ -89,7 +89,7 @@ def _fell(before: Point, after: Point) -> list[str]:
     return [key for key, value in before.values.items() if after.values.get(key, value) < value / 2]
 
 
-def _at(readings: Sequence[Point], t_s: float) -> Values:
+def _at(readings: Sequence[SamplePoint], t_s: float) -> Values:
     """Values at `t_s`, which lies within the samples."""
     for before, after in pairwise(readings):
         if before.t_s <= t_s <= after.t_s:
@@ -102,13 +102,13 @@ def _at(readings: Sequence[Point], t_s: float) -> Values:
     return readings[-1].values
 
 
-def steps(readings: Sequence[Point]) -> list[tuple[float, Growth]]:
+def steps(readings: Sequence[SamplePoint]) -> list[tuple[float, CounterGrowth]]:
     """Growth between neighbouring samples, with the middle of each interval.
 
     Samples that follow another at once (the extra ones at the edges of the window) are merged with their neighbour:
     counters in ticks of 1 or 10 ms are too coarse for a shorter time.
     """
-    kept: list[Point] = []
+    kept: list[SamplePoint] = []
     shortest = median(b.t_s - a.t_s for a, b in pairwise(readings)) / 2 if len(readings) > 1 else 0.0
     for point in readings:
         if not kept or point.t_s - kept[-1].t_s >= max(shortest, 1e-9):
@@ -116,54 +116,56 @@ def steps(readings: Sequence[Point]) -> list[tuple[float, Growth]]:
     grown = []
     for before, after in pairwise(kept):
         by = {key: max(0.0, value - before.values.get(key, 0.0)) for key, value in after.values.items()}
-        grown.append(((before.t_s + after.t_s) / 2, Growth(after.t_s - before.t_s, by)))
+        grown.append(((before.t_s + after.t_s) / 2, CounterGrowth(after.t_s - before.t_s, by)))
     return grown
 
 
-def rate_series(name: str, grown: Sequence[tuple[float, Growth]], value: Callable[[Growth], float | None]) -> Series:
+def rate_series(
+    name: str, grown: Sequence[tuple[float, CounterGrowth]], value: Callable[[CounterGrowth], float | None]
+) -> Series:
     """One series of what `value` makes of each step; steps without a value are left out."""
     pairs = [(t_s, number) for t_s, step in grown if (number := value(step)) is not None]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 
 
-def rate_of(key: str) -> Callable[[Growth], float]:
+def rate_of(key: str) -> Callable[[CounterGrowth], float]:
     """For `rate_series`: growth of one counter per second."""
     return lambda grown: grown.rate(key)
 
 
-def count_rate_of(key: str) -> Callable[[Growth], float]:
+def count_rate_of(key: str) -> Callable[[CounterGrowth], float]:
     """For `rate_series`: events of one counter per second."""
     return lambda grown: grown.count_rate(key)
 
 
-def volume_rate_of(key: str, of: str) -> Callable[[Growth], float]:
+def volume_rate_of(key: str, of: str) -> Callable[[CounterGrowth], float]:
     """For `rate_series`: what whole events of a counter carried, per second."""
     return lambda grown: grown.volume(key, of) / grown.span_s
 
 
-def ratio_of(over: str, under: str) -> Callable[[Growth], float | None]:
+def ratio_of(over: str, under: str) -> Callable[[CounterGrowth], float | None]:
     """For `rate_series`: growth of one counter per growth of another."""
     return lambda grown: grown.ratio(over, under)
 
 
-def gauge_series(name: str, readings: Sequence[Point], key: str) -> Series:
+def gauge_series(name: str, readings: Sequence[SamplePoint], key: str) -> Series:
     """One series of a quantity that is read, not counted."""
     pairs = [(point.t_s, point.values[key]) for point in readings if key in point.values]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 
 
-def mean_within(readings: Sequence[Point], key: str, window_s: float) -> float | None:
+def mean_within(readings: Sequence[SamplePoint], key: str, window_s: float) -> float | None:
     """Mean of the readings inside the window; None without any."""
     values = [point.values[key] for point in readings if key in point.values and 0.0 <= point.t_s <= window_s]
     return sum(values) / len(values) if values else None
 
 
-def most_within(readings: Sequence[Point], key: str, window_s: float) -> float | None:
+def most_within(readings: Sequence[SamplePoint], key: str, window_s: float) -> float | None:
     """The highest of the readings inside the window; None without any."""
     return max((point.values[key] for point in readings if 0.0 <= point.t_s <= window_s), default=None)
 
 
-def last_within(readings: Sequence[Point], window_s: float, patience_s: float = 1.0) -> Point | None:
+def last_within(readings: Sequence[SamplePoint], window_s: float, patience_s: float = 1.0) -> SamplePoint | None:
     """The reading nearest the end of the window, at most `patience_s` after it."""
     before = [point for point in readings if 0.0 <= point.t_s <= window_s + patience_s]
     return min(before, key=lambda point: abs(point.t_s - window_s), default=None)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 Row = tuple[str | None, ...]
 
 
-class Line(Protocol):
+class WorkConnection(Protocol):
     """A connection of its own to an engine, for work in parallel and for statements that are timed one by one."""
 
     def measure(self, sql: str) -> tuple[int, float, float]:
@@ -40,7 +40,7 @@ class Line(Protocol):
 
 
 @runtime_checkable
-class Eager(Line, Protocol):
+class Eager(WorkConnection, Protocol):
     """A line whose other end, a process of ours, begins the next statement by itself: no wake-up lies between."""
 
     def measure_before(self, sql: str, following: str) -> tuple[int, float, float]:
@@ -65,7 +65,7 @@ class Session(Protocol):
         """Runs a COPY … FROM STDIN with `data`; rows copied."""
         ...
 
-    def line(self, cpus: Sequence[int] = ()) -> Line:
+    def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
         """A connection of its own, which the caller closes. `cpus`: where an engine that is a library works with it."""
         ...
 
@@ -169,7 +169,7 @@ class Committing(Protocol):
 
 
 @runtime_checkable
-class Directory(Protocol):
+class DirectorySession(Protocol):
     """A session whose engine keeps entries (ability `directory`); its statements are operations of LDAP."""
 
     @property

@@ -10,7 +10,7 @@ by 32 than by 16."""
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class WorkerPart:
     """Its part of one trial. No time of it was taken with two clocks."""
 
     number: int

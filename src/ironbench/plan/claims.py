@@ -11,7 +11,7 @@ from ironbench.errors import InputError, collected, nearest
 from ironbench.model.lab import VALUE, Claim, Lab
 from ironbench.plan import design, rates, requirements, same_load
 from ironbench.plan.design import DeclaredCell
-from ironbench.plan.labfile import Declared
+from ironbench.plan.labfile import DeclaredLab
 
 _FORMS = "write `A over B: 1.00 to 1.10`, `order: A > B > C`, or `A (response_time_p99_s): at most 10ms`"
 _RATED = re.compile(rf"\s+{same_load.FACTOR}=(\S+)$")
@@ -30,7 +30,7 @@ _RANGES = (
 _VALUES = re.compile(r"at least\s+(\S.*)|at most\s+(\S.*)|(\S+(?:\s\S+)?)\s+to\s+(\S.*)")
 
 
-def read(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Claim, ...]:
+def read(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Claim, ...]:
     """Every claim with the names of its cells. InputError names the claim and what would do."""
     return tuple(
         collected(
@@ -40,7 +40,7 @@ def read(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Claim, ...]
     )
 
 
-def comparisons(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
+def comparisons(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
     """The pairs (compared, its baseline) that get a verdict: those of `measure.compare`, else those of the design."""
     if not declared.measure.compare:
         return design.comparisons(declared, cells)
@@ -51,7 +51,7 @@ def comparisons(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[tupl
     return tuple(dict.fromkeys(found))
 
 
-def _unrated_pair(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[str, str]:
+def _unrated_pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[str, str]:
     pair = _pair(text, where, declared, cells)
     if not {cell.name for cell in cells}.issuperset(pair):
         raise InputError(
@@ -60,7 +60,7 @@ def _unrated_pair(text: str, where: str, declared: Declared, cells: Sequence[Dec
     return pair
 
 
-def _pair(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[str, str]:
+def _pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[str, str]:
     """The cells of `A over B`."""
     sides = re.split(r"\s+over\s+", text.strip())
     if len(sides) != 2:
@@ -71,7 +71,7 @@ def _pair(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCel
     return above, below
 
 
-def _claim(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> Claim:
+def _claim(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> Claim:
     if order := _ORDER.fullmatch(text):  # names of cells may have colons, too
         metric = require_metric(order[1] or declared.measure.metric, where)
         return _order(text, order[2], metric, where, declared, cells)
@@ -90,7 +90,7 @@ def _claim(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCe
 
 
 def _value(
-    text: str, head: str, tail: str, metric: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]
+    text: str, head: str, tail: str, metric: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]
 ) -> Claim:
     """A limit of one cell: `clients=4 (response_time_p99_s): at most 10ms`."""
     cell = _cell(head, where, declared, cells)
@@ -114,7 +114,9 @@ def require_metric(metric: str, where: str) -> str:
     return metric
 
 
-def _order(text: str, tail: str, metric: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> Claim:
+def _order(
+    text: str, tail: str, metric: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]
+) -> Claim:
     if catalogue.metric(metric).better == "neither":
         raise InputError(
             where, f"of {metric} neither more nor less is better", "claim an order of a metric that has a direction"
@@ -127,7 +129,7 @@ def _order(text: str, tail: str, metric: str, where: str, declared: Declared, ce
 
 
 def _ratio(
-    text: str, head: str, tail: str, metric: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]
+    text: str, head: str, tail: str, metric: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]
 ) -> Claim:
     found = _pair(head, where, declared, cells)
     low, high = _range(tail.strip(), where)
@@ -178,7 +180,7 @@ _RATE = f"{same_load.FACTOR}=70%"
 _AS_ASKED = ("throughput", "scheduled_throughput", "transactions")
 
 
-def _cell(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> str:
+def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:
     """`named`, or that cell at a share of the baseline's peak: `log=memory rate=70%`."""
     match = _RATED.search(text.strip())
     if match is None or any(factor.name == same_load.FACTOR for factor in declared.factors):
@@ -188,7 +190,7 @@ def _cell(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCel
     return same_load.name_at(named(text.strip()[: match.start()], where, declared, cells), share)
 
 
-def named(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> str:
+def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:
     """The cell that is meant: its name, some `factor=level`, or a level's name alone where one factor has it.
 
     Factors that are not mentioned are at their first level. InputError: none or several.
@@ -213,7 +215,7 @@ def named(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCel
     raise InputError(where, f"{text} fits {len(fitting)} cells", f"say which, for example {some}")
 
 
-def _assignments(text: str, where: str, declared: Declared) -> Mapping[str, str]:
+def _assignments(text: str, where: str, declared: DeclaredLab) -> Mapping[str, str]:
     """`log=memory clients=8` as factor → level; empty when no factor is named that way. Levels may hold spaces."""
     known = {factor.name: factor for factor in declared.factors}
     if not known or "=" not in text:
@@ -230,7 +232,7 @@ def _assignments(text: str, where: str, declared: Declared) -> Mapping[str, str]
     return levels
 
 
-def _level_alone(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> Mapping[str, str]:
+def _level_alone(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> Mapping[str, str]:
     owners = [factor.name for factor in declared.factors if text in factor.names]
     if len(owners) == 1:
         return {owners[0]: text}

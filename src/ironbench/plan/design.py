@@ -17,7 +17,7 @@ from ironbench.fields.check import Path
 from ironbench.fields.sections import CommandsSection, Sections
 from ironbench.model.lab import SCREEN
 from ironbench.plan import paths, screen
-from ironbench.plan.labfile import Declared
+from ironbench.plan.labfile import DeclaredLab
 from ironbench.plan.vary import Varied
 from ironbench.plan.vary import named as level_name
 from ironbench.words import grouped
@@ -39,7 +39,7 @@ class DeclaredCell:
     """Commands besides those of its sections, each with the level that asks for them: `governor=performance`."""
 
 
-def number_of_cells(declared: Declared) -> int:
+def number_of_cells(declared: DeclaredLab) -> int:
     """Without making any of them."""
     if declared.design == "explicit":
         return len(declared.explicit)
@@ -49,7 +49,7 @@ def number_of_cells(declared: Declared) -> int:
     return math.prod(sizes) if declared.design == "full" else 1 + sum(size - 1 for size in sizes)
 
 
-def cells(declared: Declared) -> tuple[DeclaredCell, ...]:
+def cells(declared: DeclaredLab) -> tuple[DeclaredCell, ...]:
     """The cells of the design, the baseline first. InputError: fewer than two, equal ones, too many."""
     if declared.design == SCREEN:
         screen.validate(declared)
@@ -65,7 +65,7 @@ def cells(declared: Declared) -> tuple[DeclaredCell, ...]:
     return cells
 
 
-def comparisons(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
+def comparisons(declared: DeclaredLab, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
     """(compared, its baseline) by name. Of a screen none: it says itself what shall be compared.
 
     One-at-a-time and explicit: every cell with the baseline. Full: every cell with each cell that differs from it in
@@ -90,7 +90,7 @@ def _differ_in_rate_alone(one: DeclaredCell, other: DeclaredCell) -> bool:
     return cell.load.rate != baseline.load.rate and alike
 
 
-def _pairs(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
+def _pairs(declared: DeclaredLab, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
     if declared.design != "full":
         return tuple((cell.name, found[0].name) for cell in found[1:])
     by_levels = {frozenset(cell.levels.items()): cell.name for cell in found}
@@ -102,7 +102,7 @@ def _pairs(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tuple[str
     )
 
 
-def _not_too_many(declared: Declared) -> None:
+def _not_too_many(declared: DeclaredLab) -> None:
     count = number_of_cells(declared)
     trials = count * declared.repeats
     if count <= MOST_CELLS and trials <= MOST_TRIALS:
@@ -115,7 +115,7 @@ def _not_too_many(declared: Declared) -> None:
     )
 
 
-def combined(declared: Declared) -> Iterator[DeclaredCell]:
+def combined(declared: DeclaredLab) -> Iterator[DeclaredCell]:
     """The cells of every design but the explicit one."""
     factors = declared.factors
     for levels in _one_at_a_time(factors) if declared.design == "one-at-a-time" else _full(factors):
@@ -140,7 +140,7 @@ def named(levels: Mapping[str, str]) -> str:
     return " ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
-def at(declared: Declared, levels: Mapping[str, str], name: str, own: Mapping[Path, Any] = {}) -> DeclaredCell:
+def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping[Path, Any] = {}) -> DeclaredCell:
     """The cell of these levels, with fields of its own."""
     chosen = {
         f"{factor.name}={levels[factor.name]}": factor.level(levels[factor.name]).changes for factor in declared.factors
@@ -159,7 +159,7 @@ def at(declared: Declared, levels: Mapping[str, str], name: str, own: Mapping[Pa
     return DeclaredCell(name, dict(levels), check.converted(document, Sections, where), tuple(added))
 
 
-def _explicit(declared: Declared) -> Iterator[DeclaredCell]:
+def _explicit(declared: DeclaredLab) -> Iterator[DeclaredCell]:
     """A cell chooses levels of factors; what it leaves out stays at the first. With a name it may set fields, too."""
     known = {factor.name: factor for factor in declared.factors}
     for number, table in enumerate(declared.explicit):
@@ -186,7 +186,7 @@ def _explicit(declared: Declared) -> Iterator[DeclaredCell]:
 
 
 def _cell_of(
-    declared: Declared,
+    declared: DeclaredLab,
     levels: Mapping[str, str],
     shown: Mapping[str, str],
     name: str,

@@ -22,7 +22,7 @@ from ironbench.plan.vary import Varied
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredLab:
     """A lab file that is right in itself; whether this machine can do it is not known yet."""
 
     file: str
@@ -67,7 +67,7 @@ DEFAULT_REPEATS = 6
 """The fewest blocks that carry a verdict."""
 
 
-def read(text: str, name: str, design: str = "") -> Declared:
+def read(text: str, name: str, design: str = "") -> DeclaredLab:
     """The lab that `text` declares; `name` is its file. InputError with the path of the field at fault.
 
     `design`: what the caller asks for, and the file may say, too.
@@ -81,7 +81,7 @@ def read(text: str, name: str, design: str = "") -> Declared:
     base["commands"] = {name: one for name, one in base["commands"].items() if name in SECTIONS["commands"]}
     factors: list[Varied] = []
 
-    def declared() -> Declared:
+    def declared() -> DeclaredLab:
         return _declared(text, name, file, base, tuple(factors))
 
     # Each with the fields at the top that it rests on.
@@ -116,8 +116,8 @@ def _validate_question(file: LabFile, name: str) -> None:
         raise InputError(f"{name}, question", "is missing", 'write what the lab shall answer: question = "Is … ?"')
 
 
-def _declared(text: str, name: str, file: LabFile, base: dict[str, Any], factors: tuple[Varied, ...]) -> Declared:
-    return Declared(
+def _declared(text: str, name: str, file: LabFile, base: dict[str, Any], factors: tuple[Varied, ...]) -> DeclaredLab:
+    return DeclaredLab(
         file=name,
         name=PurePath(name).stem,
         question=file.question.strip(),
@@ -133,18 +133,18 @@ def _declared(text: str, name: str, file: LabFile, base: dict[str, Any], factors
     )
 
 
-def _validate_measure(declared: Declared) -> None:
+def _validate_measure(declared: DeclaredLab) -> None:
     where = f"{declared.file}, measure"
     collected(partial(one, declared, where) for one in (_validate_stages, _validate_budget))
 
 
-def _validate_budget(declared: Declared, where: str) -> None:
+def _validate_budget(declared: DeclaredLab, where: str) -> None:
     measure = declared.measure
     if measure.budget != "" and (measure.repeats is not None or isinstance(measure.stages, list)):
         raise InputError(f"{where}.budget", "chooses the repeats, and they are declared, too", "keep one of the two")
 
 
-def _validate_stages(declared: Declared, section: str) -> None:
+def _validate_stages(declared: DeclaredLab, section: str) -> None:
     where = f"{section}.stages"
     measure, looks = declared.measure, declared.looks
     counts = measure.stages if isinstance(measure.stages, list) else [1]
@@ -158,7 +158,7 @@ def _validate_stages(declared: Declared, section: str) -> None:
         raise InputError(where, f"{looks} looks need at least as many repeats", "ask for fewer looks")
 
 
-def _validate_design(declared: Declared, varied: bool) -> None:
+def _validate_design(declared: DeclaredLab, varied: bool) -> None:
     """`varied`: whether the file has a [vary], right or wrong."""
     where = declared.file
     if declared.design == "explicit" and not declared.explicit:

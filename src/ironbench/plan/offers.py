@@ -110,13 +110,13 @@ def _offer(file: str, name: str, table: Any) -> Offer:
     )
 
 
-def _range(subject: str, field: str, value: float | list[float] | None) -> cost.Range | None:
+def _range(subject: str, field: str, value: float | list[float] | None) -> cost.CostRange | None:
     if value is None:
         return None
     bounds = value if isinstance(value, list) else [value, value]
     if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
         raise InputError(subject, f"{field} = {value} is no range", f"write for example {field} = [0.60, 0.65]")
-    return cost.Range(bounds[0], bounds[1])
+    return cost.CostRange(bounds[0], bounds[1])
 
 
 def _known_shares(file: str, offers: tuple[Offer, ...]) -> None:

@@ -15,7 +15,7 @@ from ironbench.errors import InputError, collected
 from ironbench.model.lab import Stage
 from ironbench.model.purpose import Purpose
 from ironbench.model.system import Cell, Trial
-from ironbench.plan.labfile import Declared
+from ironbench.plan.labfile import DeclaredLab
 
 BASELINE = "baseline"
 LEAST_FREEDOM = 8
@@ -45,7 +45,7 @@ def usual_blocks(factors: int) -> int:
     return max(USUAL_BLOCKS, least_blocks(factors))
 
 
-def validate(declared: Declared) -> None:
+def validate(declared: DeclaredLab) -> None:
     """InputError for what a screen cannot have. It finds out by itself what is compared, how often and in which
     order."""
     where, measure = declared.file, declared.measure
@@ -79,7 +79,7 @@ def _refuse(where: str, cause: str, hint: str) -> None:
     raise InputError(where, cause, hint)
 
 
-def runs(declared: Declared) -> Iterator[tuple[str, dict[str, str]]]:
+def runs(declared: DeclaredLab) -> Iterator[tuple[str, dict[str, str]]]:
     """Name and levels of every run, each before its mirror image; the first is the baseline."""
     from ironbench.stats import screening
 

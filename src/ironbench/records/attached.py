@@ -13,7 +13,7 @@ import msgspec
 from ironbench.model.inside import Inside
 from ironbench.model.record import Statement
 from ironbench.model.redact import redacted_sql
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 
 WORKERS, TIMED, INSIDE = "workers.json", "statements.json", "inside.json"
 _MOST_WORKERS, _LONGEST_HOST = 10_000, 1_000
@@ -22,15 +22,15 @@ _MOST_LISTED, _LONGEST_LISTED = 500, 10_000
 """Entries of each list of what a server said, and characters of a text in it."""
 
 
-def written_workers(workers: Sequence[Worker], machines: Mapping[int, str]) -> bytes:
+def written_workers(workers: Sequence[WorkerPart], machines: Mapping[int, str]) -> bytes:
     """What each did. `machines`: content keys of fingerprints, by the number that a worker has less one."""
     rows = [replace(one, machine=machines.get(one.number - 1, "")) for one in workers]
     return msgspec.json.format(msgspec.json.encode(rows), indent=1)
 
 
-def read_workers(data: bytes) -> tuple[Worker, ...]:
+def read_workers(data: bytes) -> tuple[WorkerPart, ...]:
     """ValueError, msgspec.MsgspecError."""
-    workers = msgspec.json.decode(data, type=tuple[Worker, ...])
+    workers = msgspec.json.decode(data, type=tuple[WorkerPart, ...])
     if len(workers) > _MOST_WORKERS or any(len(one.host) > _LONGEST_HOST for one in workers):
         raise ValueError(f"holds more than {_MOST_WORKERS} workers, or a name of more than {_LONGEST_HOST} characters")
     if not all(math.isfinite(one.elapsed_s + one.start_s + one.threads_cpu_share) for one in workers):

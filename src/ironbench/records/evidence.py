@@ -18,7 +18,7 @@ from ironbench.errors import IronbenchError
 from ironbench.model.inside import Inside
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Statement
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 from ironbench.records.attached import INSIDE, TIMED, WORKERS, read_inside, read_timed, read_workers
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def timed(path: Path) -> tuple[Statement, ...]:
     return read_timed(path.read_bytes())
 
 
-def workers(path: Path) -> tuple[Worker, ...]:
+def workers(path: Path) -> tuple[WorkerPart, ...]:
     return read_workers(path.read_bytes())
 
 

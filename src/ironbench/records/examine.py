@@ -18,7 +18,7 @@ from ironbench.model.record import SCHEMA, Record
 from ironbench.model.search import Best
 from ironbench.records import evidence, parquet
 from ironbench.records.decoded import decoded
-from ironbench.records.labs import BEST, CONFIRMATION, PEAK, PLAN, Declared, Frozen, LabDirectory, Peak
+from ironbench.records.labs import BEST, CONFIRMATION, PEAK, PLAN, BaselinePeak, DeclaredStage, Frozen, LabDirectory
 from ironbench.words import grouped
 
 T = TypeVar("T")
@@ -152,8 +152,8 @@ def _within_bounds(value: Any, depth: int = 0, *, longest: int = _LONGEST_DOCUME
 
 def _lab(path: Path) -> None:
     """Checks that the plan, stages and peak of a lab fit each other."""
-    kinds = {PLAN: Frozen, PEAK: Peak, BEST: dict[Name, Best], CONFIRMATION: Confirmation}
-    kinds |= {stage.name: Declared for stage in path.parent.glob("stage-*.json")}
+    kinds = {PLAN: Frozen, PEAK: BaselinePeak, BEST: dict[Name, Best], CONFIRMATION: Confirmation}
+    kinds |= {stage.name: DeclaredStage for stage in path.parent.glob("stage-*.json")}
     for name, kind in sorted(kinds.items()):
         if (file := path.parent / name).exists():
             _within_bounds(_decoded(file.read_bytes(), Any))

@@ -73,7 +73,7 @@ class Frozen:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredStage:
     """A stage that has begun, with its trials in the order they will run."""
 
     stage: Stage
@@ -83,7 +83,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class BaselinePeak:
     """What the baseline does in a closed loop: rates given as shares are shares of this."""
 
     throughput: Positive
@@ -210,11 +210,11 @@ class LabDirectory:
         )
         return sweep.lab_at_best(at_peak, self.best())
 
-    def peak(self) -> Peak | None:
+    def peak(self) -> BaselinePeak | None:
         """None: it has not been measured, or no rate is a share of it."""
-        return _read(self.path / PEAK, Peak)
+        return _read(self.path / PEAK, BaselinePeak)
 
-    def keep_peak(self, peak: Peak) -> None:
+    def keep_peak(self, peak: BaselinePeak) -> None:
         """From here on the rates of this lab are known. UnwrittenError."""
         write_whole(self.path / PEAK, _encoded(peak))
 
@@ -246,17 +246,17 @@ class LabDirectory:
         peak = self.peak()
         return peak.throughput if peak else None
 
-    def declared(self) -> tuple[Declared, ...]:
+    def declared(self) -> tuple[DeclaredStage, ...]:
         """The stages that have begun, in order."""
-        stages: list[Declared] = []
+        stages: list[DeclaredStage] = []
         peak, setups, best = self._throughput(), self.frozen().lab.setups, self.best()
-        while (stage := _read(self._stage(len(stages) + 1), Declared)) is not None:
+        while (stage := _read(self._stage(len(stages) + 1), DeclaredStage)) is not None:
             stages.append(replace(stage, trials=sweep.at_best(_at_peak(stage.trials, peak), setups, best)))
         return tuple(stages)
 
     def declare(self, stage: Stage, trials: tuple[Trial, ...]) -> None:
         """From here on these trials are to be measured. UnwrittenError."""
-        write_whole(self._stage(stage.number), _encoded(Declared(stage, trials)))
+        write_whole(self._stage(stage.number), _encoded(DeclaredStage(stage, trials)))
 
     def repeat(self, block: int, in_order: Callable[[int, Sequence[Trial]], Sequence[Trial]]) -> None:
         """Plans a block of a declared stage once more under a new number and sets its records aside. UnwrittenError.
@@ -266,7 +266,7 @@ class LabDirectory:
         lab = self.lab()
         number = 1 + max((trial.block for trial in lab.trials), default=block)
         for stage in range(1, len(self.declared()) + 1):
-            declared = _read(self._stage(stage), Declared)
+            declared = _read(self._stage(stage), DeclaredStage)
             if declared is None or not (old := [trial for trial in declared.trials if trial.block == block]):
                 continue
             kept = [trial for trial in declared.trials if trial.block != block]
@@ -310,7 +310,7 @@ def _setups_at_peak(setups: Iterable[Setup], peak: float | None) -> tuple[Setup,
     return tuple(replace(setup, cell=rates.at_peak(setup.cell, peak)) for setup in setups)
 
 
-def _encoded(value: Frozen | Declared | Peak | Confirmation | dict[str, Best]) -> bytes:
+def _encoded(value: Frozen | DeclaredStage | BaselinePeak | Confirmation | dict[str, Best]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 

@@ -29,7 +29,7 @@ from ironbench.trial.load import Loaded, restore
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TrialOutcome:
     """What measuring one trial gave, before it is judged."""
 
     driven: Driven
@@ -40,7 +40,7 @@ class Measured:
     budget: Budget | None = None
 
 
-def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Session | None = None) -> Record:
+def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session: Session | None = None) -> Record:
     """Judges the trial, writes its record and evidence, and returns the record. None: no engine was started."""
     driven, observation, budget = measured.driven, measured.observation, measured.budget
     prepared = measured.prepared.merge(driven.prepared.conditions, driven.prepared.warnings)

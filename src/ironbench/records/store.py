@@ -27,7 +27,7 @@ from ironbench.model.observation import Counted
 from ironbench.model.record import SCHEMA, Record, Statement
 from ironbench.model.redact import HIDDEN
 from ironbench.model.secrets import hidden_in
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 from ironbench.printer import Printer
 from ironbench.records import durable, index
 from ironbench.records import evidence as files
@@ -305,7 +305,7 @@ class Store:
     def timed(self, id: str) -> Sequence[Statement]:
         return self._evidence(id, TIMED, files.timed, ())
 
-    def workers(self, id: str) -> Sequence[Worker]:
+    def workers(self, id: str) -> Sequence[WorkerPart]:
         return self._evidence(id, WORKERS, files.workers, ())
 
     def damage(self, id: str) -> dict[str, str]:

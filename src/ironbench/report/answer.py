@@ -21,11 +21,11 @@ from ironbench.report.findings import (
 )
 from ironbench.report.headline import headline
 from ironbench.report.numbers import confidence, percent, quantity
-from ironbench.report.section import Answer, Point
+from ironbench.report.section import Answer, AnswerPoint
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.stats.scalability import Fit
 from ironbench.study.differences import NOT_SET, Difference
-from ironbench.study.growth import ALL, Course, Growth, Step
+from ironbench.study.growth import ALL, Growth, GrowthCourse, GrowthStep
 from ironbench.study.study import Effect, Study
 from ironbench.study.subjects import failed_percent, failed_share
 from ironbench.study.versions import LACKS, BesideVersion
@@ -40,42 +40,46 @@ _RANK = {Conclusion.FASTER: 0, Conclusion.SLOWER: 0, Conclusion.EQUIVALENT: 1, C
 def answer(study: Study) -> Answer:
     """States no more than the data support: a lab's verdicts, or how the systems of runs compare with the first."""
     if study.lab is None:
-        points = [Point(text, name) for name, text in headline(study)]
+        points = [AnswerPoint(text, name) for name, text in headline(study)]
         return Answer(points[0], tuple(points[1:]))
     points = [*courses(study), *comparisons(study)]
     if study.screen is not None:
         points = screen.points(study, study.screen, points)
     points[1:1] = versions(study)
-    points += [Point(text) for text in (*against_trend_sentences(study.against), *growth(study), claims(study)) if text]
+    points += [
+        AnswerPoint(text) for text in (*against_trend_sentences(study.against), *growth(study), claims(study)) if text
+    ]
     doubts = (failures(study), *rounds(study), *disturbed(study), noise(study))
     return Answer(points[0], tuple(points[1:]), limit(study), tuple(text for text in doubts if text))
 
 
-def comparisons(study: Study) -> list[Point]:
+def comparisons(study: Study) -> list[AnswerPoint]:
     """Lists decided comparisons first, the surest at the head; counts those beyond the limit."""
     if not any(effect.finding.blocks for effect in study.effects):
-        return [Point(_nothing(study))]
+        return [AnswerPoint(_nothing(study))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
     ranked = sorted(study.effects, key=_strength)
     still_open = study.ended(Conclusion.CANNOT_TELL)
-    points: list[Point] = []
+    points: list[AnswerPoint] = []
     confidence_named = ""
     if len(still_open) == len(ranked) > 1:
-        points.append(Point(f"None of the {len(ranked)} comparisons by {metric_words(study.metric)} can be decided."))
+        points.append(
+            AnswerPoint(f"None of the {len(ranked)} comparisons by {metric_words(study.metric)} can be decided.")
+        )
     named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
     for effect in ranked[:named]:
         ceiling = measured.get((effect.finding.cell, effect.finding.baseline))
         if ceiling:
-            points.append(Point(ceiling_sentence(ceiling, effect.contrast.where), doubt=unexplained(ceiling)))
+            points.append(AnswerPoint(ceiling_sentence(ceiling, effect.contrast.where), doubt=unexplained(ceiling)))
         else:
             points.append(comparison(effect, confidence_named, bool(points)))
         confidence_named = confidence(effect.finding.confidence)
     if more := ranked[named:]:
-        points.append(Point(_counted(more)))
+        points.append(AnswerPoint(_counted(more)))
     # What making a part free brought says by itself what it would take to tell.
     open_yet = [one for one in still_open if (one.finding.cell, one.finding.baseline) not in measured]
     if advice := _advice_for(open_yet):
-        points[-1] = Point(points[-1].text, doubt=" ".join(filter(None, (points[-1].doubt, advice))))
+        points[-1] = AnswerPoint(points[-1].text, doubt=" ".join(filter(None, (points[-1].doubt, advice))))
     return points
 
 
@@ -88,7 +92,7 @@ def _strength(effect: Effect) -> tuple[int, float]:
     return rank, 0.0
 
 
-def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = False) -> Point:
+def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = False) -> AnswerPoint:
     """Says how one comparison ended, by how much, how sure, and which data a side can lose.
 
     `confidence_named`: the one the reader saw last.
@@ -99,7 +103,7 @@ def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = 
     )
 
 
-def _comparison(effect: Effect, confidence_named: str, metric_named: bool) -> Point:
+def _comparison(effect: Effect, confidence_named: str, metric_named: bool) -> AnswerPoint:
     finding, contrast = effect.finding, effect.contrast
     where = f" at {contrast.where}" if contrast.where else ""
     times, metric = ratio(finding.ratio), metric_words(finding.metric)
@@ -110,23 +114,25 @@ def _comparison(effect: Effect, confidence_named: str, metric_named: bool) -> Po
     though = f", though {wording.text(finding.changed)}" if finding.changed else ""
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         words, of = finding.conclusion.value, "" if metric_named else f" its {metric}"
-        return Point(f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times}{of} ({doubt}){though}.")
+        return AnswerPoint(
+            f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times}{of} ({doubt}){though}."
+        )
     sides = f"{contrast.cell} and {contrast.baseline}{where}"
     whose = f"{contrast.cell} has {times} the {metric} of {contrast.baseline} ({doubt})"
     if metric_named:
         whose = f"{contrast.cell} over {contrast.baseline} {times} ({doubt})"
     if finding.conclusion is Conclusion.EQUIVALENT:
-        return Point(f"{sides} are equivalent within {percent(finding.margin)}: {whose}{though}.")
+        return AnswerPoint(f"{sides} are equivalent within {percent(finding.margin)}: {whose}{though}.")
     if not finding.blocks:
-        return Point(f"{sides} cannot be compared: no block has both.")
+        return AnswerPoint(f"{sides} cannot be compared: no block has both.")
     if finding.blocks < LEAST_BLOCKS:
         some = f"{finding.blocks} of {LEAST_BLOCKS}"
         text = f"{sides}: too few blocks for a verdict ({some}); so far {whose}."
-        return Point(text, doubt=_why_open(effect))
+        return AnswerPoint(text, doubt=_why_open(effect))
     if finding.changed:
         text = f"{sides} cannot be told apart: {wording.text(finding.changed)}; on average {whose}."
-        return Point(text, doubt=_why_open(effect))
-    return Point(f"{sides} cannot be told apart: {whose}.", doubt=_why_open(effect))
+        return AnswerPoint(text, doubt=_why_open(effect))
+    return AnswerPoint(f"{sides} cannot be told apart: {whose}.", doubt=_why_open(effect))
 
 
 def _why_open(effect: Effect) -> str:
@@ -167,16 +173,16 @@ def _advice(advice: Note | None, purpose: str = "To tell") -> str:
     return f"{purpose}: {wording.text(advice)}." if advice else ""
 
 
-def versions(study: Study) -> list[Point]:
+def versions(study: Study) -> list[AnswerPoint]:
     """What differs besides the version, before any other result: a ratio of two versions is read as the version's."""
     chosen = _by_words((one, one.rows) for one in study.beside_version)
     defaults = _by_words((one, one.defaults) for one in study.beside_version)
     return [
         *(
-            Point(f"Not only the version differs ({pairs}): {words}. The difference may come from these.")
+            AnswerPoint(f"Not only the version differs ({pairs}): {words}. The difference may come from these.")
             for words, pairs in chosen
         ),
-        *(Point(f"Defaults that changed with the version ({pairs}): {words}.") for words, pairs in defaults),
+        *(AnswerPoint(f"Defaults that changed with the version ({pairs}): {words}.") for words, pairs in defaults),
     ]
 
 
@@ -209,13 +215,13 @@ def rounds(study: Study) -> list[str]:
     return texts
 
 
-def courses(study: Study) -> list[Point]:
+def courses(study: Study) -> list[AnswerPoint]:
     """Says how far throughput grew with clients, of curves with enough points: who varies clients finely asks this."""
     by_curve = [list(_course(curve, curve.course, curve.fit)) for curve in study.growths if curve.course and curve.fit]
-    return [Point(text) for sentences in by_curve[:_CURVES] for text in sentences]
+    return [AnswerPoint(text) for sentences in by_curve[:_CURVES] for text in sentences]
 
 
-def _course(curve: Growth, course: Course, fit: Fit) -> Iterator[str]:
+def _course(curve: Growth, course: GrowthCourse, fit: Fit) -> Iterator[str]:
     """States the measured growth, then the fitted curve's peak where it surely lies within the measured range."""
     means = {row.clients: quantity(row.measured, "1/s") for row in fit.residuals}
     enough, step = counted(course.enough, "client"), course.first
@@ -231,7 +237,7 @@ def _course(curve: Growth, course: Course, fit: Fit) -> Iterator[str]:
         yield f"By the fitted curve {_peak(curve, fit)}."
 
 
-def _beyond(step: Step) -> str:
+def _beyond(step: GrowthStep) -> str:
     """Compares the fewest clients that no larger number surely beats with the most clients."""
     verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "neither grows nor falls for sure"
     if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
@@ -239,7 +245,7 @@ def _beyond(step: Step) -> str:
     return f"{verb}: at {step.most} it is {_with_interval(step)} what it is at {step.fewer}"
 
 
-def _with_interval(step: Step) -> str:
+def _with_interval(step: GrowthStep) -> str:
     return f"{ratio(step.ratio)} ({bounds(step.low, step.high)}, 95{THIN}% interval)"
 
 
@@ -265,7 +271,7 @@ def _peak(curve: Growth, fit: Fit) -> str:
     return f"{peak} ({fit.peak_clients.low:.0f} to {fit.peak_clients.high:.0f})"
 
 
-def _step(step: Step | None) -> str:
+def _step(step: GrowthStep | None) -> str:
     if step is None or not math.isfinite(step.high):
         return ""
     verb = "falls" if step.high < 1 else "grows" if step.low > 1 else "neither grows nor falls for sure"

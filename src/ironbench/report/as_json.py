@@ -16,13 +16,13 @@ from ironbench.study.comparability import together
 
 if TYPE_CHECKING:
     from ironbench.records import Store
-    from ironbench.study.optimum import Answer
+    from ironbench.study.optimum import SearchResult
 
 
 def run_document(
     records: Sequence[Record],
     store: Store,
-    answer: Answer | None = None,
+    answer: SearchResult | None = None,
     requirements: Sequence[dict[str, Any]] = (),
 ) -> str:
     """Returns what `run --json` prints; `answer`: the result of a search; `requirements`: those of `--require`."""

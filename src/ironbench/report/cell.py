@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A value in base units, a range of values, or a value with its range."""
 
     value: float | None = None
@@ -40,12 +40,12 @@ class Cell:
     """Words that belong to the value; they follow it in brackets."""
 
     @property
-    def alone(self) -> Cell:
+    def alone(self) -> TableCell:
         """The value without its range."""
         return replace(self, low=None, high=None, confidence=None)
 
     @property
-    def range(self) -> Cell:
+    def range(self) -> TableCell:
         """The range without its value."""
         return replace(self, value=None)
 
@@ -64,7 +64,7 @@ class Missing:
 
 
 ABSENT, EMPTY, UNKNOWN = Missing(), Missing(""), Missing(NOT_KNOWN)
-Content = str | Cell | Missing
+Content = str | TableCell | Missing
 """What a table shows at one place; text is a name or a word, never a formatted number."""
 Row = tuple[Content, ...]
 
@@ -81,7 +81,7 @@ def shown(content: Content) -> str:
     return f"{ESTIMATE if content.estimate else ''}{first}{f' ({beside})' if beside else ''}"
 
 
-def _value(content: Cell) -> str:
+def _value(content: TableCell) -> str:
     value = content.value
     if value is None or not math.isfinite(value):
         return NOT_KNOWN
@@ -89,7 +89,7 @@ def _value(content: Cell) -> str:
     return f"{'+' if content.signed and value > 0 else ''}{figure}{'' if content.bare else unit}"
 
 
-def _range(content: Cell, low: float, high: float) -> str:
+def _range(content: TableCell, low: float, high: float) -> str:
     return between(low, high, content.unit, bare=content.bare)
 
 
@@ -106,42 +106,42 @@ def typed(content: Content) -> Any:
     return {**known, "unit": content.base, **({"estimate": True} if content.estimate else {}), **words}
 
 
-def centre(summary: Summary | None, unit: str) -> Cell | Missing:
+def centre(summary: Summary | None, unit: str) -> TableCell | Missing:
     """The centre without the range."""
-    return UNKNOWN if summary is None else Cell(summary.centre, unit)
+    return UNKNOWN if summary is None else TableCell(summary.centre, unit)
 
 
-def spread(summary: Summary, unit: str) -> Cell | Missing:
+def spread(summary: Summary, unit: str) -> TableCell | Missing:
     """The smallest and largest of the repeats without the centre."""
     if summary.n == 1:
         return Missing("n=1: no spread")
-    return Cell(None, unit, summary.low, summary.high)
+    return TableCell(None, unit, summary.low, summary.high)
 
 
-def with_range(summary: Summary, unit: str, note: str = "") -> Cell:
+def with_range(summary: Summary, unit: str, note: str = "") -> TableCell:
     """The centre with the range of the repeats, if there are several."""
     if summary.n == 1:
-        return Cell(summary.centre, unit, note=note)
-    return Cell(summary.centre, unit, summary.low, summary.high, note=note)
+        return TableCell(summary.centre, unit, note=note)
+    return TableCell(summary.centre, unit, summary.low, summary.high, note=note)
 
 
-def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[Cell | Missing]:
+def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[TableCell | Missing]:
     """The ratio of each further system to the first; `columns`: a system's metrics each."""
     first = columns[0].get(metric)
     return [
-        Cell(other.centre / first.centre, "times")
+        TableCell(other.centre / first.centre, "times")
         if first and first.centre and (other := column.get(metric))
         else ABSENT
         for column in columns[1:]
     ]
 
 
-def count(number: float, note: str = "") -> Cell:
+def count(number: float, note: str = "") -> TableCell:
     """A whole number of things."""
-    return Cell(number, "count", note=note)
+    return TableCell(number, "count", note=note)
 
 
-def failed(trials: Sequence[Record]) -> Cell | Missing:
+def failed(trials: Sequence[Record]) -> TableCell | Missing:
     """Failed transactions of all trials together; absent where nobody counted."""
     share = failed_share(trials)
-    return ABSENT if share is None else Cell(share, "failed") if share else count(0)
+    return ABSENT if share is None else TableCell(share, "failed") if share else count(0)

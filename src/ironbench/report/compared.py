@@ -16,7 +16,7 @@ from ironbench.report.derived import sentences
 from ironbench.study import compare as analysis
 from ironbench.study.archive import Archive, Archives
 from ironbench.study.comparability import other_work
-from ironbench.study.compare import Comparison
+from ironbench.study.compare import SystemComparison
 from ironbench.study.differences import facts
 from ironbench.study.lead import require_one_system
 from ironbench.study.subjects import Subject, by_work, marked
@@ -36,7 +36,7 @@ class Held:
     store: Archive
     pairs: tuple[Effect, ...]
     """Findings of two cells of one lab."""
-    found: Comparison
+    found: SystemComparison
 
     @property
     def usable(self) -> bool:

@@ -13,14 +13,14 @@ from ironbench.model.described import LEADING
 from ironbench.model.record import SCHEMA
 from ironbench.report import cell, plain, presentation, wording
 from ironbench.report.as_json import encoded, plain_value
-from ironbench.report.cell import ABSENT, Cell, centre, spread
+from ironbench.report.cell import ABSENT, TableCell, centre, spread
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows
 from ironbench.report.findings import effect_table, metric_tables, metric_words
 from ironbench.report.numbers import measured, times, unit_of
 from ironbench.report.plain import bullets
 from ironbench.report.wording.comparison import loop
-from ironbench.study.compare import Comparison, Row
+from ironbench.study.compare import ComparedMetric, SystemComparison
 from ironbench.study.differences import telling
 from ironbench.words import counted
 
@@ -45,7 +45,10 @@ UNDECLARED = (
 
 
 def text(
-    comparison: Comparison, everything: bool = False, pairs: Sequence[Effect] = (), explained: Section | None = None
+    comparison: SystemComparison,
+    everything: bool = False,
+    pairs: Sequence[Effect] = (),
+    explained: Section | None = None,
 ) -> str:
     """The answer and its caveats, the numbers, and what differs (`everything`: all of it). `explained`: the walk down
     to where the difference comes from."""
@@ -68,24 +71,24 @@ def text(
     return "\n\n".join(block for block in blocks if block)
 
 
-def _head(comparison: Comparison) -> str:
+def _head(comparison: SystemComparison) -> str:
     return "\n".join(f"{side}  {plain.clean(name)}" for side, name in zip("AB", _names(comparison), strict=True))
 
 
-def _names(comparison: Comparison) -> list[str]:
+def _names(comparison: SystemComparison) -> list[str]:
     """With a mark where storage was emulated, which a name given on the command line need not have."""
     names = zip((comparison.a, comparison.b), comparison.emulated, strict=True)
     return [f"{name} (emulated)" if emulated and "emulated" not in name else name for name, emulated in names]
 
 
-def _sides(comparison: Comparison) -> list[str]:
+def _sides(comparison: SystemComparison) -> list[str]:
     return [
         f"{side} (emulated)" if emulated else side for side, emulated in zip("AB", comparison.emulated, strict=True)
     ]
 
 
 def _presented_comparison(
-    comparison: Comparison,
+    comparison: SystemComparison,
     tables: Sequence[tuple[str, Table]],
     everything: bool,
     pairs: Sequence[Effect],
@@ -126,7 +129,7 @@ def _paired(effects: Sequence[Effect]) -> str:
     return "\n\n".join([textwrap.fill(plain.clean(words), 100, break_on_hyphens=False), *tables])
 
 
-def _answer(comparison: Comparison) -> str:
+def _answer(comparison: SystemComparison) -> str:
     """States the leading metric at both peaks; of open loops, whether they kept their rate."""
     if comparison.leading[0] != "throughput":
         return _leading_answer(comparison)
@@ -146,7 +149,7 @@ def _answer(comparison: Comparison) -> str:
     )
 
 
-def _leading_answer(comparison: Comparison) -> str:
+def _leading_answer(comparison: SystemComparison) -> str:
     """States the leading metric of work whose result is not a throughput of clients."""
     rows = [row for metric in comparison.leading if (row := comparison.peaks.row(metric) if comparison.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
@@ -160,13 +163,13 @@ def _leading_answer(comparison: Comparison) -> str:
     )
 
 
-def _spread_words(row: Row) -> str:
+def _spread_words(row: ComparedMetric) -> str:
     single = "each a single trial" if row.a.n == row.b.n else f"{'A' if row.a.n == 1 else 'B'} is a single trial"
     ranges = {"no spread": single, "overlap": "ranges of repeats overlap", "apart": "ranges of repeats do not overlap"}
     return ranges[_ranges(row)]
 
 
-def _rate_answer(comparison: Comparison) -> str:
+def _rate_answer(comparison: SystemComparison) -> str:
     a, b = comparison.loads
     rates = [(name, one) for name, one in zip(_sides(comparison), comparison.rates, strict=True) if one]
     outcomes = "; ".join(f"{name}: {units.rate(one.rate)} {wording.text(one.outcome)}" for name, one in rates)
@@ -186,7 +189,7 @@ def _rate_answer(comparison: Comparison) -> str:
     )
 
 
-def _differences(comparison: Comparison, everything: bool) -> str:
+def _differences(comparison: SystemComparison, everything: bool) -> str:
     shown, rest = (comparison.differences, ()) if everything else telling(comparison.differences)
     lines = []
     if shown:
@@ -198,7 +201,7 @@ def _differences(comparison: Comparison, everything: bool) -> str:
     return "\n\n".join(lines)
 
 
-def _peaks(comparison: Comparison) -> str:
+def _peaks(comparison: SystemComparison) -> str:
     if comparison.peaks is None:
         sides = zip((comparison.a, comparison.b), comparison.peak_basis, strict=True)
         known = [f"{plain.clean(side)}: {wording.text(basis)}" for side, basis in sides]
@@ -240,7 +243,7 @@ def _peaks(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _row(row: Row) -> cell.Row:
+def _row(row: ComparedMetric) -> cell.Row:
     unit = "1/s" if row.metric in _WHOLE.values() else unit_of(row.metric)
     better = {"higher": " ↑", "lower": " ↓"}.get(row.better, "")
     return (
@@ -254,17 +257,17 @@ def _row(row: Row) -> cell.Row:
     )
 
 
-def _change(row: Row) -> Cell:
-    return Cell(row.ratio, "times") if row.points is None else Cell(row.points, "points")
+def _change(row: ComparedMetric) -> TableCell:
+    return TableCell(row.ratio, "times") if row.points is None else TableCell(row.points, "points")
 
 
-def _ranges(row: Row) -> str:
+def _ranges(row: ComparedMetric) -> str:
     if row.a.n == 1 or row.b.n == 1:
         return "no spread"
     return "overlap" if row.overlap else "apart"
 
 
-def _cells(comparison: Comparison) -> str:
+def _cells(comparison: SystemComparison) -> str:
     rows: list[cell.Row] = []
     main = _MAIN if comparison.leading == LEADING else comparison.leading
     for one in comparison.cells:
@@ -287,7 +290,7 @@ def _grouped(head: tuple[str, ...], rows: list[cell.Row]) -> str:
     return plain.table(Table(head, tuple(shown)))
 
 
-def document(comparison: Comparison, pairs: Sequence[Effect] = ()) -> str:
+def document(comparison: SystemComparison, pairs: Sequence[Effect] = ()) -> str:
     """Returns what `compare --json` prints; `pairs`: findings of two cells of one lab."""
     document = plain_value(comparison)
     for fields, source in zip(document["cells"], comparison.cells, strict=True):
@@ -298,5 +301,5 @@ def document(comparison: Comparison, pairs: Sequence[Effect] = ()) -> str:
     return encoded({"schema": SCHEMA, **document}).decode()
 
 
-def _row_fields(row: Row) -> dict[str, Any]:
+def _row_fields(row: ComparedMetric) -> dict[str, Any]:
     return {**plain_value(row), "ratio": row.ratio, "overlap": row.overlap, "improves": row.improves}

@@ -15,7 +15,7 @@ from ironbench import units
 from ironbench.catalogue import prices
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
-from ironbench.model.cost import Bill, Line, Range
+from ironbench.model.cost import Bill, BillLine, CostRange
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machine_of
@@ -24,13 +24,13 @@ from ironbench.plan.offers import Offers
 from ironbench.records import Store
 from ironbench.records.index import Listed
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, CONFIDENCE, ESTIMATE, Cell, Missing, count
+from ironbench.report.cell import ABSENT, CONFIDENCE, ESTIMATE, Missing, TableCell, count
 from ironbench.report.derived import sentences
 from ironbench.report.numbers import number
 from ironbench.report.plain import Column, fitted
 from ironbench.study import leaderboard
 from ironbench.study import target as targets
-from ironbench.study.cost import Costs, Measured, Row, costs
+from ironbench.study.cost import Costs, StoredTrials, SystemCost, costs
 from ironbench.words import THIN, counted, grouped, in_percent, listed
 
 _NONE = "–"
@@ -89,12 +89,12 @@ def advice(costs: Costs) -> list[str]:
     return [sentence for row in costs.rows[1:] if (sentence := _against_first(row, first))]
 
 
-def marked(row: Row) -> str:
+def marked(row: SystemCost) -> str:
     """`one core`, `one core (2 of 3 trials flagged)`"""
     return f"{row.name} ({flags})" if (flags := _flags(row)) else row.name
 
 
-def _flags(row: Row) -> str:
+def _flags(row: SystemCost) -> str:
     """`2 of 3 trials flagged`; empty where none is."""
     return f"{row.flagged} of {counted(row.trials, 'trial')} flagged" if row.flagged else ""
 
@@ -125,7 +125,7 @@ def _target_advice(costs: Costs) -> list[str]:
     ]
 
 
-def _against_first(row: Row, first: Row) -> str:
+def _against_first(row: SystemCost, first: SystemCost) -> str:
     if row.bill is None or first.bill is None or not first.bill.total:
         return ""
     less = 1 - row.bill.total / first.bill.total
@@ -169,7 +169,7 @@ def _systems(costs: Costs, width: int | None) -> str:
     return fitted(columns, width)[0]
 
 
-def _attained(row: Row) -> str:
+def _attained(row: SystemCost) -> str:
     if row.target is None:
         return _NONE
     why = f"{'met: ' if row.target.meets else ''}{wording.text(row.target.why)}"
@@ -198,13 +198,13 @@ def _over(bill: Bill) -> str:
     return f" over {_amount(bill.years)} {'year' if bill.years == 1 else 'years'}" if bill.years else ""
 
 
-def _price(line: Line) -> str:
+def _price(line: BillLine) -> str:
     """`300 USD per month`."""
     every = "" if line.every == "once" else f" per {line.every}"
     return f"{_amount(line.price)} {line.currency}{every}"
 
 
-def _counted(line: Line) -> str:
+def _counted(line: BillLine) -> str:
     """`12 months`, and how the units were counted."""
     times = f"{_amount(line.times)} {line.every}{'' if line.times == 1 else 's'}" if line.every != "once" else ""
     return "; ".join(filter(None, (times, *wording.texts(line.notes))))
@@ -227,14 +227,14 @@ def _sources(costs: Costs) -> list[str]:
     return notes
 
 
-def _speed(row: Row) -> str:
+def _speed(row: SystemCost) -> str:
     speed = row.bill.offer.core_speed if row.bill else None
     if speed is None:
         return ""
     return f" (one core {ESTIMATE}{_span(speed, 3)} times as fast)"
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: SystemCost) -> dict[str, Any]:
     return {
         "system": row.name,
         "cores": row.cores,
@@ -265,32 +265,32 @@ def _bill_document(bill: Bill) -> dict[str, Any]:
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: BillLine) -> dict[str, Any]:
     return {**msgspec.to_builtins(line), "note": "; ".join(wording.texts(line.notes))}
 
 
-def _bounds(range: Range | None) -> list[float] | None:
+def _bounds(range: CostRange | None) -> list[float] | None:
     """None, too, where one trial leaves it without bounds."""
     return [range.low, range.high] if range and range.bounded else None
 
 
-def _value(range: Range | None) -> float | None:
+def _value(range: CostRange | None) -> float | None:
     return range.centre if range else None
 
 
-def _score(range: Range | None, estimate: bool) -> Cell | Missing:
+def _score(range: CostRange | None, estimate: bool) -> TableCell | Missing:
     """`1500 (1450 to 1560)`, `1500 (one trial)`, or the bounds of an estimate."""
     if range is None:
         return ABSENT
     if range.low == range.high:
-        return Cell(range.low, "score", estimate=estimate)
+        return TableCell(range.low, "score", estimate=estimate)
     if range.centre is not None and not range.bounded:
-        return Cell(range.centre, "score", estimate=estimate, note="one trial")
+        return TableCell(range.centre, "score", estimate=estimate, note="one trial")
     confidence = None if range.centre is None else CONFIDENCE
-    return Cell(range.centre, "score", range.low, range.high, confidence, estimate=estimate)
+    return TableCell(range.centre, "score", range.low, range.high, confidence, estimate=estimate)
 
 
-def _span(range: Range, digits: int) -> str:
+def _span(range: CostRange, digits: int) -> str:
     if digits == 0:
         low, high = f"{range.low:.0f}", f"{range.high:.0f}"
     else:
@@ -330,7 +330,7 @@ def compared(
     machines = {key: store.machine(key) for key in dict.fromkeys(map(machine_of, trials))}
     if declared and selection:
         declared = _in_order(declared, list(records))
-    result = costs(declared, sheet, Measured(records, machines, store), wanted, currency)
+    result = costs(declared, sheet, StoredTrials(records, machines, store), wanted, currency)
     notes = (note("system-without-score", system=label, why=why) for label, why in without.items())
     used = any(row.source == "records" for row in result.rows)
     derived = tuple(sorted(sentences(trials).values())) if used else ()

@@ -14,10 +14,10 @@ from ironbench.report.cell import (
     ABSENT,
     EMPTY,
     UNKNOWN,
-    Cell,
     Content,
     Missing,
     Row,
+    TableCell,
     centre,
     count,
     failed,
@@ -122,11 +122,11 @@ def _of_part(part: SubjectResults, place: int) -> Card:
         if metric in part.curve.main.metrics and times_shown:
             rows.append((label, centre(part.curve.main.metrics[metric], "s")))
     if part.standing and part.standing.ratio:
-        rows.append((f"ratio to {part.standing.reference}", Cell(part.standing.ratio, "times")))
+        rows.append((f"ratio to {part.standing.reference}", TableCell(part.standing.ratio, "times")))
     return Card(part.name, mark, colour, figure, unit, tuple(rows))
 
 
-def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[Cell, str, list[tuple[str, Content]]]:
+def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[TableCell, str, list[tuple[str, Content]]]:
     rows: list[tuple[str, Content]] = [
         ("clients", count(peak.clients)),
         ("range", spread(peak.throughput, "1/s")),
@@ -135,9 +135,9 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[Cell, s
     ]
     if first := of_score(records[0], peak):
         rows.insert(1, (f"all {units}", centre(peak.throughput, "1/s")))
-        return Cell(peak.metrics[first].centre, "1/s", bare=True), metric_words(first), rows
+        return TableCell(peak.metrics[first].centre, "1/s", bare=True), metric_words(first), rows
     pace = " at the recorded pace" if paced(records[0]) else ""
-    return Cell(peak.throughput.centre, "1/s", bare=True), f"{units}/s{pace}", rows
+    return TableCell(peak.throughput.centre, "1/s", bare=True), f"{units}/s{pace}", rows
 
 
 def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Content]]]:
@@ -150,8 +150,8 @@ def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Conte
         ("rests on", wording.text(one.basis)),
     ]
     if one.is_kept:
-        return Cell(one.rate, "rate", bare=True), f"{units}/s {wording.text(one.outcome)}", rows
-    figure = replace(finished, bare=True) if isinstance(finished, Cell) else finished
+        return TableCell(one.rate, "rate", bare=True), f"{units}/s {wording.text(one.outcome)}", rows
+    figure = replace(finished, bare=True) if isinstance(finished, TableCell) else finished
     outcome = f"the rate of {rate(one.rate)} was {wording.text(one.outcome)}"
     return figure, f"{units}/s finished; {outcome}", rows
 
@@ -202,7 +202,7 @@ def peaks(study: Study) -> Table:
 def _to_reference(part: SubjectResults) -> Content:
     if part.standing is None:
         return count(1, "reference")
-    return UNKNOWN if part.standing.ratio is None else Cell(part.standing.ratio, "times")
+    return UNKNOWN if part.standing.ratio is None else TableCell(part.standing.ratio, "times")
 
 
 def cautions(study: Study) -> list[str]:
@@ -326,20 +326,20 @@ def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
         return Missing("no usable trial"), EMPTY
     if (known := presentation.of_part(part)) is not None:
         figure, unit, _ = known.card(part)
-        return (replace(figure, note=unit) if isinstance(figure, Cell) else Missing(unit)), EMPTY
+        return (replace(figure, note=unit) if isinstance(figure, TableCell) else Missing(unit)), EMPTY
     clients = counted(main.clients, "client")
     if isinstance(main, Rate):
         figure, unit, _ = _of_rate(main, counted_in(part.subject.records)[1])
         if main.is_kept:
-            return Cell(main.rate, "rate", note=wording.text(main.outcome)), clients
-        return (replace(figure, note=unit) if isinstance(figure, Cell) else Missing(unit)), clients
+            return TableCell(main.rate, "rate", note=wording.text(main.outcome)), clients
+        return (replace(figure, note=unit) if isinstance(figure, TableCell) else Missing(unit)), clients
     if first := of_score(part.subject.records[0], main):
         words = ", ".join(filter(None, (metric_words(first), failed_note(main.trials))))
-        return Cell(main.metrics[first].centre, "1/s", bare=True, note=words), clients
-    return Cell(main.throughput.centre, "1/s", note=failed_note(main.trials)), clients
+        return TableCell(main.metrics[first].centre, "1/s", bare=True, note=words), clients
+    return TableCell(main.throughput.centre, "1/s", note=failed_note(main.trials)), clients
 
 
-def _tally(part: SubjectResults) -> Cell:
+def _tally(part: SubjectResults) -> TableCell:
     doubtful, out = len(part.subject.suspect), len(part.subject.left_out)
     known = [
         f"{counted(number, 'trial')} {word}" for number, word in ((doubtful, "suspect"), (out, "left out")) if number

@@ -18,7 +18,7 @@ from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.findings import metric_words, ratio
 from ironbench.report.numbers import signed
 from ironbench.report.page import Page
-from ironbench.report.section import Answer, Point, Section, with_rows
+from ironbench.report.section import Answer, AnswerPoint, Section, with_rows
 from ironbench.report.sections import sections as every_section
 from ironbench.report.walk import FEW, WIDTH, measure_name, measure_table, scripts, section, within
 from ironbench.study.differences import is_address, telling
@@ -90,38 +90,40 @@ def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table],
     )
 
 
-def answer(one: Explanation, verdict: Sequence[Point], doubt: str) -> Answer:
+def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str) -> Answer:
     """The verdict or the ratio first, then a point for each level that says something."""
     points = list(_points(one))
     if verdict:
         return Answer(verdict[0], (*verdict[1:], *points))
     if not one.throughput:
-        return Answer(Point("There is no figure of both to compare."), tuple(points), doubts=(doubt,))
+        return Answer(AnswerPoint("There is no figure of both to compare."), tuple(points), doubts=(doubt,))
     first = one.throughput[0]
     text = f"{one.after} has {ratio(first.ratio)} the {metric_words(first.metric)} of {one.before}{within(first)}."
-    return Answer(Point(text), tuple(points), doubts=(doubt,))
+    return Answer(AnswerPoint(text), tuple(points), doubts=(doubt,))
 
 
-def _points(one: Explanation) -> Iterator[Point]:
+def _points(one: Explanation) -> Iterator[AnswerPoint]:
     for measure in one.response[:1]:
-        yield Point(f"{ratio(measure.ratio)}{within(measure)}.", f"{metric_words(measure.metric).capitalize()}:")
+        yield AnswerPoint(f"{ratio(measure.ratio)}{within(measure)}.", f"{metric_words(measure.metric).capitalize()}:")
     if one.scripts and (first := one.scripts[0]).clear:
-        yield Point(f"{first.name} brings most of it, {signed(first.delta_s)} of the mean.", "Scripts:")
+        yield AnswerPoint(f"{first.name} brings most of it, {signed(first.delta_s)} of the mean.", "Scripts:")
     if one.statements:
         command, found = one.statements[0]
         once = "" if found.known else " (one observed trial each, no interval)"
-        yield Point(f"{cut(command.text, WIDTH)} takes {ratio(found.ratio)} as long{once}.", "Commands:")
+        yield AnswerPoint(f"{cut(command.text, WIDTH)} takes {ratio(found.ratio)} as long{once}.", "Commands:")
     if one.queries:
-        yield Point(f"{one.queries[0].query} takes {ratio(one.queries[0].ratio)} as long.", "Queries:")
+        yield AnswerPoint(f"{one.queries[0].query} takes {ratio(one.queries[0].ratio)} as long.", "Queries:")
     if one.waterfall:
         once = " One observed trial of each side says so." if one.observed else ""
-        yield Point(wording.sentences([one.waterfall.note])[0] + once, "Time:")
+        yield AnswerPoint(wording.sentences([one.waterfall.note])[0] + once, "Time:")
     if one.io and one.io[0].clear and not one.io[0].whole_device:
-        yield Point(f"{measure_name(one.io[0])} {ratio(one.io[0].ratio)}{within(one.io[0])}.", "I/O:")
+        yield AnswerPoint(f"{measure_name(one.io[0])} {ratio(one.io[0].ratio)}{within(one.io[0])}.", "I/O:")
     if one.plans:
         more = f", and {counted(len(one.plans) - 1, 'other plan')}" if len(one.plans) > 1 else ""
-        yield Point(f"{cut(one.plans[0].plan.statement, WIDTH)}: {wording.text(one.plans[0].words)}{more}.", "Plans:")
-    yield Point(_configuration(one), "Configuration:")
+        yield AnswerPoint(
+            f"{cut(one.plans[0].plan.statement, WIDTH)}: {wording.text(one.plans[0].words)}{more}.", "Plans:"
+        )
+    yield AnswerPoint(_configuration(one), "Configuration:")
 
 
 def _configuration(one: Explanation) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ironbench.report.cell import Cell, Content, Row
+from ironbench.report.cell import Content, Row, TableCell
 from ironbench.report.charts.base import Table
 from ironbench.study.differences import Difference, is_address
 from ironbench.words import cut
@@ -61,7 +61,7 @@ def fact_name(name: str) -> str:
 def fact(name: str, value: str) -> Content:
     """Sizes in powers of 1024, as memory is sold and engines count; all else as recorded."""
     if name.endswith("_bytes") and value.isdigit():
-        return Cell(float(value), "memory")
+        return TableCell(float(value), "memory")
     if name.endswith("_hz") and value.isdigit():
-        return Cell(float(value), "Hz")
+        return TableCell(float(value), "Hz")
     return value

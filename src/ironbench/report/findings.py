@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ironbench.catalogue import base_name, metrics, part_of
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Finding
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, Cell, Missing, Row, count
+from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, Missing, Row, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import between, number, percent, quantity
 from ironbench.words import THIN
@@ -75,28 +75,28 @@ def ratio(value: float) -> str:
     return quantity(value, "ratio")
 
 
-def ratio_cell(finding: Finding) -> Cell:
+def ratio_cell(finding: Finding) -> TableCell:
     """The ratio without its interval."""
-    return Cell(finding.ratio, "ratio")
+    return TableCell(finding.ratio, "ratio")
 
 
-def interval_cell(finding: Finding) -> Cell | Missing:
+def interval_cell(finding: Finding) -> TableCell | Missing:
     """The interval of the ratio."""
     return (
-        Cell(None, "ratio", finding.low, finding.high, finding.confidence)
+        TableCell(None, "ratio", finding.low, finding.high, finding.confidence)
         if has_interval(finding)
         else Missing(NO_INTERVAL)
     )
 
 
-def ratio_bounds(low: float, high: float, known: bool = True) -> Cell | Missing:
+def ratio_bounds(low: float, high: float, known: bool = True) -> TableCell | Missing:
     """The 95% interval of a ratio that shares its chance of error with no other."""
-    return Cell(None, "ratio", low, high, CONFIDENCE) if known else Missing(NO_INTERVAL)
+    return TableCell(None, "ratio", low, high, CONFIDENCE) if known else Missing(NO_INTERVAL)
 
 
-def resolved(finding: Finding) -> Cell | Missing:
+def resolved(finding: Finding) -> TableCell | Missing:
     """The smallest difference these blocks would find."""
-    return ABSENT if finding.detectable is None else Cell(finding.detectable, "detectable")
+    return ABSENT if finding.detectable is None else TableCell(finding.detectable, "detectable")
 
 
 def at_least(detectable: float) -> str:
@@ -118,7 +118,7 @@ def effect_table(effects: Sequence[Effect]) -> Table:
         finding = effect.finding
         known = (ratio_cell(finding), interval_cell(finding))
         figures = (*known, verdict(finding), _blocks(finding), resolved(finding))
-        rows.append((effect.contrast.name, *figures, ABSENT if finding.p is None else Cell(finding.p, "p")))
+        rows.append((effect.contrast.name, *figures, ABSENT if finding.p is None else TableCell(finding.p, "p")))
     return Table(head, tuple(rows), numbers=True)
 
 
@@ -136,12 +136,12 @@ def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[Row, ...]:
     return tuple((metric_words(one.metric), *_ratio_cells(one), better(one.metric), _blocks(one)) for one in findings)
 
 
-def _ratio_cells(one: Finding) -> tuple[Cell, Cell | Missing]:
+def _ratio_cells(one: Finding) -> tuple[TableCell, TableCell | Missing]:
     """The ratio and its interval; the difference in points where shares are next to nothing."""
     if one.shares is None:
         return ratio_cell(one), interval_cell(one)
     before, after = one.shares
-    return Cell(after - before, "points", note=f"{percent(before)} → {percent(after)}"), ABSENT
+    return TableCell(after - before, "points", note=f"{percent(before)} → {percent(after)}"), ABSENT
 
 
 def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:
@@ -155,10 +155,10 @@ def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:
     return Table(("comparison", *map(metric_words, metrics)), tuple(rows), numbers=True)
 
 
-def _with_interval(one: Finding) -> Cell:
+def _with_interval(one: Finding) -> TableCell:
     if not has_interval(one):
-        return Cell(one.ratio, "ratio", note=NO_INTERVAL)
-    return Cell(one.ratio, "ratio", one.low, one.high, one.confidence)
+        return TableCell(one.ratio, "ratio", note=NO_INTERVAL)
+    return TableCell(one.ratio, "ratio", one.low, one.high, one.confidence)
 
 
 def claimed_table(effects: Sequence[Effect]) -> Table:
@@ -172,7 +172,7 @@ def claimed_table(effects: Sequence[Effect]) -> Table:
     return Table(head, tuple(rows), numbers=True)
 
 
-def _blocks(finding: Finding) -> Cell:
+def _blocks(finding: Finding) -> TableCell:
     return count(finding.blocks, f"{len(finding.dropped)} dropped" if finding.dropped else "")
 
 
@@ -185,8 +185,8 @@ def against_trend_tables(queries: Sequence[Against]) -> tuple[tuple[str, Table],
     rows = tuple(
         (
             f"{one.ratio.query}, {one.subject} over {one.baseline}",
-            Cell(one.ratio.ratio, "times"),
-            Cell(one.overall, "times"),
+            TableCell(one.ratio.ratio, "times"),
+            TableCell(one.overall, "times"),
             wording.text(one.plan),
         )
         for one in queries

@@ -16,7 +16,7 @@ from ironbench.report.charts.effects import effects as effect_charts
 from ironbench.report.findings import interval, interval_cell, metric_words, ratio, ratio_cell
 from ironbench.report.numbers import quantity
 from ironbench.report.page import Page
-from ironbench.report.section import Answer, Point, Section, with_rows
+from ironbench.report.section import Answer, AnswerPoint, Section, with_rows
 from ironbench.report.walk import OBSERVED
 from ironbench.study.claims import ClaimVerdict, Judged
 from ironbench.study.gate import Gate, GatedComparison, GateVerdict
@@ -85,7 +85,9 @@ def page(gate: Gate) -> Page:
     return Page(
         title=gate.question,
         lead=f"{counted(len(gate.comparisons), 'comparison')}; a slowdown of {in_percent(gate.margin)} is allowed.",
-        answer=Answer(Point(sentence(gate)), tuple(Point(_reason(one), f"{_name(one)}:") for one in gate.comparisons)),
+        answer=Answer(
+            AnswerPoint(sentence(gate)), tuple(AnswerPoint(_reason(one), f"{_name(one)}:") for one in gate.comparisons)
+        ),
         sections=(
             Section("gate", "Comparisons", charts=charts, tables=(("", _table(gate)),)),
             Section("changes", "What changed", sentences=observed, tables=_words(("comparison", "change"), changes)),

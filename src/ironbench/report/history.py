@@ -7,7 +7,7 @@ from typing import Any
 
 from ironbench.report import section as sections_of
 from ironbench.report import wording
-from ironbench.report.cell import EMPTY, Cell, count
+from ironbench.report.cell import EMPTY, TableCell, count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.history import history as chart
 from ironbench.report.derived import sentences as derived_sentences
@@ -17,7 +17,7 @@ from ironbench.report.numbers import times, unit_of
 from ironbench.report.page import Page
 from ironbench.report.section import Answer, Section
 from ironbench.study.differences import telling
-from ironbench.study.history import DATE, Change, Histories, History, Line, Point
+from ironbench.study.history import DATE, Histories, History, HistoryChange, HistoryLine, HistoryPoint
 from ironbench.words import THIN, counted, in_percent
 
 _NOTES = (
@@ -55,15 +55,16 @@ def answer(found: Histories) -> Answer:
         _changes(found), key=lambda one: (one[2].worse is True, _at(one[1], one[2]).started_at), reverse=True
     )
     points = [
-        sections_of.Point(_sentence(line, change, one.metric), _title(found, one)) for one, line, change in changes
+        sections_of.AnswerPoint(_sentence(line, change, one.metric), _title(found, one))
+        for one, line, change in changes
     ]
-    quiet = [sections_of.Point(text, _title(found, one)) for one in found.all for text in _without_change(one)]
+    quiet = [sections_of.AnswerPoint(text, _title(found, one)) for one in found.all for text in _without_change(one)]
     if not points and not quiet:
-        return Answer(sections_of.Point("There is nothing to show."))
+        return Answer(sections_of.AnswerPoint("There is nothing to show."))
     if not points:
         lines = sum(not line.open_question for one in found.all for line in one.lines)
         first = f"No change point in {counted(lines, 'line')}." if lines else "Nothing can be judged yet."
-        return Answer(sections_of.Point(first), tuple(quiet))
+        return Answer(sections_of.AnswerPoint(first), tuple(quiet))
     return Answer(points[0], (*points[1:], *quiet))
 
 
@@ -91,15 +92,15 @@ def document(found: Histories) -> dict[str, Any]:
     }
 
 
-def _changes(found: Histories) -> Iterator[tuple[History, Line, Change]]:
+def _changes(found: Histories) -> Iterator[tuple[History, HistoryLine, HistoryChange]]:
     return ((one, line, change) for one in found.all for line in one.lines for change in line.changes)
 
 
-def _at(line: Line, change: Change) -> Point:
+def _at(line: HistoryLine, change: HistoryChange) -> HistoryPoint:
     return line.points[change.place]
 
 
-def _sentence(line: Line, change: Change, metric: str) -> str:
+def _sentence(line: HistoryLine, change: HistoryChange, metric: str) -> str:
     at = _at(line, change)
     words = {True: "is worse", False: "is better", None: "is another"}[change.worse]
     day = "" if at.name.startswith(at.started_at[:10]) else f" ({at.started_at[:10]})"
@@ -133,18 +134,18 @@ def _sentences(one: History) -> tuple[str, ...]:
     return (*changes, *_without_change(one))
 
 
-def _points(line: Line) -> str:
+def _points(line: HistoryLine) -> str:
     """Those that were searched; hollow ones carry no verdict."""
     judged = _judged(line, 0, len(line.points) - 1)
     hollow = len(line.points) - judged
     return counted(judged, "point") + (f" ({hollow} more with too few trials)" if hollow else "")
 
 
-def _judged(line: Line, first: int, last: int) -> int:
+def _judged(line: HistoryLine, first: int, last: int) -> int:
     return sum(point.judged for point in line.points[first : last + 1])
 
 
-def _seen(line: Line) -> str:
+def _seen(line: HistoryLine) -> str:
     least = line.detectable
     return f" A lasting change of {in_percent(least)} would be seen after three points." if least else ""
 
@@ -155,15 +156,17 @@ def _segments(one: History) -> Table:
     for line in one.lines:
         for place, (first, last) in enumerate(line.segments if not line.open_question else ()):
             change = line.changes[place - 1] if place else None
-            size = (Cell(change.ratio, "times"), ratio_bounds(change.low, change.high)) if change else (EMPTY, EMPTY)
+            size = (
+                (TableCell(change.ratio, "times"), ratio_bounds(change.low, change.high)) if change else (EMPTY, EMPTY)
+            )
             name = line.points[first].name
-            mean = Cell(line.mean(first, last), unit)
+            mean = TableCell(line.mean(first, last), unit)
             rows.append((name, line.name, count(_judged(line, first, last)), mean, *size))
     head = ("from", "system", "points", metric_words(one.metric), "to the segment before", "interval")
     return Table(head, tuple(rows), words=True)
 
 
-def _differs(line: Line) -> Table:
+def _differs(line: HistoryLine) -> Table:
     main, _ = telling(line.differs)
     rows = tuple((f"{row.room}: {fact_name(row.name)}", *(fact(row.name, one) for one in row.values)) for row in main)
     return Table(("fact", "before", f"from {line.points[0].name} on"), rows, words=True)
@@ -185,7 +188,7 @@ def _fields(one: History) -> dict[str, Any]:
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: HistoryLine) -> dict[str, Any]:
     points = [
         {
             **{"name": point.name, "started_at": point.started_at, "value": point.value, "interval": point.interval},

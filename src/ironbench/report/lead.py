@@ -10,14 +10,14 @@ import msgspec
 from ironbench.model.described import LEADING
 from ironbench.model.record import Record
 from ironbench.report import plain, wording
-from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, UNKNOWN, Cell, Missing, Row, count
+from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, UNKNOWN, Missing, Row, TableCell, count
 from ironbench.report.charts import lead as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.lead import words_of
 from ironbench.report.facts import difference_rows
 from ironbench.report.numbers import NOT_KNOWN, failed_note, number, unit_of
 from ironbench.report.page import Page
-from ironbench.report.section import Answer, Point, Section
+from ironbench.report.section import Answer, AnswerPoint, Section
 from ironbench.study.differences import telling
 from ironbench.study.lead import Lead, Leads, Peaks, WorkLead, trials_of
 from ironbench.study.rate import Rate
@@ -114,7 +114,7 @@ def page(leads: Leads) -> Page:
     return Page(
         title=_title(leads),
         lead="",
-        answer=Answer(Point(first), tuple(map(Point, rest))),
+        answer=Answer(AnswerPoint(first), tuple(map(AnswerPoint, rest))),
         sections=tuple(sections),
         cautions=(*leads.derived, *_cautions(leads), *wording.texts(leads.apart)),
     )
@@ -254,22 +254,22 @@ def _fair(leads: Leads) -> str:
     return _IN_TURNS if leads.in_turns else _NOT_IN_TURNS
 
 
-def _both(metric: str, values: Sequence[float], sides: Sequence[Sequence[Record]]) -> tuple[Cell, ...]:
+def _both(metric: str, values: Sequence[float], sides: Sequence[Sequence[Record]]) -> tuple[TableCell, ...]:
     """The values of both; a rate with its failures."""
     return tuple(
-        Cell(value, unit_of(metric), note=failed_note(trials) if metric == "throughput" else "")
+        TableCell(value, unit_of(metric), note=failed_note(trials) if metric == "throughput" else "")
         for value, trials in zip(values, sides, strict=True)
     )
 
 
-def _ratio(value: float | None) -> Cell | Missing:
-    return Cell(value, "times", bare=True) if value else UNKNOWN
+def _ratio(value: float | None) -> TableCell | Missing:
+    return TableCell(value, "times", bare=True) if value else UNKNOWN
 
 
-def _interval(one: Lead) -> Cell | Missing:
+def _interval(one: Lead) -> TableCell | Missing:
     if one.low is None or one.high is None:
         return ABSENT
-    return Cell(None, "times", one.low, one.high, CONFIDENCE)
+    return TableCell(None, "times", one.low, one.high, CONFIDENCE)
 
 
 def _lead(one: Lead) -> dict[str, Any]:

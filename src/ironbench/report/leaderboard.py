@@ -12,16 +12,16 @@ from ironbench import workloads
 from ironbench.catalogue import prices, published
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError, nearest
-from ironbench.model.cost import Range
+from ironbench.model.cost import CostRange
 from ironbench.model.note import note
 from ironbench.records import Store
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
-from ironbench.report.cell import ABSENT, CONFIDENCE, Cell, Missing, count
+from ironbench.report.cell import ABSENT, CONFIDENCE, Missing, TableCell, count
 from ironbench.report.cost import ESTIMATE_NOTE, ONE_RUN
 from ironbench.report.plain import Column, fitted
 from ironbench.study import leaderboard as analysis
-from ironbench.study.leaderboard import Place, Ranking
+from ironbench.study.leaderboard import RankedResult, Ranking
 
 _NONE = "–"
 NOT_COMPARABLE = (
@@ -101,7 +101,7 @@ def ordered_by(sort: str) -> str:
 _ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "score per unit of licence money"}
 
 
-def _others(places: Sequence[Place]) -> list[Column]:
+def _others(places: Sequence[RankedResult]) -> list[Column]:
     every = [others(place) for place in places]
     names = list(dict.fromkeys(name for one in every for name in one))
     return [
@@ -110,7 +110,7 @@ def _others(places: Sequence[Place]) -> list[Column]:
     ]
 
 
-def others(place: Place) -> dict[str, str]:
+def others(place: RankedResult) -> dict[str, str]:
     """Further columns: of a published result those of its list, of our own how it was measured."""
     if place.basis is None:
         return dict(place.other)
@@ -124,13 +124,13 @@ def others(place: Place) -> dict[str, str]:
     return found
 
 
-def _rank(place: Place) -> str:
+def _rank(place: RankedResult) -> str:
     return str(place.rank) if place.rank == place.worst_rank else f"{place.rank} to {place.worst_rank}"
 
 
 def _figures(
-    places: Sequence[Place], values: Sequence[float | None], estimates: bool = False
-) -> tuple[Cell | Missing, ...]:
+    places: Sequence[RankedResult], values: Sequence[float | None], estimates: bool = False
+) -> tuple[TableCell | Missing, ...]:
     """Each with its interval, where it was measured here. `estimates`: whether those of estimated prices are marked."""
     return tuple(
         _figure(value, place.range(value), estimates and place.estimate)
@@ -138,14 +138,14 @@ def _figures(
     )
 
 
-def _figure(value: float | None, range: Range | None, estimate: bool) -> Cell | Missing:
+def _figure(value: float | None, range: CostRange | None, estimate: bool) -> TableCell | Missing:
     if value is None:
         return ABSENT
     if range is None or range.low == range.high:
-        return Cell(value, "hundredths", estimate=estimate)
+        return TableCell(value, "hundredths", estimate=estimate)
     if not range.bounded:
-        return Cell(value, "hundredths", estimate=estimate, note="one trial")
-    return Cell(value, "hundredths", range.low, range.high, CONFIDENCE, estimate=estimate)
+        return TableCell(value, "hundredths", estimate=estimate, note="one trial")
+    return TableCell(value, "hundredths", range.low, range.high, CONFIDENCE, estimate=estimate)
 
 
 def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], results: str) -> list[Ranking]:

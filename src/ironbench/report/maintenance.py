@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench.model.sample import needed
-from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, centre, ratios
+from ironbench.report.cell import ABSENT, EMPTY, Content, TableCell, centre, ratios
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity, times, unit_of
 from ironbench.report.section import Section
@@ -105,7 +105,7 @@ def felt(part: SubjectResults) -> Table:
             metric = f"bystander_{kind}_{suffix}"
             now, calm = metrics.get(metric), metrics.get(f"{metric}{{phase=calm}}")
             if now is not None:
-                ratio = Cell(now.centre / calm.centre, "times") if calm and calm.centre else ABSENT
+                ratio = TableCell(now.centre / calm.centre, "times") if calm and calm.centre else ABSENT
                 rows.append((f"{words}, {name}", centre(calm, "s") if calm else ABSENT, centre(now, "s"), ratio))
     return Table(("", "before", "meanwhile", "meanwhile / before"), tuple(rows), numbers=True)
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench.report.cell import Cell, Content, shown
+from ironbench.report.cell import Content, TableCell, shown
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.section import Answer, Section
 from ironbench.words import clean as clean
@@ -83,7 +83,7 @@ def facts(content: Table, indent: str = "  ") -> str:
     )
 
 
-def bars(rows: Sequence[tuple[str, Cell]], width: int = 40, indent: str = "  ") -> str:
+def bars(rows: Sequence[tuple[str, TableCell]], width: int = 40, indent: str = "  ") -> str:
     """`name ██████▌ value`, the longest bar `width` characters."""
     most = max((cell.value or 0.0 for _, cell in rows), default=0.0)
     names = [clean(name) for name, _ in rows]

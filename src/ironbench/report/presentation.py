@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ironbench.report.cell import Content
     from ironbench.report.charts.base import Table
     from ironbench.report.section import Section
-    from ironbench.study.compare import Comparison
+    from ironbench.study.compare import SystemComparison
     from ironbench.study.study import Study, SubjectResults
 
 Groups = Sequence[tuple[str, Sequence["Record"]]]
@@ -35,7 +35,7 @@ class Presentation:
     """After claims and findings, before all others (`sections/findings.py`)."""
     hides: frozenset[str]
     """Ids of sections that do not apply to the workload."""
-    compared: Callable[[Comparison], list[tuple[str, Table]]] = lambda _: []
+    compared: Callable[[SystemComparison], list[tuple[str, Table]]] = lambda _: []
     """Tables in place of the peaks of A and B; empty where there is none."""
     of_lab: Callable[[Groups], Sequence[Section]] = lambda _: ()
     """What stands in a lab of the workload besides the findings."""
@@ -84,7 +84,7 @@ def of_lab(study: Study) -> Iterator[Section]:
             yield from shown.of_lab(groups)
 
 
-def comparison_tables(comparison: Comparison) -> list[tuple[str, Table]]:
+def comparison_tables(comparison: SystemComparison) -> list[tuple[str, Table]]:
     """Tables in place of the peaks of A and B; empty where there is none."""
     if comparison.leading == LEADING or not comparison.trials[0]:
         return []

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from ironbench.model.finding import Conclusion
 from ironbench.report import wording
-from ironbench.report.cell import Cell
+from ironbench.report.cell import TableCell
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import at_least, bounds, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
-from ironbench.report.section import Point
+from ironbench.report.section import AnswerPoint
 from ironbench.study.screen import Screen, Screened
 from ironbench.study.study import Effect, Study
 from ironbench.words import counted, listed
@@ -35,32 +35,32 @@ def screened_table(screen: Screen) -> Table:
         (
             one.name,
             levels(one),
-            Cell(one.ratio, "ratio"),
-            Cell(None, "ratio", one.low, one.high, one.confidence, note=confidence(one.confidence)),
+            TableCell(one.ratio, "ratio"),
+            TableCell(None, "ratio", one.low, one.high, one.confidence, note=confidence(one.confidence)),
             verdict(one),
-            Cell(one.detectable, "detectable"),
-            Cell(one.p, "p"),
+            TableCell(one.detectable, "detectable"),
+            TableCell(one.p, "p"),
         )
         for one in screen.factors
     )
     return Table(head, rows, numbers=True)
 
 
-def points(study: Study, screen: Screen, compared: Sequence[Point]) -> list[Point]:
+def points(study: Study, screen: Screen, compared: Sequence[AnswerPoint]) -> list[AnswerPoint]:
     """The answer of a screen and of its confirmation. `compared`: what the comparisons say."""
     if not screen.complete:
         over = f"{screen.trials} of {counted(screen.trials + screen.missing, 'trial')}"
-        return [Point(f"The screen is not over ({over} measured): nothing can be told yet.")]
+        return [AnswerPoint(f"The screen is not over ({over} measured): nothing can be told yet.")]
     if not screen.factors:
-        return [Point("The screen tells no effect: too few of its pairs have two usable trials.")]
+        return [AnswerPoint("The screen tells no effect: too few of its pairs have two usable trials.")]
     if not screen.matter:
-        rest = [Point(text) for text in (_none(screen), _support([], study))]
+        rest = [AnswerPoint(text) for text in (_none(screen), _support([], study))]
         return [*rest, *_interaction(screen)]
     points = [*compared]
     if study.complete and any(effect.finding.blocks for effect in study.effects):
-        points.append(Point(_support(_faster(study, screen), study)))
-    points += [Point(text) for text in _not_confirmed(study, screen)]
-    points += [Point(text) for text in _others(screen)]
+        points.append(AnswerPoint(_support(_faster(study, screen), study)))
+    points += [AnswerPoint(text) for text in _not_confirmed(study, screen)]
+    points += [AnswerPoint(text) for text in _others(screen)]
     return [*points, *_interaction(screen)]
 
 
@@ -131,13 +131,13 @@ def _others(screen: Screen) -> Iterator[str]:
         )
 
 
-def _interaction(screen: Screen) -> Iterator[Point]:
+def _interaction(screen: Screen) -> Iterator[AnswerPoint]:
     if screen.interaction is not None:
         found = screen.interaction
         pairs = [f"{pair} {ratio(factor)}" for pair, factor in zip(found.pairs, found.factors, strict=True)][:_NAMED]
         more = len(found.pairs) - len(pairs)
         which = " or ".join(pairs) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
-        yield Point(
+        yield AnswerPoint(
             f"Two factors interact (p {_p(found.p)}). Both changes together, relative to the product of both alone: "
             f"{which}.",
             doubt="The screen cannot tell these pairs from each other; a lab with design full of one pair can.",

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ironbench.report.cell import Cell
+from ironbench.report.cell import TableCell
 from ironbench.report.charts.base import Chart, Depth, Table
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class AnswerPoint:
     """A result, followed by the doubt that keeps it from being surer."""
 
     text: str
@@ -30,9 +30,9 @@ class Point:
 class Answer:
     """The beginning of a report, in reading order."""
 
-    decision: Point
+    decision: AnswerPoint
     """The surest result, as one sentence."""
-    points: tuple[Point, ...] = ()
+    points: tuple[AnswerPoint, ...] = ()
     """All other results."""
     limit: str = ""
     """What limits the baseline; empty where it was not observed."""
@@ -51,7 +51,7 @@ class Bars:
     """Values drawn with characters where charts cannot be."""
 
     title: str
-    rows: tuple[tuple[str, Cell], ...]
+    rows: tuple[tuple[str, TableCell], ...]
     """Each a name and its value."""
 
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from ironbench.model.record import Record
 from ironbench.report import theme
-from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Missing, Row
+from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCell
 from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import quantity
 from ironbench.report.section import Section
-from ironbench.study.compare import Comparison
+from ironbench.study.compare import SystemComparison
 from ironbench.study.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, tested
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.summarise import Summary, summarise
-from ironbench.study.timelines import Line
+from ironbench.study.timelines import TimelineSeries
 from ironbench.words import counted, in_percent
 
 __all__ = ["HIDES", "WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
@@ -91,13 +91,13 @@ def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]
         return EMPTY, "no usable trial", []
     first = lines[0]
     facts = [(_title(one), _short(one)) for one in lines[1:8]]
-    return Cell(first.rate.centre, "MB/s", bare=True), f"MB/s {_title(first)}", facts
+    return TableCell(first.rate.centre, "MB/s", bare=True), f"MB/s {_title(first)}", facts
 
 
 def _short(one: Tested) -> Content:
     if one.kind == "sync":
-        return Cell(one.centre("storage_latency_mean_s"), "s")
-    return Cell(one.rate.centre, "MB/s")
+        return TableCell(one.centre("storage_latency_mean_s"), "s")
+    return TableCell(one.rate.centre, "MB/s")
 
 
 def table(study: Study) -> Table:
@@ -114,7 +114,7 @@ def _side_by_side(parts: charts.Parts) -> Table:
     for name in dict.fromkeys(name for side in sides for name in side):
         ones = [side.get(name) for side in sides]
         known = next(one for one in ones if one)
-        cells = [Cell(one.rate.centre, "MB/s", bare=True) if one else ABSENT for one in ones]
+        cells = [TableCell(one.rate.centre, "MB/s", bare=True) if one else ABSENT for one in ones]
         ratios = [_ratio(ones[0], one) for one in ones[1:]]
         rows.append((_title(known), *cells, *ratios))
     ratio_heads = [f"{name} / {names[0]}" for name in names[1:]]
@@ -148,11 +148,11 @@ _Scale = tuple[float, str]
 _BANDWIDTH: _Scale = (1.0, "MB/s")
 
 
-def _range(one: Tested, scale: _Scale) -> Cell | Missing:
+def _range(one: Tested, scale: _Scale) -> TableCell | Missing:
     if one.high == one.low:
         return Missing("one pass")
     of, unit = scale
-    return Cell(None, unit, one.low / of, one.high / of, bare=True)
+    return TableCell(None, unit, one.low / of, one.high / of, bare=True)
 
 
 def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
@@ -166,10 +166,10 @@ def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
     return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
 
-def _ratio(a: Tested | None, b: Tested | None) -> Cell | Missing:
+def _ratio(a: Tested | None, b: Tested | None) -> TableCell | Missing:
     if a is None or b is None or a.rate.centre <= 0:
         return ABSENT
-    return Cell(b.rate.centre / a.rate.centre, "times")
+    return TableCell(b.rate.centre / a.rate.centre, "times")
 
 
 def details(lines: Sequence[Tested]) -> Table:
@@ -177,8 +177,8 @@ def details(lines: Sequence[Tested]) -> Table:
     shown = [detail for detail in _DETAILS if any(detail[1] in one.figures for one in lines)]
     rows = []
     for one in lines:
-        cells = [Cell(one.centre(metric), unit) if metric in one.figures else ABSENT for _, metric, unit in shown]
-        rows.append((_title(one), Cell(one.iops, "count/s", bare=True), *cells))
+        cells = [TableCell(one.centre(metric), unit) if metric in one.figures else ABSENT for _, metric, unit in shown]
+        rows.append((_title(one), TableCell(one.iops, "count/s", bare=True), *cells))
     return Table(("", "IOPS", *(name for name, _, _ in shown)), tuple(rows), numbers=True)
 
 
@@ -240,13 +240,13 @@ def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Ta
                 continue
             first = f"{one.title.removesuffix(' device').removeprefix('COST')}{f', {name}' if len(parts) > 1 else ''}"
             more_s = read_s - hit_s
-            per_gb = Cell(more_s * 1e9 / one.block_bytes, "s") if more_s > 0 else ABSENT
-            rows.append((first, *(Cell(seconds, "s") for seconds in (read_s, hit_s, more_s)), per_gb))
+            per_gb = TableCell(more_s * 1e9 / one.block_bytes, "s") if more_s > 0 else ABSENT
+            rows.append((first, *(TableCell(seconds, "s") for seconds in (read_s, hit_s, more_s)), per_gb))
     head = ("read of", "from the device", "from the page cache", "the device adds", "adds per GB")
     return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
 
-def _lines(study: Study) -> list[tuple[str, Line]]:
+def _lines(study: Study) -> list[tuple[str, TimelineSeries]]:
     return [
         (part.name, line)
         for part in study.parts
@@ -266,7 +266,7 @@ def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
     return " ".join(sentences)
 
 
-def compared(comparison: Comparison) -> list[tuple[str, Table]]:
+def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
     """Every test of both sides, rates and then latencies; empty where storage was not measured."""
     rows = comparison.peaks.rows if comparison.peaks else ()
     a, b = ({one.name: one for one in tested({row.metric: getattr(row, side) for row in rows})} for side in "ab")
@@ -285,7 +285,7 @@ def compared(comparison: Comparison) -> list[tuple[str, Table]]:
     tables += [("", Table(("durable WAL writes per second", *head), tuple(safe), numbers=True))] if safe else []
     for words, metric in (("mean", "storage_latency_mean_s"), ("99 %", "storage_latency_p99_s")):
         cells = [
-            (_title(one), Cell(x, "s"), Cell(y, "s"), Cell(y / x, "times"))
+            (_title(one), TableCell(x, "s"), TableCell(y, "s"), TableCell(y / x, "times"))
             for one, other in pairs
             if (x := one.centre(metric)) and (y := other.centre(metric))
         ]
@@ -303,9 +303,9 @@ def _title(one: Tested) -> str:
     return f"{one.title} {_WORDS[one.direction]}"
 
 
-def _figure(one: Tested, scale: _Scale) -> Cell:
+def _figure(one: Tested, scale: _Scale) -> TableCell:
     of, unit = scale
-    return Cell(one.rate.centre / of, unit, bare=True)
+    return TableCell(one.rate.centre / of, unit, bare=True)
 
 
 def _scale(one: Tested) -> _Scale:

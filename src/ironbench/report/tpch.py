@@ -9,7 +9,7 @@ from dataclasses import replace
 from ironbench import engines
 from ironbench.catalogue import base_name, part_of
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Row, centre, ratios, shown, with_range
+from ironbench.report.cell import ABSENT, EMPTY, Content, Row, TableCell, centre, ratios, shown, with_range
 from ironbench.report.cell import spread as spread_of
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.queries import by_query
@@ -93,7 +93,7 @@ def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]
     (words, first), rest = known[0], known[1:_FACTS]
     unit = unit_of(first)
     merit = _stem(first) in _WORDS
-    figure = Cell(metrics[first].centre, unit, bare=merit)
+    figure = TableCell(metrics[first].centre, unit, bare=merit)
     spread: list[tuple[str, Content]] = [("range", spread_of(metrics[first], unit))]
     others = [(name, centre(metrics[metric], unit_of(metric))) for name, metric in rest]
     return figure, f"{unit} {words}" if merit else words, [*spread, *others]

@@ -11,7 +11,7 @@ from ironbench.model.record import Check, Record
 from ironbench.model.sample import IN_TABLES, late, sampled, too_few
 from ironbench.records.work import work_name
 from ironbench.report import plain, wording
-from ironbench.report.cell import ABSENT, Cell, Missing, count
+from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import configuration
@@ -103,12 +103,12 @@ def _metrics(record: Record) -> str:
     return f"Metrics (↑ higher is better, ↓ lower is better)\n{plain.facts(Table((), rows))}" if rows else ""
 
 
-def _value(record: Record, name: str) -> Cell | Missing:
+def _value(record: Record, name: str) -> TableCell | Missing:
     value = record.metrics.get(name)
     if value is None or not sampled(record, name):
         return ABSENT
     unit = unit_of(name)
-    return count(value) if unit == "1" and float(value).is_integer() else Cell(value, unit)
+    return count(value) if unit == "1" and float(value).is_integer() else TableCell(value, unit)
 
 
 def _arrow(name: str) -> str:

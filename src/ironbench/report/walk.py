@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ironbench.catalogue import base_name, part_of
 from ironbench.report import wording
-from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, Row
+from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, Row, TableCell
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import fact_name, values
@@ -15,7 +15,7 @@ from ironbench.report.findings import NO_INTERVAL, bounds, metric_words, ratio_b
 from ironbench.report.numbers import unit_of
 from ironbench.report.section import Section, with_rows
 from ironbench.study.differences import telling
-from ironbench.study.explain import Explanation, Measure, Script
+from ironbench.study.explain import Explanation, Measure, ScriptShare
 from ironbench.words import THIN, counted, cut
 
 ID, TITLE = "explain", "What the difference is made of"
@@ -59,25 +59,25 @@ def _rows(one: Explanation) -> Iterator[Row]:
     for level, known in (("throughput", one.throughput), ("response time", one.response)):
         yield from ((level, *_measured(measure)) for measure in known)
     for script in one.scripts[:FEW]:
-        parts = (Cell(script.part_before_s, "s"), Cell(script.part_after_s, "s"))
+        parts = (TableCell(script.part_before_s, "s"), TableCell(script.part_after_s, "s"))
         yield ("script", f"{script.name}, its part of the mean", *parts, *_change(script))
     if others := one.scripts[FEW:]:
         of_a, of_b = sum(s.part_before_s for s in others), sum(s.part_after_s for s in others)
         name = f"{counted(len(others), 'other script')}, their part of the mean"
-        yield ("script", name, Cell(of_a, "s"), Cell(of_b, "s"), _more(of_b - of_a), EMPTY)
+        yield ("script", name, TableCell(of_a, "s"), TableCell(of_b, "s"), _more(of_b - of_a), EMPTY)
     for command, found in one.statements[:FEW]:
         yield (
             "command",
             cut(command.text, WIDTH),
-            EMPTY if command.first_s is None else Cell(command.first_s, "s"),
-            Cell(command.mean_s, "s"),
-            Cell(found.ratio, "ratio"),
+            EMPTY if command.first_s is None else TableCell(command.first_s, "s"),
+            TableCell(command.mean_s, "s"),
+            TableCell(found.ratio, "ratio"),
             ratio_bounds(found.low, found.high, found.known),
         )
     for query in one.queries[:FEW]:
-        yield ("query", query.query, EMPTY, EMPTY, Cell(query.ratio, "ratio"), ratio_bounds(query.low, query.high))
+        yield ("query", query.query, EMPTY, EMPTY, TableCell(query.ratio, "ratio"), ratio_bounds(query.low, query.high))
     if one.waterfall:
-        whole = (Cell(one.waterfall.before_s, "s"), Cell(one.waterfall.after_s, "s"))
+        whole = (TableCell(one.waterfall.before_s, "s"), TableCell(one.waterfall.after_s, "s"))
         delta = one.waterfall.after_s - one.waterfall.before_s
         yield ("time of a transaction", "all parts", *whole, _more(delta), EMPTY)
         least = _LEAST * max(one.waterfall.before_s, one.waterfall.after_s)
@@ -116,7 +116,7 @@ def scripts(one: Explanation) -> Table:
         "interval",
     )
     rows = (
-        tuple(Cell(value, "s") for value in (s.before_s, s.after_s, s.part_before_s, s.part_after_s))
+        tuple(TableCell(value, "s") for value in (s.before_s, s.after_s, s.part_before_s, s.part_after_s))
         for s in one.scripts
     )
     return Table(
@@ -131,9 +131,9 @@ _PER_TRANSACTION = {"1/s": "1", "bytes/s": "bytes"}
 def _measured(measure: Measure) -> Row:
     unit = unit_of(measure.metric)
     unit = _PER_TRANSACTION.get(unit, unit) if measure.per_transaction else unit
-    values = (Cell(measure.before, unit), Cell(measure.after, unit))
+    values = (TableCell(measure.before, unit), TableCell(measure.after, unit))
     known = ratio_bounds(measure.low, measure.high, measure.known)
-    return (measure_name(measure), *values, Cell(measure.ratio, "ratio"), known)
+    return (measure_name(measure), *values, TableCell(measure.ratio, "ratio"), known)
 
 
 def measure_name(measure: Measure) -> str:
@@ -145,16 +145,16 @@ def measure_name(measure: Measure) -> str:
     return f"{words} per transaction" + (f", {part}" if part else "") + whose
 
 
-def _change(one: Script) -> tuple[Cell, Cell | Missing]:
+def _change(one: ScriptShare) -> tuple[TableCell, TableCell | Missing]:
     return _more(one.delta_s), _interval(one.low_s, one.high_s)
 
 
-def _more(delta_s: float) -> Cell:
-    return Cell(delta_s, "s", signed=True)
+def _more(delta_s: float) -> TableCell:
+    return TableCell(delta_s, "s", signed=True)
 
 
-def _interval(low_s: float, high_s: float) -> Cell | Missing:
-    return Cell(None, "s", low_s, high_s, CONFIDENCE) if math.isfinite(low_s) else Missing(NO_INTERVAL)
+def _interval(low_s: float, high_s: float) -> TableCell | Missing:
+    return TableCell(None, "s", low_s, high_s, CONFIDENCE) if math.isfinite(low_s) else Missing(NO_INTERVAL)
 
 
 def within(measure: Measure) -> str:

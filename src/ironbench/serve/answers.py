@@ -13,7 +13,7 @@ _MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LabAnswer:
     question: str
     decision: str
     """As one sentence."""
@@ -21,7 +21,7 @@ class Answer:
 
 class Answers:
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, int], Answer]] = {}
+        self._known: dict[str, tuple[tuple[int, int], LabAnswer]] = {}
         self._lock = threading.Lock()
         """A study takes a processor: one at a time."""
 
@@ -30,7 +30,7 @@ class Answers:
         changed = {name: changes(shelf.lab(name))[0] for name in shelf.labs()}
         return sorted(changed, key=lambda name: -changed[name])
 
-    def of(self, shelf: Shelf, name: str) -> Answer:
+    def of(self, shelf: Shelf, name: str) -> LabAnswer:
         """InputError, FailureError."""
         directory = shelf.lab(name)
         state = changes(directory)
@@ -55,7 +55,7 @@ def changes(directory: LabDirectory) -> tuple[int, int]:
     return changed("trials"), changed(".")
 
 
-def _computed(directory: LabDirectory) -> Answer:
+def _computed(directory: LabDirectory) -> LabAnswer:
     from ironbench.report.answer import answer
     from ironbench.report.studies import study_of
 
@@ -63,4 +63,4 @@ def _computed(directory: LabDirectory) -> Answer:
         study = study_of(directory)
     except (KeyError, ValueError, ArithmeticError) as error:  # a record that does not belong to this plan
         raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
-    return Answer(study.lab.question if study.lab else directory.path.name, answer(study).decision.sentence)
+    return LabAnswer(study.lab.question if study.lab else directory.path.name, answer(study).decision.sentence)

@@ -44,7 +44,7 @@ from ironbench.serve import (
 )
 from ironbench.serve.answers import Answers
 from ironbench.serve.door import Door
-from ironbench.serve.guard import Application, Guard, TooLargeError
+from ironbench.serve.guard import Application, RequestGuard, TooLargeError
 from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.page import page, prepare, problem, static
@@ -82,7 +82,7 @@ class Pages:
 
     def archive(self, request: Request) -> Response:
         return archive_page.archive_page(
-            self.shelf, archive.Query.of(request.query_params), request.query_params.get("view", "")
+            self.shelf, archive.ArchiveQuery.of(request.query_params), request.query_params.get("view", "")
         )
 
     def record(self, request: Request) -> Response:
@@ -351,7 +351,7 @@ def application(shelf: Shelf, door: Door, printer: Printer) -> Application:
             Exception: failed,
         },
     )
-    return Guard(app, door, printer)
+    return RequestGuard(app, door, printer)
 
 
 async def form(request: Request) -> dict[str, str]:

@@ -19,7 +19,7 @@ _LAST_PAGE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ArchiveQuery:
     """What is looked for; empty fields allow anything."""
 
     text: str = ""
@@ -32,9 +32,9 @@ class Query:
     page: int = 1
 
     @staticmethod
-    def of(fields: Mapping[str, str]) -> Query:
+    def of(fields: Mapping[str, str]) -> ArchiveQuery:
         """From the fields of an address; what makes no sense there is left out."""
-        return Query(
+        return ArchiveQuery(
             fields.get("q", "").strip()[:200],
             {name: value for name in FIELDS if (value := fields.get(name, ""))},
             _day(fields.get("since", "")),
@@ -89,7 +89,7 @@ def _day(text: str) -> str:
         return ""
 
 
-def search(shelf: Shelf, query: Query) -> Found:
+def search(shelf: Shelf, query: ArchiveQuery) -> Found:
     holdings = shelf.holdings()
     matching = query.matching(holdings)
     page = min(query.page, last_page(len(matching)))

@@ -16,7 +16,7 @@ _NEWEST_LABS = 100
 """So many are shown with their questions; of older ones, the name."""
 
 
-def archive_page(shelf: Shelf, query: archive.Query, view: str) -> Response:
+def archive_page(shelf: Shelf, query: archive.ArchiveQuery, view: str) -> Response:
     if view == "labs":
         names = shelf.labs()[::-1]
         labs = [

@@ -98,7 +98,7 @@ class _Accepted(socket.socket):
 def protocol(listener: Listener) -> type[H11Protocol]:
     """HTTP that tells the listener when a connection waits for a request."""
 
-    class Watched(H11Protocol):
+    class WatchedConnection(H11Protocol):
         descriptor = -1
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -115,7 +115,7 @@ def protocol(listener: Listener) -> type[H11Protocol]:
             listener.wait_for_request(self.descriptor)  # first, because the next request may have come already
             super().on_response_complete()
 
-    return Watched
+    return WatchedConnection
 
 
 def most_connections() -> int:

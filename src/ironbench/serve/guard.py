@@ -36,7 +36,7 @@ class TooLargeError(Exception):
     """A body is larger than it may be."""
 
 
-class Guard:
+class RequestGuard:
     """Around the application."""
 
     def __init__(self, app: Application, door: Door, printer: Printer) -> None:

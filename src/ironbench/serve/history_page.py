@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse
 from ironbench import catalogue
 from ironbench.errors import InputError, IronbenchError
 from ironbench.records.index import Listed
-from ironbench.serve.archive import Query
+from ironbench.serve.archive import ArchiveQuery
 from ironbench.serve.compared import MOST_TRIALS
 from ironbench.serve.page import page, report_page
 from ironbench.serve.shelf import Shelf, error_text
@@ -30,7 +30,7 @@ def history(shelf: Shelf, fields: Mapping[str, str]) -> HTMLResponse:
     """`fields`: those of a search, and `of` (a label, a series, a lab), `metric`, `by`."""
     from ironbench.report.history import page as page_of
 
-    query, holdings = Query.of(fields), shelf.holdings()
+    query, holdings = ArchiveQuery.of(fields), shelf.holdings()
     name, metric, by = (fields.get(one, "")[:200] for one in ("of", "metric", "by"))
     by = by or "date"
     matching = _named(query.matching(holdings), name) if name else query.matching(holdings)

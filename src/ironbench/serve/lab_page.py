@@ -67,7 +67,7 @@ class Events:
 
     def __init__(self, shelf: Shelf, known: Known, gauge: Gauge) -> None:
         self._shelf, self._known, self._gauge = shelf, known, gauge
-        self._states: dict[str, _Seen] = {}
+        self._states: dict[str, _LabRead] = {}
 
     async def of(self, name: str) -> AsyncIterator[bytes]:
         """Server-sent events (HTML standard, section 9.2) until the lab is over: `state`, `parts`, `over`."""
@@ -130,12 +130,12 @@ class Events:
             file, process = (one.file, one.process) if one else (None, None)
             same = seen is not None and file == seen.file
             asked_s = seen.asked_s if seen is not None and known is not None else now_s
-            seen = self._states[name] = _Seen(now_s, file, written_ns if same else 0, state, process, asked_s)
+            seen = self._states[name] = _LabRead(now_s, file, written_ns if same else 0, state, process, asked_s)
         return seen.state
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _LabRead:
     """What was read of a lab."""
 
     at_s: float

@@ -15,7 +15,7 @@ _OURS = ("loop", "ram", "dm-", "zram", "sr")
 
 
 @dataclass(frozen=True, slots=True)
-class _Counters:
+class _MachineCounters:
     at_s: float
     cpu: tuple[int, ...]
     devices: dict[str, tuple[int, int, int]]
@@ -27,7 +27,7 @@ class Gauge:
 
     def __init__(self, tree: Tree | None = None) -> None:
         self._tree = tree or Tree()
-        self._last: _Counters | None = None
+        self._last: _MachineCounters | None = None
         self._shown: dict[str, Any] = {}
 
     def now(self, now_s: float | None = None) -> dict[str, Any]:
@@ -41,17 +41,17 @@ class Gauge:
         self._shown = _between(before, after) if before is not None else {}
         return self._shown
 
-    def _counters(self, at_s: float) -> _Counters:
+    def _counters(self, at_s: float) -> _MachineCounters:
         first = (self._tree.read("/proc/stat") or "").partition("\n")[0].split()[1:9]
         devices = {}
         for line in (self._tree.read("/proc/diskstats") or "").splitlines():
             words = line.split()
             if len(words) > 12 and not words[2].startswith(_OURS):
                 devices[words[2]] = int(words[5]), int(words[9]), int(words[12])
-        return _Counters(at_s, tuple(map(int, first)), devices)
+        return _MachineCounters(at_s, tuple(map(int, first)), devices)
 
 
-def _between(before: _Counters, after: _Counters) -> dict[str, Any]:
+def _between(before: _MachineCounters, after: _MachineCounters) -> dict[str, Any]:
     span_s = after.at_s - before.at_s
     ticks = [b - a for a, b in zip(before.cpu, after.cpu, strict=False)]
     total = sum(ticks) or 1

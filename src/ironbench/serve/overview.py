@@ -21,7 +21,7 @@ from ironbench.serve.answers import Answers
 from ironbench.serve.archive import series_rows, steps
 from ironbench.serve.page import fragment, page
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import CANCELLED, FAILED, WAITING, Entry
+from ironbench.serve.queue_entry import CANCELLED, FAILED, WAITING, QueueEntry
 from ironbench.serve.queue_entry import moment as queue_moment
 from ironbench.serve.queue_page import state as queue_state
 from ironbench.serve.running import Experiment, Lookout
@@ -66,7 +66,7 @@ def state(queue: Queue, experiments: Sequence[Experiment]) -> str:
     return clean_lines("\n".join([*(f"{one.name} {one.process.pid}" for one in experiments), queue_state(queue)]))
 
 
-def _ended(queue: Queue, one: Entry) -> tuple[Entry, str, str]:
+def _ended(queue: Queue, one: QueueEntry) -> tuple[QueueEntry, str, str]:
     """With the address that tells most, when it ended, and why."""
     address = f"/lab/{one.lab}" if one.state != FAILED and queue.begun(one) else f"/queue/{one.id}"
     return one, address, ": ".join(filter(None, (queue_moment(one.ended_at), one.why)))

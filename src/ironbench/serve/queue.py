@@ -35,7 +35,7 @@ from ironbench.serve.queue_entry import (
     RUNNING,
     STOPPED,
     WAITING,
-    Entry,
+    QueueEntry,
     Wish,
     moment,
     next_at,
@@ -56,7 +56,7 @@ SETTLED_NS = 50_000_000
 """A folder that changed just now may change again within the resolution of its clock."""
 
 
-Begin = Callable[[Entry, int], ProcessId]
+Begin = Callable[[QueueEntry, int], ProcessId]
 """Begins an entry's lab, which holds the lock of that descriptor."""
 
 
@@ -79,10 +79,10 @@ class Queue:
         """Why what is due does not begin."""
         self._began: list[Detached] = []
         self._threads, self._inside = threading.RLock(), False
-        self._read: tuple[int, list[Entry]] = 0, []
+        self._read: tuple[int, list[QueueEntry]] = 0, []
         """When the folder changed last, and the entries that it has had since."""
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[QueueEntry]:
         """In their order; what cannot be read, or bears another id than its file, is left out: an id names a folder.
         Files are read when the folder has changed: who waits in a queue with a history takes nothing from a trial."""
         try:
@@ -97,23 +97,23 @@ class Queue:
             self._read = changed_ns, found
         return list(found)
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[QueueEntry]:
         found = []
         with contextlib.suppress(OSError):
             for path in self.folder.glob("*.json"):
                 with contextlib.suppress(OSError, msgspec.DecodeError):
-                    entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+                    entry = msgspec.json.decode(path.read_bytes(), type=QueueEntry)
                     found += [entry] if entry.id == path.stem else []
         return sorted(found, key=lambda one: (one.order, one.made_at, one.id))
 
-    def entry(self, id: str) -> Entry:
+    def entry(self, id: str) -> QueueEntry:
         """InputError."""
         for one in self.entries():
             if one.id == id:
                 return one
         raise InputError(f"queue entry {id}", "is not there", "see the queue")
 
-    def put(self, wish: Wish) -> Entry:
+    def put(self, wish: Wish) -> QueueEntry:
         """InputError, UnwrittenError."""
         letters = wish.name.replace("-", "").replace("_", "")
         if len(wish.name) > LONGEST_NAME or not (letters.isascii() and letters.isalnum()):
@@ -126,7 +126,7 @@ class Queue:
         with self._changing():
             id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
             not_before = wish.not_before or (next_at(wish.nightly, self._now()) if wish.nightly else 0.0)
-            entry = Entry(
+            entry = QueueEntry(
                 id=id,
                 name=wish.name,
                 made_at=self._now(),
@@ -147,29 +147,29 @@ class Queue:
                 raise
         return entry
 
-    def resume(self, lab: str, more: int = 0) -> Entry:
+    def resume(self, lab: str, more: int = 0) -> QueueEntry:
         """Goes on with a lab, or adds a round of `more` blocks."""
         with self._changing():
             for one in self.entries():
                 if one.lab == lab and one.state in (WAITING, RUNNING):
                     raise InputError(f"lab {lab}", f"is {one.state} in the queue already", "wait for it, or cancel it")
             id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
-            entry = Entry(id, lab, self._now(), self._last() + 1, lab, True, more)
+            entry = QueueEntry(id, lab, self._now(), self._last() + 1, lab, True, more)
             self._keep(entry)
         return entry
 
-    def text(self, entry: Entry) -> str:
+    def text(self, entry: QueueEntry) -> str:
         path = self.results / "labs" / entry.lab / "lab.toml" if entry.resumes else self.file(entry)
         try:
             return path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
 
-    def begun(self, entry: Entry) -> bool:
+    def begun(self, entry: QueueEntry) -> bool:
         """Whether its lab can be watched: its plan is written."""
         return (self.results / "labs" / entry.lab / PLAN).is_file()
 
-    def log(self, entry: Entry) -> str:
+    def log(self, entry: QueueEntry) -> str:
         """The end of what it said, without where the results lie on this machine."""
         try:
             with self._log(entry).open("rb") as file:
@@ -263,7 +263,7 @@ class Queue:
             for old in sorted((one for one in entries if one.state in ENDED), key=lambda one: -one.ended_at)[_KEPT:]:
                 self._forget(old)
 
-    def _begin_alone(self, due: Entry) -> None:
+    def _begin_alone(self, due: QueueEntry) -> None:
         """Unless something else is measured here. UnwrittenError."""
         try:
             lock = measuring.alone()
@@ -277,7 +277,7 @@ class Queue:
             finally:
                 os.close(lock)
 
-    def waits(self, entry: Entry, entries: Sequence[Entry]) -> str:
+    def waits(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
         """Why it does not begin now; empty: it is due."""
         now = self._now()
         if entry.not_before > now:
@@ -296,17 +296,17 @@ class Queue:
             return f"{first.name} ({first.id}) is before it"
         return ""
 
-    def waits_for(self, entry: Entry, entries: Sequence[Entry]) -> str:
+    def waits_for(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
         """The same for people; never empty. What is measured elsewhere is seen by the machine's lock alone."""
         return self.waits(entry, entries) or self._kept_from or "it begins now"
 
-    def file(self, entry: Entry) -> Path:
+    def file(self, entry: QueueEntry) -> Path:
         return self.folder / entry.id / f"{entry.name}.toml"
 
-    def _is_after_open(self, entry: Entry, entries: Sequence[Entry]) -> bool:
+    def _is_after_open(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> bool:
         return any(one.id == entry.after and one.state not in ENDED for one in entries)
 
-    def _launch(self, entry: Entry, lock: int) -> None:
+    def _launch(self, entry: QueueEntry, lock: int) -> None:
         # A full disk or a kill between the two brings us here again: the next night is put in once.
         if entry.nightly and not entry.tries and not any(one.follows == entry.id for one in self.entries()):
             at = next_at(entry.nightly, self._now())
@@ -322,7 +322,7 @@ class Queue:
             return
         self._keep(replace(entry, pid=process.pid, born=process.born))
 
-    def _started(self, entry: Entry, lock: int) -> ProcessId:
+    def _started(self, entry: QueueEntry, lock: int) -> ProcessId:
         directory = self.results.absolute() / "labs" / entry.lab
         if (directory / PLAN).is_file():
             adds = entry.more and self._rounds(entry) == entry.rounds
@@ -339,7 +339,7 @@ class Queue:
         self._began.append(began)
         return began.process
 
-    def _ended(self, entry: Entry) -> Entry:
+    def _ended(self, entry: QueueEntry) -> QueueEntry:
         now, status = self._now(), status_of(self._status(entry))
         if status is None or status < 0 or (status > 128 and status != _INTERRUPTED):
             if entry.tries < MOST_TRIES:
@@ -354,7 +354,7 @@ class Queue:
             return replace(entry, state=DONE, why=why, ended_at=now)
         return replace(entry, state=FAILED, why=_last_error(self.log(entry)) or f"exit code {status}", ended_at=now)
 
-    def _rounds(self, entry: Entry) -> int:
+    def _rounds(self, entry: QueueEntry) -> int:
         """That were added to its lab; nobody asks where it adds none."""
         with contextlib.suppress(IronbenchError):
             declared = LabDirectory(self.results / "labs" / entry.lab).declared() if entry.more else ()
@@ -364,17 +364,17 @@ class Queue:
     def _last(self) -> float:
         return max((one.order for one in self.entries()), default=0.0)
 
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, entry: QueueEntry) -> None:
         durable.write_whole(self.folder / f"{entry.id}.json", msgspec.json.encode(entry))
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: QueueEntry) -> None:
         (self.folder / f"{entry.id}.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder / entry.id, ignore_errors=True)
 
-    def _log(self, entry: Entry) -> Path:
+    def _log(self, entry: QueueEntry) -> Path:
         return self.folder / entry.id / "log"
 
-    def _status(self, entry: Entry) -> Path:
+    def _status(self, entry: QueueEntry) -> Path:
         return self.folder / entry.id / "status"
 
 

@@ -13,7 +13,7 @@ WAITING, RUNNING, DONE, FAILED, STOPPED, CANCELLED = "waiting", "running", "done
 ENDED = (DONE, FAILED, STOPPED, CANCELLED)
 
 
-class Entry(msgspec.Struct, frozen=True):
+class QueueEntry(msgspec.Struct, frozen=True):
     """One lab in the queue."""
 
     id: str

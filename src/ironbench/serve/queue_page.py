@@ -14,7 +14,7 @@ from ironbench.host import scratch, trust
 from ironbench.model.lab import Lab
 from ironbench.serve.page import fragment, page
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import ENDED, RUNNING, STOPPED, WAITING, Entry, Wish, at_time, moment
+from ironbench.serve.queue_entry import ENDED, RUNNING, STOPPED, WAITING, QueueEntry, Wish, at_time, moment
 from ironbench.serve.shelf import is_name
 from ironbench.units import span
 from ironbench.words import counted
@@ -63,7 +63,7 @@ def state(queue: Queue) -> str:
     )
 
 
-def _listed(entry: Entry, begun: bool, words: str, actions: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
+def _listed(entry: QueueEntry, begun: bool, words: str, actions: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
     """An entry of a list. `actions`: label, address, and what is asked before."""
     what = f"{counted(entry.more, 'block')} more of {entry.lab}" if entry.more else entry.name
     what = f"resume {entry.lab}" if entry.resumes and not entry.more else what
@@ -79,20 +79,20 @@ def _listed(entry: Entry, begun: bool, words: str, actions: Sequence[tuple[str, 
     }
 
 
-def _running(entry: Entry, queue: Queue) -> dict[str, Any]:
+def _running(entry: QueueEntry, queue: Queue) -> dict[str, Any]:
     begun = queue.begun(entry)
     what = "Its trial ends now; it can be resumed." if begun else "Nothing is measured yet; it is given up."
     stop = ("Stop", f"/queue/{entry.id}/stop", f"Stop this lab? {what}")
     return _listed(entry, begun, f"It has run for {span(max(0.0, time.time() - entry.begun_at))}.", [stop])
 
 
-def _waiting(entry: Entry, queue: Queue, entries: list[Entry]) -> dict[str, Any]:
+def _waiting(entry: QueueEntry, queue: Queue, entries: list[QueueEntry]) -> dict[str, Any]:
     said = f" {entry.why}." if entry.why else ""
     actions = [(label, f"/queue/{entry.id}/{label.lower()}", "") for label in ("Earlier", "Later", "Cancel")]
     return _listed(entry, False, f"Waits: {queue.waits_for(entry, entries)}.{said}", actions)
 
 
-def _ended(entry: Entry, queue: Queue, entries: list[Entry]) -> dict[str, Any]:
+def _ended(entry: QueueEntry, queue: Queue, entries: list[QueueEntry]) -> dict[str, Any]:
     words = ": ".join(filter(None, (moment(entry.ended_at), entry.why)))
     actions = [("Remove", f"/queue/{entry.id}/remove", "")]
     begun_at = max(one.begun_at for one in entries if one.lab == entry.lab)
@@ -167,7 +167,7 @@ def planned(name: str, text: str, *, queued: bool = False) -> str:
             raise InputError(subject, cause, error.hint.replace(where, "")) from None
 
 
-def put(queue: Queue, fields: Mapping[str, str]) -> Entry:
+def put(queue: Queue, fields: Mapping[str, str]) -> QueueEntry:
     """InputError: it would not run. Machines of a cluster are looked for when it begins."""
     text = fields.get("text", "").replace("\r\n", "\n")
     wish = Wish(

@@ -14,7 +14,7 @@ from ironbench.host.processes import ProcessId
 from ironbench.records import running_labs
 from ironbench.serve.shelf import Shelf
 from ironbench.trial.drive import live
-from ironbench.trial.drive.live import State
+from ironbench.trial.drive.live import LiveTrial
 
 ASKED_S = 10.0
 """How long who measures counts as known while its process lives: to ask takes the kernel milliseconds."""
@@ -30,7 +30,7 @@ class Experiment:
     """Name of the lab's directory; empty: a run."""
     series: str
     process: ProcessId
-    state: State | None
+    state: LiveTrial | None
     """None: no trial has begun."""
     file: Path | None = None
     """Where the state is from."""
@@ -99,7 +99,7 @@ def experiment(
     return Experiment(name, "", process, *_state(directory, process))
 
 
-def _state(directory: Path, process: ProcessId) -> tuple[State | None, Path | None]:
+def _state(directory: Path, process: ProcessId) -> tuple[LiveTrial | None, Path | None]:
     """Of a lab. One lab, one series: whichever state is there is its own."""
     for path in directory.glob(".*.live"):
         if (state := live.read(path)) is not None and state.pid == process.pid:

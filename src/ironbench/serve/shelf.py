@@ -87,7 +87,7 @@ class Stock:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ShelfStore:
     """A store among those of a results directory."""
 
     lab: str
@@ -148,9 +148,9 @@ class Shelf:
         self._holding = threading.Lock()
         self._held: tuple[list[tuple[str, dict[str, Listed]]], Holdings] = [], Holdings([])
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[ShelfStore]:
         """Runs, then labs in the order in which they began."""
-        return [Place("", self.runs), *(Place(name, self._stock(name)) for name in self.labs())]
+        return [ShelfStore("", self.runs), *(ShelfStore(name, self._stock(name)) for name in self.labs())]
 
     def labs(self) -> list[str]:
         """Names of the directories of labs that have begun, oldest first."""

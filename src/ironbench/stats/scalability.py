@@ -35,7 +35,7 @@ MISFIT_LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class BoundedValue:
     """A value with its 95 % interval; an end may be infinite."""
 
     value: float
@@ -71,13 +71,13 @@ class Fit:
     law: str
     """`usl`, or `amdahl`: without coherency."""
     curve: Usl
-    alpha: Estimate
-    beta: Estimate
-    gamma: Estimate
-    knee: Estimate
+    alpha: BoundedValue
+    beta: BoundedValue
+    gamma: BoundedValue
+    knee: BoundedValue
     """Clients; infinite where there is no contention."""
-    peak_clients: Estimate
-    peak_throughput: Estimate
+    peak_clients: BoundedValue
+    peak_throughput: BoundedValue
     """1/s. Of Amdahl's law: the asymptote."""
     residual_error: float
     """Standard deviation of trials around the curve: a share where `proportional`, else in 1/s."""
@@ -165,7 +165,7 @@ def _fitted(usable: tuple[tuple[float, float], ...], law: str, proportional: boo
     within = usl.Region(problem, best, error, freedom)
     curve = best.curve
     alpha = _estimate(curve.alpha, within.interval("alpha", curve.alpha))
-    beta = Estimate(0.0, 0.0, 0.0) if problem.amdahl else _estimate(curve.beta, within.interval("beta", curve.beta))
+    beta = BoundedValue(0.0, 0.0, 0.0) if problem.amdahl else _estimate(curve.beta, within.interval("beta", curve.beta))
     gamma = _estimate(curve.gamma, within.interval("gamma", curve.gamma))
     return Fit(
         law=law,
@@ -173,7 +173,7 @@ def _fitted(usable: tuple[tuple[float, float], ...], law: str, proportional: boo
         alpha=alpha,
         beta=beta,
         gamma=gamma,
-        knee=Estimate(curve.knee, _inverse(alpha.high), _inverse(alpha.low)),
+        knee=BoundedValue(curve.knee, _inverse(alpha.high), _inverse(alpha.low)),
         peak_clients=_peak_clients(problem, curve, within),
         peak_throughput=_peak_throughput(curve, within, gamma),
         residual_error=math.sqrt(best.squares / max(1, len(usable) - problem.parameters)),
@@ -186,23 +186,23 @@ def _fitted(usable: tuple[tuple[float, float], ...], law: str, proportional: boo
     )
 
 
-def _peak_clients(problem: usl.Problem, curve: Usl, within: usl.Region) -> Estimate:
+def _peak_clients(problem: usl.Problem, curve: Usl, within: usl.Region) -> BoundedValue:
     """Profiled as 1/N, which stays finite where the peak recedes to infinity."""
     if problem.amdahl:
-        return Estimate(math.inf, math.inf, math.inf)
+        return BoundedValue(math.inf, math.inf, math.inf)
     if curve.falls and not within.holds("peak_inverse", 1.0):
-        return Estimate(1.0, 1.0, 1.0)
+        return BoundedValue(1.0, 1.0, 1.0)
     low, high = within.interval("peak_inverse", 1 / curve.peak_clients)
-    return Estimate(curve.peak_clients, _inverse(high), _inverse(low))
+    return BoundedValue(curve.peak_clients, _inverse(high), _inverse(low))
 
 
-def _peak_throughput(curve: Usl, within: usl.Region, gamma: Estimate) -> Estimate:
+def _peak_throughput(curve: Usl, within: usl.Region, gamma: BoundedValue) -> BoundedValue:
     """Of a curve that falls from one client on: that of one client."""
     return gamma if curve.falls else _estimate(curve.peak_throughput, within.interval("peak", curve.peak_throughput))
 
 
-def _estimate(value: float, interval: tuple[float, float]) -> Estimate:
-    return Estimate(value, *interval)
+def _estimate(value: float, interval: tuple[float, float]) -> BoundedValue:
+    return BoundedValue(value, *interval)
 
 
 def _inverse(value: float) -> float:

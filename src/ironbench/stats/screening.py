@@ -27,7 +27,7 @@ Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class EffectEstimate:
     """The effect of one factor as the logarithm of a ratio: its second level over its first."""
 
     effect: float
@@ -76,7 +76,7 @@ def _hadamard(order: int) -> Matrix:
     return matrix
 
 
-def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[Estimate, ...]:
+def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[EffectEstimate, ...]:
     """One for each column of `signs`; empty where the pairs measured determine no effects, or no error.
 
     `differences`: number of the pair, and log of the run's value over its mirror image's, once for each block.
@@ -94,7 +94,9 @@ def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[
     fitted, *_ = np.linalg.lstsq(rows, values, rcond=None)
     spread = math.sqrt(_within(places, values) / freedom)
     scale = np.sqrt(np.diag(np.linalg.inv(rows.T @ rows)))
-    return tuple(Estimate(float(e), spread * float(s), freedom, spread) for e, s in zip(fitted, scale, strict=True))
+    return tuple(
+        EffectEstimate(float(e), spread * float(s), freedom, spread) for e, s in zip(fitted, scale, strict=True)
+    )
 
 
 def _within(places: NDArray[np.int64], values: Matrix) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Counted
 from ironbench.model.record import Statement
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
@@ -46,7 +46,7 @@ class Archive(Protocol):
         """Times of the commands of its scripts, where they were asked for."""
         ...
 
-    def workers(self, id: str) -> Sequence[Worker]:
+    def workers(self, id: str) -> Sequence[WorkerPart]:
         """What each did, where several drove it."""
         ...
 
@@ -88,7 +88,7 @@ class Archives:
     def timed(self, id: str) -> Sequence[Statement]:
         return self._first(lambda one: one.timed(id), ())
 
-    def workers(self, id: str) -> Sequence[Worker]:
+    def workers(self, id: str) -> Sequence[WorkerPart]:
         return self._first(lambda one: one.workers(id), ())
 
     def machine(self, key: str) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ DATA_TO_MEMORY = "balance-data-to-memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SizingRatio:
     """One ratio of a system. `value` is None where it is not recorded: unknown, not zero."""
 
     name: Note
@@ -49,7 +49,7 @@ class Entry:
 
 def balance(
     records: Sequence[Record], machine: Mapping[str, Any], engine: Mapping[str, Any] = MappingProxyType({})
-) -> tuple[Entry, ...]:
+) -> tuple[SizingRatio, ...]:
     """The sheet of trials of one cell (medians over them). `machine`, `engine`: their facts, empty when unknown."""
     cores, core_note = _cores(records[0], machine)
     data = _metric(records, "data_bytes")
@@ -58,23 +58,23 @@ def balance(
         _data_to(note(DATA_TO_CACHE), data, _cache_bytes(records[0], engine), "cache"),
         _data_to(note(DATA_TO_MEMORY), data, _number(machine.get("memory_bytes")), "memory"),
         _at_work(records[0], cores, core_note),
-        Entry(_throughput_name(records), "1/s", _over(_metric(records, "throughput"), cores)),
+        SizingRatio(_throughput_name(records), "1/s", _over(_metric(records, "throughput"), cores)),
         _checkpoints(records),
         _log(records),
-        Entry(note("balance-file-system-used"), "share", _metric(records, "capacity_used_share{role=data}")),
+        SizingRatio(note("balance-file-system-used"), "share", _metric(records, "capacity_used_share{role=data}")),
         # Last, for each cell of a lab may have other devices.
         *(_bandwidth(records, device, cores) for device in devices),
         *(_operations(records, device, cores) for device in devices),
-        *(() if devices else (Entry(note("balance-bandwidth"), "bytes/s", None, note("balance-no-device")),)),
+        *(() if devices else (SizingRatio(note("balance-bandwidth"), "bytes/s", None, note("balance-no-device")),)),
     )
 
 
-def _at_work(record: Record, cores: int | None, core_note: Note) -> Entry:
+def _at_work(record: Record, cores: int | None, core_note: Note) -> SizingRatio:
     if (known := streams(record)) is None:
-        return Entry(note("balance-clients"), "1", _over(float(record.cell.load.clients), cores), core_note)
+        return SizingRatio(note("balance-clients"), "1", _over(float(record.cell.load.clients), cores), core_note)
     count, words = known
     of = note("balance-of-streams", streams=words, cores=core_note)
-    return Entry(note("balance-streams"), "1", _over(float(count), cores), of)
+    return SizingRatio(note("balance-streams"), "1", _over(float(count), cores), of)
 
 
 def _throughput_name(records: Sequence[Record]) -> Note:
@@ -95,9 +95,9 @@ def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, Note
     return cores, note("balance-cores", cores=cores, shared=not alone)
 
 
-def _data_to(name: Note, data: float | None, memory: float | None, of: str) -> Entry:
+def _data_to(name: Note, data: float | None, memory: float | None, of: str) -> SizingRatio:
     lacks = "data" if data is None else "" if memory else of
-    return Entry(name, "1", _over(data, memory), note("balance-size-unknown", of=lacks) if lacks else None)
+    return SizingRatio(name, "1", _over(data, memory), note("balance-size-unknown", of=lacks) if lacks else None)
 
 
 def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
@@ -120,18 +120,18 @@ class _Device:
         """Values of a note that names it."""
         return {"device": self.called} if self.called else {"roles": self.roles}
 
-    def entry(self, name: Note, unit: str, value: float | None, machine: str) -> Entry:
+    def entry(self, name: Note, unit: str, value: float | None, machine: str) -> SizingRatio:
         if self.called:
-            return Entry(name, unit, value, note("balance-roles", roles=self.roles), machine=machine)
-        return Entry(name, unit, value)
+            return SizingRatio(name, unit, value, note("balance-roles", roles=self.roles), machine=machine)
+        return SizingRatio(name, unit, value)
 
 
-def _bandwidth(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
+def _bandwidth(records: Sequence[Record], device: _Device, cores: float | None) -> SizingRatio:
     used = _used(records, device, "device_read_bytes_per_s", "device_write_bytes_per_s")
     return device.entry(note("balance-bandwidth", **device.name), "bytes/s", _over(used, cores), machine_of(records[0]))
 
 
-def _operations(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
+def _operations(records: Sequence[Record], device: _Device, cores: float | None) -> SizingRatio:
     used = _used(records, device, "device_reads_per_s", "device_writes_per_s")
     return device.entry(note("balance-operations", **device.name), "1/s", _over(used, cores), machine_of(records[0]))
 
@@ -228,20 +228,20 @@ def _alike(a: dict[str, float], b: dict[str, float]) -> bool:
     return a.keys() == b.keys() and any(a.values()) and all(isclose(a[name], b[name], rel_tol=ONE_DEVICE) for name in a)
 
 
-def _checkpoints(records: Sequence[Record]) -> Entry:
+def _checkpoints(records: Sequence[Record]) -> SizingRatio:
     name, interval = note("balance-checkpoint-interval"), _metric(records, "checkpoint_interval_s")
     count = _metric(records, "checkpoints")
     if interval is None and count is not None:
         seen = note("balance-checkpoints", checkpoints=count, elapsed_s=records[0].elapsed_s)
-        return Entry(name, "s", None, words=seen)
-    return Entry(name, "s", interval)
+        return SizingRatio(name, "s", None, words=seen)
+    return SizingRatio(name, "s", interval)
 
 
-def _log(records: Sequence[Record]) -> Entry:
+def _log(records: Sequence[Record]) -> SizingRatio:
     name, known = note("balance-log"), described(records[0])
     if not known.units_only:
-        return Entry(name, "bytes", None, note("balance-log-of-other-work", units=known.units[1]))
-    return Entry(name, "bytes", _metric(records, "wal_bytes_per_transaction"))
+        return SizingRatio(name, "bytes", None, note("balance-log-of-other-work", units=known.units[1]))
+    return SizingRatio(name, "bytes", _metric(records, "wal_bytes_per_transaction"))
 
 
 def _metric(records: Sequence[Record], name: str) -> float | None:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from ironbench.catalogue.prices import Price, Sheet
 from ironbench.errors import InputError
-from ironbench.model.cost import Bill, Line, Offer
+from ironbench.model.cost import Bill, BillLine, Offer
 from ironbench.model.note import Note, note
 
 HOURS_PER_YEAR = Decimal("8766")
@@ -67,7 +67,7 @@ def _factor(price: Price, processor: str) -> Decimal:
     )
 
 
-def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into: str) -> Line:
+def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into: str) -> BillLine:
     units, notes = _units(offer, price, years)
     times = _times(price, years)
     each = Decimal(str(price.price))
@@ -82,7 +82,7 @@ def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into:
     except InvalidOperation:
         cause = f"comes to {amount:.3g} {into} for system {offer.name}"
         raise InputError(f"price {price.name}", cause, "look for a number that is too large") from None
-    return Line(
+    return BillLine(
         name=price.name,
         units=units,
         unit=price.per,

@@ -89,7 +89,7 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class LimitingResource:
     """The resource that holds back, or that none can be named."""
 
     resource: str
@@ -113,7 +113,7 @@ class TimeSpent:
     """Of a client's time per transaction, think time included; an open loop: service time."""
     parts: tuple[Part, ...]
     """In the order of `PARTS`; those that took no time are left out. Shares sum to 1."""
-    limit: Limit
+    limit: LimitingResource
     roots: Mapping[str, float]
     """Of lock waits, by what the backend at the root of the chain did; empty without lock waits."""
     tables: Mapping[str, float]
@@ -217,7 +217,7 @@ def _means(records: Sequence[Record], metric: str) -> dict[str, float]:
 
 def _limit(
     parts: Sequence[Part], roots: Mapping[str, float], tables: Mapping[str, float], records: Sequence[Record]
-) -> Limit:
+) -> LimitingResource:
     by_name = {part.name: part for part in parts}
     taken = _taken_by_others(records)
     resources = _SHARED_CORES if taken else RESOURCES
@@ -235,14 +235,14 @@ def _limit(
             unknown=unknown if unknown > share / 2 else 0.0,
             cpu=_cpu_holders(records) if taken else (),
         )
-        return Limit("", share, None, why, taken)
+        return LimitingResource("", share, None, why, taken)
     if first == OTHER_PROGRAMS:
         computing = by_name[CPU].share if CPU in by_name else 0.0
         why = note("limit-other-programs", waiting=share, computing=computing, cpu=_cpu_holders(records))
-        return Limit(OTHER_PROGRAMS, share, None, why, taken)
+        return LimitingResource(OTHER_PROGRAMS, share, None, why, taken)
     if first == SERVER_CPU and all(record.warned("own-cpu-share") for record in records):
         # A record of that kind carries no verdict about CPU (docs/guide/statuses.md).
-        return Limit("", share, None, note("limit-unknown-own-cpu", share=share), taken)
+        return LimitingResource("", share, None, note("limit-unknown-own-cpu", share=share), taken)
     evidence: tuple[Note, ...] = ()
     if first == "locks":
         evidence = _chain(roots, tables, described(records[0]).waits)
@@ -252,15 +252,15 @@ def _limit(
         evidence = (_client(records),)
     if all(record.kept_rate for record in records):
         kept = note("limit-none", resource=first, share=share, evidence=evidence)
-        return Limit("", share, None, kept, taken)
+        return LimitingResource("", share, None, kept, taken)
     if first == SERVER_CPU and (idle := _idle_cores(by_name, records)) is not None:
         clients = max(record.cell.load.clients for record in records)
         gain = Gain(1.0, 1 / (1 - idle) if idle < 1 else math.inf)
-        return Limit(
+        return LimitingResource(
             CONCURRENCY, share, gain, note("limit-clients", computing=share, idle=idle, clients=clients), taken
         )
     why = note("limit", resource=first, share=share, evidence=evidence)
-    return Limit(first, share, _gain(parts, resources[first]), why, taken)
+    return LimitingResource(first, share, _gain(parts, resources[first]), why, taken)
 
 
 def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:

@@ -14,7 +14,7 @@ from ironbench.model.sample import late
 from ironbench.model.system import Load
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.comparability import doubts, left_out, unlike
-from ironbench.study.curve import MOST_POOLED, NOT_POOLED, Curve, curve, metrics_of
+from ironbench.study.curve import MOST_POOLED, NOT_POOLED, ThroughputCurve, curve, metrics_of
 from ironbench.study.differences import Difference, differences, facts_of
 from ironbench.study.rate import Rate, Ratios, clients_asked, paced, without_ratio
 from ironbench.study.subjects import (
@@ -27,7 +27,7 @@ from ironbench.study.summarise import Summary, overlap
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedMetric:
     """One metric of A and B in one cell."""
 
     metric: str
@@ -67,14 +67,14 @@ class CellComparison:
     """All metrics that A and B have in common under one load."""
 
     name: Note
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedMetric, ...]
 
-    def row(self, metric: str) -> Row | None:
+    def row(self, metric: str) -> ComparedMetric | None:
         return next((row for row in self.rows if row.metric == metric), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SystemComparison:
     """The result of `compare A B`."""
 
     a: str
@@ -132,7 +132,7 @@ def compare(
     facts: Sequence[dict[str, str]] = (),
     derived: Sequence[str] = (),
     archive: Archive = EMPTY,
-) -> Comparison:
+) -> SystemComparison:
     """Voided, failed and cut-short trials never enter; suspect ones enter with their warnings.
 
     `facts`: flat facts of A and B (machine, engine) beyond what records hold. `archive`: where their histograms are.
@@ -147,7 +147,7 @@ def compare(
     extras = [asked | extra for asked, extra in zip(clients_asked(entered), _pair(facts), strict=True)]
     known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, extras, strict=True)]
     trials = (_main(curves[0], a), _main(curves[1], b))
-    return Comparison(
+    return SystemComparison(
         a=a.name,
         b=b.name,
         loads=_loads(sides, curves),
@@ -174,7 +174,7 @@ def compare(
 
 
 def _ranges_by_chance(
-    curves: tuple[Curve, Curve], trials: tuple[Sequence[Record], Sequence[Record]]
+    curves: tuple[ThroughputCurve, ThroughputCurve], trials: tuple[Sequence[Record], Sequence[Record]]
 ) -> tuple[Note, ...]:
     a, b = (side.main for side in curves)
     if a is None or b is None or trials[0][0].choice.workload != "storage":
@@ -184,7 +184,7 @@ def _ranges_by_chance(
     return ranges_by_chance(a.metrics, b.metrics, trials)
 
 
-def _main(side: Curve, subject: Subject) -> tuple[Record, ...]:
+def _main(side: ThroughputCurve, subject: Subject) -> tuple[Record, ...]:
     return tuple(side.main.trials) if side.main is not None else subject.usable
 
 
@@ -192,7 +192,7 @@ def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
     return facts if len(facts) == 2 else ({}, {})
 
 
-def _basis(side: Curve) -> Note:
+def _basis(side: ThroughputCurve) -> Note:
     if side.main is None:
         return note("no-usable-trial")
     return note("side-basis", load=_load(side.main.clients, side.main.trials), basis=side.main.basis)
@@ -204,27 +204,27 @@ def _load(clients: int, trials: Sequence[Record]) -> Note:
     return note("load-of-streams", streams=known[1]) if known else note("load-of-clients", clients=clients)
 
 
-def _only_clients(a: Curve, b: Curve) -> int | None:
+def _only_clients(a: ThroughputCurve, b: ThroughputCurve) -> int | None:
     peaks = (a.peak, b.peak)
     counts = {peak.clients if peak and peak.alone else None for peak in peaks}
     return counts.pop() if len(counts) == 1 else None
 
 
-def _loads(sides: tuple[Subject, Subject], curves: tuple[Curve, Curve]) -> tuple[Load, Load]:
+def _loads(sides: tuple[Subject, Subject], curves: tuple[ThroughputCurve, ThroughputCurve]) -> tuple[Load, Load]:
     a, b = (
         (of.main.trials if of.main else side.usable or side.records)[0] for side, of in zip(sides, curves, strict=True)
     )
     return a.cell.load, b.cell.load
 
 
-def _peaks(a: Curve, b: Curve) -> CellComparison | None:
+def _peaks(a: ThroughputCurve, b: ThroughputCurve) -> CellComparison | None:
     if a.main is None or b.main is None:
         return None
     return CellComparison(note("load-of-peak"), _rows(a.main.metrics, b.main.metrics, a.main.trials, b.main.trials))
 
 
 def _cells(
-    a: Sequence[Record], b: Sequence[Record], curve_a: Curve, curve_b: Curve, archive: Archive
+    a: Sequence[Record], b: Sequence[Record], curve_a: ThroughputCurve, curve_b: ThroughputCurve, archive: Archive
 ) -> tuple[CellComparison, ...]:
     points = {point.clients: point for point in curve_b.points}
     cells = [
@@ -248,7 +248,7 @@ def _cells(
 
 def _rows(
     a: dict[str, Summary], b: dict[str, Summary], of_a: Sequence[Record], of_b: Sequence[Record]
-) -> tuple[Row, ...]:
+) -> tuple[ComparedMetric, ...]:
     """Metrics of both sides, whole before part, in the catalogue's order; unknown metrics last, without direction."""
     known = metrics()
     order = {name: place for place, name in enumerate(known)}
@@ -257,7 +257,7 @@ def _rows(
     reasons = Ratios(of_a, of_b)
     both.sort(key=lambda name: (order.get(base_name(name), len(order)), name))
     return tuple(
-        Row(
+        ComparedMetric(
             name,
             known[base_name(name)].better if base_name(name) in known else "neither",
             a[name],
@@ -268,7 +268,7 @@ def _rows(
     )
 
 
-def standing(own: Curve, first: Curve) -> Standing | None:
+def standing(own: ThroughputCurve, first: ThroughputCurve) -> Standing | None:
     """Peak against peak; None where one of them has none, as open loops and paced work."""
     if own.peak is None or first.peak is None or any(map(paced, (*own.peak.trials, *first.peak.trials))):
         return None

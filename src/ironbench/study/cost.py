@@ -10,7 +10,7 @@ from typing import Any
 from ironbench import catalogue
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
-from ironbench.model.cost import Bill, Offer, Range
+from ironbench.model.cost import Bill, CostRange, Offer
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.plan.offers import Offers
@@ -34,14 +34,14 @@ ALIKE = 0.10
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SystemCost:
     """One system."""
 
     name: str
     bill: Bill | None
     """None: no prices were given."""
     cores: int | None
-    score: Range | None
+    score: CostRange | None
     """The workload's own score at the peak of the records, or what the systems file says. None with a target: in an
     open loop throughput follows from the rate asked for, so it is no measure of the system."""
     estimate: bool
@@ -61,11 +61,11 @@ class Row:
     """Contradictions between the systems file and the recorded machine, and the notes of the trials."""
 
     @property
-    def per_core(self) -> Range | None:
+    def per_core(self) -> CostRange | None:
         return self.score.times(1 / self.cores) if self.score and self.cores else None
 
     @property
-    def per_thousand(self) -> Range | None:
+    def per_thousand(self) -> CostRange | None:
         """Score per 1000 units of the bill's currency."""
         if self.score is None or self.bill is None or not self.bill.total:
             return None
@@ -79,16 +79,16 @@ class Costs:
     question: str
     target: Target | None
     unit: str
-    rows: tuple[Row, ...]
+    rows: tuple[SystemCost, ...]
     work: str
     """What the records did; empty without any."""
-    cheapest: Row | None
+    cheapest: SystemCost | None
     """Of those that meet the target; without a target none is."""
-    nearest: Row | None
+    nearest: SystemCost | None
     """Where none meets the target: the one that came closest."""
-    tied: tuple[Row, ...] = ()
+    tied: tuple[SystemCost, ...] = ()
     """Others that are as cheap as `cheapest`, or cannot be told apart from `nearest`."""
-    undecided: tuple[Row, ...] = ()
+    undecided: tuple[SystemCost, ...] = ()
     """Priced below `cheapest`; whether they meet the target is inconclusive."""
     notes: tuple[Note, ...] = ()
     """Why records that were named give no score."""
@@ -97,7 +97,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class StoredTrials:
     """Measured trials, and what else is stored of them."""
 
     records: Mapping[str, Sequence[Record]] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Measured:
 
 
 def costs(
-    offers: Offers | None, sheet: Sheet, measured: Measured, target: Target | None = None, currency: str = ""
+    offers: Offers | None, sheet: Sheet, measured: StoredTrials, target: Target | None = None, currency: str = ""
 ) -> Costs:
     """What the offers cost and do, and what systems without an offer do.
 
@@ -166,7 +166,7 @@ def costs(
 class _Did:
     """What records show of one system."""
 
-    score: Range | None
+    score: CostRange | None
     runs: int = 0
     target: Attained | None = None
     basis: Note | None = None
@@ -174,8 +174,8 @@ class _Did:
     """The trials that the result rests on."""
     left_out: tuple[Note, ...] = ()
 
-    def row(self, name: str, bill: Bill | None, cores: int | None) -> Row:
-        return Row(
+    def row(self, name: str, bill: Bill | None, cores: int | None) -> SystemCost:
+        return SystemCost(
             name,
             bill,
             cores,
@@ -218,21 +218,21 @@ def _score(records: Mapping[str, Sequence[Record]]) -> str:
     return score_of(peaks) if peaks else ""
 
 
-def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, currency: str) -> Row:
+def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, currency: str) -> SystemCost:
     own = bill(offer, sheet, offers.years if offers else None, currency) if offer.buy else None
     if did.target is not None or did.score is not None:
         return did.row(offer.name, own, offer.all_cores)
     if offer.score is not None:
         whole = offer.score * offer.servers
-        return Row(offer.name, own, offer.all_cores, Range(whole, whole), offer.servers > 1, offer.source)
+        return SystemCost(offer.name, own, offer.all_cores, CostRange(whole, whole), offer.servers > 1, offer.source)
     if offer.share is not None:
         known = {one.name: one for one in offers.offers} if offers else {}
         whole = (known[offer.share_of].score or 0.0) * offer.servers
-        return Row(offer.name, own, offer.all_cores, offer.share.times(whole), True, offer.source)
-    return Row(offer.name, own, offer.all_cores, None, False, "")
+        return SystemCost(offer.name, own, offer.all_cores, offer.share.times(whole), True, offer.source)
+    return SystemCost(offer.name, own, offer.all_cores, None, False, "")
 
 
-def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Did) -> Row:
+def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Did) -> SystemCost:
     own = cores_held(records[0], machine_cores(machines.get(machine_of(records[0]), {})))
     return did.row(name, None, own)
 
@@ -298,11 +298,11 @@ def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
     return named
 
 
-def _price(row: Row) -> Decimal:
+def _price(row: SystemCost) -> Decimal:
     return row.bill.total if row.bill else Decimal(0)
 
 
-def _closest(rows: Sequence[Row]) -> Row | None:
+def _closest(rows: Sequence[SystemCost]) -> SystemCost | None:
     """By the upper bound, which a target is about; a system without one is not measured, however close it seems."""
     candidates = [
         ((not best.kept, best.bound_s), row)
@@ -312,7 +312,7 @@ def _closest(rows: Sequence[Row]) -> Row | None:
     return min(candidates, key=lambda pair: pair[0])[1] if candidates else None
 
 
-def _as_near(row: Row, nearest: Row) -> bool:
+def _as_near(row: SystemCost, nearest: SystemCost) -> bool:
     """Whether its interval overlaps that of the system that came closest."""
     a, b = (one.target.best if one.target else None for one in (row, nearest))
     if a is None or b is None or a.kept != b.kept:
@@ -322,7 +322,7 @@ def _as_near(row: Row, nearest: Row) -> bool:
     return a.least_s <= b.bound_s and b.least_s <= a.bound_s
 
 
-def _one_currency(rows: Sequence[Row]) -> None:
+def _one_currency(rows: Sequence[SystemCost]) -> None:
     currencies = {row.bill.currency: row.name for row in rows if row.bill is not None and row.bill.lines}
     if len(currencies) > 1:
         both = " and ".join(f"{currency} ({name})" for currency, name in currencies.items())

@@ -44,7 +44,7 @@ CURVE_METRICS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """The trials of one number of clients."""
 
     clients: int
@@ -84,11 +84,11 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class ThroughputCurve:
     """One subject's points in order of clients."""
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     confirmations: tuple[Record, ...]
     rates: tuple[Rate, ...]
     """Of an open loop: one for each number of clients."""
@@ -116,7 +116,7 @@ def curve(
     *,
     pool_points: bool = True,
     names: Sequence[str] | None = CURVE_METRICS,
-) -> Curve:
+) -> ThroughputCurve:
     """Only trials that may be compared enter; trials without throughput (loads) do not.
 
     `archive`: histograms that percentiles of several trials are pooled from; `pool_points`: also where it is not the
@@ -126,13 +126,13 @@ def curve(
     swept = [record for record in usable if record.purpose != Purpose.CONFIRMATION]
     confirmations = [record for record in usable if record.purpose == Purpose.CONFIRMATION]
     points = tuple(
-        Point(clients, group, metrics_of(group, names, archive if pool_points else EMPTY))
+        CurvePoint(clients, group, metrics_of(group, names, archive if pool_points else EMPTY))
         for clients, group in _by_clients(swept or usable)
     )
     opened = subject.records[0].cell.load.rate is not None if subject.records else False
     rates = _rates(points, confirmations, archive) if opened else ()
     main = _main_rate(rates) if opened else _peak(points, confirmations, archive, whole=pool_points and names is None)
-    return Curve(subject.name, points, tuple(confirmations), rates, main)
+    return ThroughputCurve(subject.name, points, tuple(confirmations), rates, main)
 
 
 def metrics_of(
@@ -162,7 +162,7 @@ def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]
 
 
 def _peak(
-    points: Sequence[Point], confirmations: Sequence[Record], archive: Archive = EMPTY, *, whole: bool = False
+    points: Sequence[CurvePoint], confirmations: Sequence[Record], archive: Archive = EMPTY, *, whole: bool = False
 ) -> Peak | None:
     """`whole`: the points have all metrics already."""
     with_throughput = [point for point in points if "throughput" in point.metrics]
@@ -212,7 +212,7 @@ def alike(throughputs: Mapping[int, Sequence[float]]) -> list[int]:
     return [clients for clients in sorted(means) if means[best] - means[clients] <= told_apart(clients)]
 
 
-def _rates(points: Sequence[Point], confirmations: Sequence[Record], archive: Archive) -> tuple[Rate, ...]:
+def _rates(points: Sequence[CurvePoint], confirmations: Sequence[Record], archive: Archive) -> tuple[Rate, ...]:
     """Fresh trials stand for those that a search chose the rate by."""
     return tuple(
         Rate(trials[0].cell.load.rate or 0.0, clients, metrics_of(trials, None, archive), trials)
@@ -237,7 +237,7 @@ def held_out_peak(subject: Subject) -> Peak | None:
     blocks = sorted({record.block for record in trials})
     halves = [[record for record in trials if record.block in half] for half in (blocks[::2], blocks[1::2])]
     first, second = (
-        _peak([Point(count, group, metrics_of(group, CURVE_METRICS)) for count, group in _by_clients(half)], ())
+        _peak([CurvePoint(count, group, metrics_of(group, CURVE_METRICS)) for count, group in _by_clients(half)], ())
         for half in halves
     )
     if first is None or second is None or len({record.cell.load.clients for record in trials}) < 2:
@@ -263,7 +263,7 @@ def lost_share(peak: Peak) -> float | None:
     return 1 - peak.throughput.centre / promised
 
 
-def shortfall(curve: Curve) -> tuple[Note, ...]:
+def shortfall(curve: ThroughputCurve) -> tuple[Note, ...]:
     """A note on `lost_share`, with the CPU time that other programs took where that may be why."""
     peak = curve.peak
     if peak is None or (lost := lost_share(peak)) is None:

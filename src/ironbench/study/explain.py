@@ -26,7 +26,7 @@ from ironbench.study.inside import OtherPlan, other_plans, uses
 from ironbench.study.io_cause import Cause, cause
 from ironbench.study.queries import QueryRatio, queries, shown_interval
 from ironbench.study.shares import LEVEL, Waterfall, waterfall
-from ironbench.study.statements import Timed, Times, sure, times
+from ironbench.study.statements import StatementTimings, Timed, sure, times
 from ironbench.study.subjects import leading
 
 _RESPONSE = tuple(f"response_time_{name}_s" for name in ("mean", "p50", "p95", "p99"))
@@ -71,7 +71,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ScriptShare:
     """What one script contributes to the mean response time: its share of the transactions times its own mean."""
 
     name: str
@@ -103,7 +103,7 @@ class Explanation:
     throughput: tuple[Measure, ...]
     """The work's leading metric, or the first of them that both have."""
     response: tuple[Measure, ...]
-    scripts: tuple[Script, ...]
+    scripts: tuple[ScriptShare, ...]
     """The largest contribution first."""
     statements: tuple[tuple[Timed, QueryRatio], ...]
     """Commands whose time surely differs, the farthest from 1 first; of a single observed trial per side, which has no
@@ -164,7 +164,7 @@ def explain(
     )
 
 
-def _changed(timed: Sequence[Times]) -> list[tuple[Timed, QueryRatio]]:
+def _changed(timed: Sequence[StatementTimings]) -> list[tuple[Timed, QueryRatio]]:
     """Commands of the second side with their ratios, the largest change of time in all first."""
     known = [(one, one.ratio) for side in timed[1:] for one in side.statements if one is not None and one.ratio]
     return sorted(known, key=lambda pair: -pair[0].count * abs(pair[0].mean_s - (pair[0].first_s or 0.0)))
@@ -221,7 +221,7 @@ def _has(record: Record, name: str) -> bool:
     return record.metrics.get(name, 0.0) > 0 and record.metrics.get("throughput", 0.0) > 0
 
 
-def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple[Script, ...]:
+def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple[ScriptShare, ...]:
     """Of scripts that both sides drove; () for a single one, which is the whole."""
     # Only blocks of one lab pair; each run of a label has a first block of its own.
     sides = [
@@ -239,7 +239,7 @@ def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple
             of_a, of_b = (statistics.fmean(side.values()) for side in parts)
             delta = of_b - of_a
             half = _half(parts[0], parts[1], in_blocks)
-            found.append(Script(name, before, after, of_a, of_b, delta, delta - half, delta + half))
+            found.append(ScriptShare(name, before, after, of_a, of_b, delta, delta - half, delta + half))
     return tuple(sorted(found, key=lambda one: -abs(one.delta_s)))
 
 

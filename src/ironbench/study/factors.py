@@ -28,7 +28,7 @@ _LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Interaction:
+class FactorInteraction:
     """Two levels of two factors, the other factors at their first level."""
 
     metric: str
@@ -48,7 +48,7 @@ class Interaction:
         return " × ".join(f"{factor}={level}" for factor, level in self.levels.items())
 
 
-def interactions(lab: Lab, records: Sequence[Record]) -> tuple[Interaction, ...]:
+def interactions(lab: Lab, records: Sequence[Record]) -> tuple[FactorInteraction, ...]:
     """Of every pair of levels that some block measured in all four cells; none unless the design is full."""
     if lab.design != "full":
         return ()
@@ -66,7 +66,9 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[Interaction, ...]
         if ratios:
             result = paired(ratios)
             results.append(
-                Interaction(lab.method.metric, levels, cells, result.ratio, *result.interval(_LEVEL), result.blocks)
+                FactorInteraction(
+                    lab.method.metric, levels, cells, result.ratio, *result.interval(_LEVEL), result.blocks
+                )
             )
     return tuple(results)
 
@@ -153,7 +155,7 @@ _QUERY = "query_time_s{query="
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class FactorCell:
     """One cell by its two levels."""
 
     first: str
@@ -171,7 +173,7 @@ class Levels:
     """The factors' names."""
     second: str
     metric: str
-    cells: tuple[Level, ...]
+    cells: tuple[FactorCell, ...]
 
 
 def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> Levels | None:
@@ -190,7 +192,7 @@ def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Ar
             records = by_levels.get((one, other), ())
             value = metrics_of(records, [lab.method.metric], archive).get(lab.method.metric)
             if value is not None:
-                cells.append(Level(one, other, value, _queries(records)))
+                cells.append(FactorCell(one, other, value, _queries(records)))
     return Levels(first.name, second.name, lab.method.metric, tuple(cells)) if cells else None
 
 

@@ -59,7 +59,7 @@ class GateVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class GateLevels:
     """Nominal levels of the two tests of one comparison at one look of one round."""
 
     slower: float = LEVEL
@@ -165,11 +165,11 @@ def _over_rounds(effect: Effect, study: Study, margin: float) -> GatedComparison
     return found
 
 
-def levels(lab: Lab, finding: Finding, look: int) -> Levels:
+def levels(lab: Lab, finding: Finding, look: int) -> GateLevels:
     """Of one comparison of a lab after stage `look`."""
     place = at(method_of(lab, finding.cell), look)
     share = LEVEL / _ROUNDS ** (place.round - 1)
-    return Levels(place.level(share / max(1, len(declared(lab))), 2), place.level(share, 1))
+    return GateLevels(place.level(share / max(1, len(declared(lab))), 2), place.level(share, 1))
 
 
 def _turned_as(one: Finding, asked: Finding) -> Finding | None:
@@ -189,7 +189,7 @@ def _turned_as(one: Finding, asked: Finding) -> Finding | None:
     )
 
 
-def gated(effect: Effect, margin: float, at: Levels = Levels(), missing: int = 0) -> GatedComparison:
+def gated(effect: Effect, margin: float, at: GateLevels = GateLevels(), missing: int = 0) -> GatedComparison:
     """`missing`: planned trials that are still to be run."""
     finding, ratios = (
         effect.finding,

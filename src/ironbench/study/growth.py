@@ -24,7 +24,7 @@ none of before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GrowthStep:
     """Throughput at one number of clients over that at a smaller one, paired by block."""
 
     fewer: int
@@ -50,14 +50,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class GrowthCourse:
     """How far throughput was seen to grow; a description, without a verdict. Intervals are shown each on its own."""
 
-    first: Step | None
+    first: GrowthStep | None
     """From the fewest clients to `enough`; None where those are the same."""
     enough: int
     """The fewest clients that no larger number surely beat, of those that surely beat the fewest of all."""
-    beyond: Step | None
+    beyond: GrowthStep | None
     """From `enough` to the most that were measured; None where those are the same."""
 
 
@@ -73,9 +73,9 @@ class Growth:
     """By number of clients, of the metrics of a curve."""
     fit: Fit | None
     """The Universal Scalability Law; None with too few numbers of clients, or in an open loop."""
-    last_step: Step | None = None
+    last_step: GrowthStep | None = None
     """At the most clients over the next fewer; None where no block has both, or in an open loop."""
-    course: Course | None = None
+    course: GrowthCourse | None = None
     """None without a fit, and where two numbers of clients have fewer blocks in common than a verdict needs."""
 
     @property
@@ -126,7 +126,7 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
     )
 
 
-def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], Step | None]:
+def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], GrowthStep | None]:
     """(fewer, more clients) → what the step brings, for every two numbers of clients; None: no block has both."""
     by_block: dict[int, _Values] = {}
     for record in trials:
@@ -137,20 +137,22 @@ def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], Step | None]:
     return {(fewer, most): _step(fewer, most, by_block, len(pairs)) for fewer, most in pairs}
 
 
-def _step(fewer: int, most: int, by_block: Mapping[int, _Values], steps: int) -> Step | None:
+def _step(fewer: int, most: int, by_block: Mapping[int, _Values], steps: int) -> GrowthStep | None:
     before, after = by_block[fewer], by_block[most]
     ratios = [after[block] / before[block] for block in sorted(before.keys() & after.keys())]
     if not ratios:
         return None
     result = paired(ratios)
-    return Step(fewer, most, result.ratio, *result.interval(LEVEL), result.blocks, *result.interval(LEVEL / steps))
+    return GrowthStep(
+        fewer, most, result.ratio, *result.interval(LEVEL), result.blocks, *result.interval(LEVEL / steps)
+    )
 
 
-def _last(steps: Mapping[tuple[int, int], Step | None]) -> Step | None:
+def _last(steps: Mapping[tuple[int, int], GrowthStep | None]) -> GrowthStep | None:
     return list(steps.values())[-1] if steps else None
 
 
-def _course(steps: Mapping[tuple[int, int], Step | None]) -> Course | None:
+def _course(steps: Mapping[tuple[int, int], GrowthStep | None]) -> GrowthCourse | None:
     known = {pair: step for pair, step in steps.items() if step is not None and step.blocks >= LEAST_BLOCKS}
     if not steps or len(known) < len(steps):
         return None
@@ -159,7 +161,7 @@ def _course(steps: Mapping[tuple[int, int], Step | None]) -> Course | None:
     grown = [after for before, after in surely if before == fewest] or [fewest]
     beaten = {before for before, _ in surely}
     enough = min((count for count in grown if count not in beaten), default=max(grown))
-    return Course(known.get((fewest, enough)), enough, known.get((enough, most)))
+    return GrowthCourse(known.get((fewest, enough)), enough, known.get((enough, most)))
 
 
 def _alike(setup: Setup) -> bytes:

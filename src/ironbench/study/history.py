@@ -44,7 +44,7 @@ _CLIENT = ("software.ironbench", "software.build")
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class HistoryPoint:
     """The trials of one commit, version or run."""
 
     name: str
@@ -77,7 +77,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HistoryChange:
     """Where a new segment begins."""
 
     place: int
@@ -92,12 +92,12 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class HistoryLine:
     """Points of one configuration on one machine, in order of time."""
 
     name: str
-    points: tuple[Point, ...]
-    changes: tuple[Change, ...] = ()
+    points: tuple[HistoryPoint, ...]
+    changes: tuple[HistoryChange, ...] = ()
     spikes: tuple[int, ...] = ()
     """Indices of points apart from those before and after them."""
     unconfirmed: bool = False
@@ -136,10 +136,10 @@ class History:
     work: str
     load: Note
     metric: str
-    lines: tuple[Line, ...]
+    lines: tuple[HistoryLine, ...]
 
     @property
-    def order(self) -> tuple[Point, ...]:
+    def order(self) -> tuple[HistoryPoint, ...]:
         """All points by time."""
         return tuple(sorted((point for line in self.lines for point in line.points), key=lambda one: one.started_at))
 
@@ -242,14 +242,14 @@ def _computed(system: System) -> frozenset[str]:
     return frozenset(name for part in system.ideal for name in decided.get(part, ()))
 
 
-def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tuple[Line, ...]:
+def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tuple[HistoryLine, ...]:
     """In the order in which they begin."""
     by_configuration: dict[tuple[tuple[str, str], ...], list[Record]] = {}
     for record in group:
         value = record.metrics.get(metric)
         if value is not None and value > 0 and math.isfinite(value) and listed(record, metric):
             by_configuration.setdefault(tuple(sorted(known.of(record).items())), []).append(record)
-    found: list[Line] = []
+    found: list[HistoryLine] = []
     before: Mapping[str, str] | None = None
     for configuration, records in by_configuration.items():
         now = dict(configuration)
@@ -260,7 +260,7 @@ def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tup
     return _named_apart(found)
 
 
-def _named_apart(lines: Sequence[Line]) -> tuple[Line, ...]:
+def _named_apart(lines: Sequence[HistoryLine]) -> tuple[HistoryLine, ...]:
     """Names of lines are unique; a name that several share gets a number."""
     names = [line.name for line in lines]
     return tuple(
@@ -271,7 +271,7 @@ def _named_apart(lines: Sequence[Line]) -> tuple[Line, ...]:
     )
 
 
-def _points(records: Sequence[Record], metric: str, tag: str) -> list[Point]:
+def _points(records: Sequence[Record], metric: str, tag: str) -> list[HistoryPoint]:
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record.tags[tag] if tag else record.series, []).append(record)
@@ -286,7 +286,7 @@ def _date(first: Record, days: Sequence[str]) -> str:
     return start[:10] if days.count(start[:10]) == 1 else start[:16].replace("T", " ")
 
 
-def _point(name: str, trials: Sequence[Record], metric: str) -> Point:
+def _point(name: str, trials: Sequence[Record], metric: str) -> HistoryPoint:
     logs = [math.log(trial.metrics[metric]) for trial in trials]
     mean, n = statistics.fmean(logs), len(logs)
     deviation = statistics.stdev(logs) if n > 1 else 0.0
@@ -294,18 +294,18 @@ def _point(name: str, trials: Sequence[Record], metric: str) -> Point:
     if n >= LEAST_BLOCKS_SHOWN:
         half = t_quantile(0.975, n - 1) * deviation / math.sqrt(n)
         interval = math.exp(mean - half), math.exp(mean + half)
-    return Point(name, trials[0].started_at, tuple(trials), math.exp(mean), interval, deviation)
+    return HistoryPoint(name, trials[0].started_at, tuple(trials), math.exp(mean), interval, deviation)
 
 
-def _line(name: str, points: Sequence[Point], metric: str) -> Line:
+def _line(name: str, points: Sequence[HistoryPoint], metric: str) -> HistoryLine:
     from ironbench.stats import changes
 
     judged = [place for place, point in enumerate(points) if point.judged]
     if "cpu" in metric and any(point.suspect for point in points):
-        return Line(name, tuple(points), open_question=note("suspect-cpu"))
+        return HistoryLine(name, tuple(points), open_question=note("suspect-cpu"))
     if len(judged) < changes.LEAST:
         few = note("few-points", points=len(judged), least=changes.LEAST, trials=LEAST_BLOCKS_SHOWN)
-        return Line(name, tuple(points), open_question=few)
+        return HistoryLine(name, tuple(points), open_question=few)
     variances = dict(zip(judged, _variances([points[place] for place in judged]), strict=True))
     points = [replace(point, variance=variances.get(place, 0.0)) for place, point in enumerate(points)]
     logs = [math.log(points[place].value) for place in judged]
@@ -315,11 +315,11 @@ def _line(name: str, points: Sequence[Point], metric: str) -> Line:
         kept = len(judged) - len(found.spikes) - found.unconfirmed
         question = note("few-points-besides-outliers", points=kept, least=changes.LEAST)
     better = getattr(metrics().get(base_name(metric)), "better", "neither")
-    return Line(
+    return HistoryLine(
         name,
         tuple(points),
         tuple(
-            Change(
+            HistoryChange(
                 judged[one.place],
                 math.exp(one.difference),
                 math.exp(one.low),
@@ -341,7 +341,7 @@ def _worse(difference: float, better: str) -> bool | None:
     return None if better == "neither" else (difference < 0) == (better == "higher")
 
 
-def _variances(points: Sequence[Point]) -> list[float]:
+def _variances(points: Sequence[HistoryPoint]) -> list[float]:
     """Of each mean. A few repeats know their spread badly, so half of it is that of all points together (moderated
     variances: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004)."""
     freedom = [len(point.trials) - 1 for point in points]

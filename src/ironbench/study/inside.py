@@ -7,14 +7,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from ironbench.model.inside import Executed, Index, Inside, Missing, Plan, Statement, Table, Vacuum
+from ironbench.model.inside import (
+    Executed,
+    Index,
+    Inside,
+    NotShown,
+    ServerStatement,
+    StatementPlan,
+    TableUse,
+    VacuumRun,
+)
 from ironbench.model.note import Note
 from ironbench.model.record import Record
 from ironbench.study.archive import Archive
 from ironbench.study.commands import aligned, keyed
 from ironbench.study.queries import difference
 
-_T = TypeVar("_T", Statement, Table, Index)
+_T = TypeVar("_T", ServerStatement, TableUse, Index)
 _LAST = frozenset({"dead_rows", "bytes"})
 """Of the last trial; those of the same name with `_before` of the first."""
 
@@ -48,20 +57,20 @@ class Use:
     """What statements are of,"""
     used: Over
     """and tables and indexes."""
-    statements: tuple[Statement, ...]
+    statements: tuple[ServerStatement, ...]
     """The dearest first."""
     statements_s: float
-    tables: tuple[Table, ...]
+    tables: tuple[TableUse, ...]
     indexes: tuple[Index, ...]
-    vacuums: tuple[Vacuum, ...]
-    plans: tuple[Plan, ...]
+    vacuums: tuple[VacuumRun, ...]
+    plans: tuple[StatementPlan, ...]
     """Of the first trial."""
     executed: tuple[Executed, ...]
     """By command, of all trials: the slowest, and how many."""
     varied: int
     """Trials some of whose plans were others."""
     trials: int
-    missing: tuple[Missing, ...]
+    missing: tuple[NotShown, ...]
     doubts: tuple[str, ...]
 
 
@@ -69,8 +78,8 @@ class Use:
 class OtherPlan:
     """A command that the servers of two systems or cells mean to run in different ways."""
 
-    plan: Plan
-    baseline: Plan
+    plan: StatementPlan
+    baseline: StatementPlan
     name: str
     baseline_name: str
     words: Note
@@ -100,7 +109,9 @@ def other_plans(subjects: Sequence[Use]) -> tuple[OtherPlan, ...]:
     )
 
 
-def same_commands(own: Sequence[Plan], first: Sequence[Plan]) -> Iterator[tuple[Plan, Plan]]:
+def same_commands(
+    own: Sequence[StatementPlan], first: Sequence[StatementPlan]
+) -> Iterator[tuple[StatementPlan, StatementPlan]]:
     """The plans of each command that both have and whose plan is known on both sides."""
     mine, theirs = (keyed((one.script, one.statement, one) for one in side) for side in (own, first))
     for key, shared in aligned(list(mine), list(theirs)).items():
@@ -150,7 +161,7 @@ def _pooled(every: Iterable[_T], key: Callable[[_T], str]) -> tuple[_T, ...]:
     return tuple(by_name.values())
 
 
-def _sums(before: Statement | Table | Index, one: Statement | Table | Index) -> Mapping[str, Any]:
+def _sums(before: ServerStatement | TableUse | Index, one: ServerStatement | TableUse | Index) -> Mapping[str, Any]:
     sums: dict[str, Any] = {}
     for field in fields(one):
         a, b = getattr(before, field.name), getattr(one, field.name)
@@ -161,12 +172,12 @@ def _sums(before: Statement | Table | Index, one: Statement | Table | Index) -> 
     return sums
 
 
-def _vacuums(insides: Sequence[Inside]) -> tuple[Vacuum, ...]:
-    by_table: dict[str, list[Vacuum]] = {}
+def _vacuums(insides: Sequence[Inside]) -> tuple[VacuumRun, ...]:
+    by_table: dict[str, list[VacuumRun]] = {}
     for one in (one for inside in insides for one in inside.vacuums):
         by_table.setdefault(one.table, []).append(one)
     return tuple(
-        Vacuum(
+        VacuumRun(
             table,
             sum(one.share for one in own) / len(insides),
             tuple(dict.fromkeys(phase for one in own for phase in one.phases)),

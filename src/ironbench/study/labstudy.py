@@ -34,7 +34,7 @@ from ironbench.study.queries import against, queries
 from ironbench.study.same_load import fell_behind, same_loads, too_little_time
 from ironbench.study.screen import of_confirmation, screen
 from ironbench.study.statements import times
-from ironbench.study.study import Effect, Measured, Round, Study, script_texts
+from ironbench.study.study import CellResults, Effect, Round, Study, script_texts
 from ironbench.study.subjects import (
     cores_held,
     counted_in,
@@ -199,7 +199,7 @@ def _observed(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def _explanations(
-    effects: Sequence[Effect], cells: Sequence[Measured], observed: Mapping[str, Sequence[Record]], archive: Archive
+    effects: Sequence[Effect], cells: Sequence[CellResults], observed: Mapping[str, Sequence[Record]], archive: Archive
 ) -> tuple[Explanation, ...]:
     usable = {cell.name: cell.usable for cell in cells}
     pairs = [(effect.finding.baseline, effect.finding.cell) for effect in effects[:MOST_EXPLAINED]]
@@ -246,13 +246,15 @@ def _is_main(finding: Finding, lab: Lab) -> bool:
     return finding.metric == lab.method.metric and (finding.cell, finding.baseline) in lab.comparisons
 
 
-def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive, records: Sequence[Record]) -> Measured:
+def _measured(
+    setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive, records: Sequence[Record]
+) -> CellResults:
     name = setup.cell.name
     trials = tuple(record for record in last if record.cell.name == name)
     usable = [record for record in trials if record.status.comparable]
     machine = archive.machine(machine_of(usable[0])) if usable else {}
     metrics = metrics_of(usable, None, archive if len(records) <= MOST_POOLED else EMPTY)
-    return Measured(
+    return CellResults(
         name,
         setup,
         sum(trial.cell.name == name for trial in lab.trials),
@@ -333,12 +335,12 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
     return _by_note(every, len(effects))
 
 
-def _of_times(cells: Sequence[Measured]) -> tuple[Note, ...]:
+def _of_times(cells: Sequence[CellResults]) -> tuple[Note, ...]:
     every = [(cell.name, one) for cell in cells if cell.time for one in cell.time.warnings]
     return _by_note(every, len(cells))
 
 
-def _of_reads(cells: Sequence[Measured], baselines: Mapping[str, Baseline]) -> tuple[Note, ...]:
+def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline]) -> tuple[Note, ...]:
     """That devices for data were compared although hardly any configuration read from them."""
     places = {(layout.data, layout.device_of("data")) for cell in cells for layout in [cell.setup.system.layout]}
     known = [baselines[cell.name] for cell in cells if cell.usable]

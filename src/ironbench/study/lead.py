@@ -22,7 +22,7 @@ from ironbench.records.work import same_work, short_name, work
 from ironbench.stats.ratio import unpaired
 from ironbench.study.archive import Archive
 from ironbench.study.comparability import causes, work_apart
-from ironbench.study.curve import Curve, Peak, curve, held_out_peak
+from ironbench.study.curve import Peak, ThroughputCurve, curve, held_out_peak
 from ironbench.study.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.study.rate import Rate, Ratios
 from ironbench.study.repeats import Repeats, repeats
@@ -91,7 +91,7 @@ class WorkLead:
     """One work that both did."""
 
     work: str
-    curves: tuple[Curve, Curve]
+    curves: tuple[ThroughputCurve, ThroughputCurve]
     peaks: Peaks | None
     by_clients: tuple[tuple[int, Lead], ...]
     """Throughput, where both were measured with that number of clients in a closed loop; empty for work that has
@@ -207,14 +207,14 @@ def _work(work: str, a: Subject, b: Subject, margin: float, in_turns: bool) -> W
     return WorkLead(work, curves, _peaks(curves, metrics, margin, in_turns), tuple(by_clients))
 
 
-def trials_of(side: Curve, clients: int) -> list[Record]:
+def trials_of(side: ThroughputCurve, clients: int) -> list[Record]:
     """All that may be compared with that number of clients: of the sweep or a lab's blocks, and confirmations."""
     own = [record for point in side.points if point.clients == clients for record in point.trials]
     fresh = [record for record in side.confirmations if record.cell.load.clients == clients]
     return [*own, *(record for record in fresh if record not in own)]
 
 
-def _curve(subject: Subject) -> Curve:
+def _curve(subject: Subject) -> ThroughputCurve:
     """With a peak that was not measured by the trials that chose it, where there is one."""
     result = curve(subject)
     if result.peak is None or result.peak.confirmed:
@@ -222,7 +222,9 @@ def _curve(subject: Subject) -> Curve:
     return replace(result, main=held_out_peak(subject) or result.peak)
 
 
-def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float, in_turns: bool) -> Peaks | None:
+def _peaks(
+    curves: tuple[ThroughputCurve, ThroughputCurve], metrics: Sequence[str], margin: float, in_turns: bool
+) -> Peaks | None:
     a, b = curves[0].main, curves[1].main
     if a is None or b is None:
         return None

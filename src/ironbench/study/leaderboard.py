@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from ironbench import catalogue
 from ironbench.catalogue.prices import Sheet
-from ironbench.catalogue.published import Entry, Published
+from ironbench.catalogue.published import Published, PublishedResult
 from ironbench.errors import InputError, nearest
-from ironbench.model.cost import Bill, Offer, Range
+from ironbench.model.cost import Bill, CostRange, Offer
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Record, Status, machine_of
@@ -34,7 +34,7 @@ SORTS = ("score", *PER, "system", "cores")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankedResult:
     """One result in its ranking."""
 
     rank: int
@@ -56,7 +56,7 @@ class Place:
     """Why what the licences allow may not give its score."""
     worst_rank: int = 0
     """The worst that its interval allows; `rank` where it is certain."""
-    bounds: Range | None = None
+    bounds: CostRange | None = None
     """95 % interval of the score (`repeats`); None for a published score, which is taken as it is."""
     runs: int = 0
     """Runs of our own behind it."""
@@ -69,7 +69,7 @@ class Place:
     """CPUs that its work was pinned to; empty: all."""
     emulated: bool = False
 
-    def range(self, value: float | None) -> Range | None:
+    def range(self, value: float | None) -> CostRange | None:
         """The interval of a figure that is the score times something."""
         if value is None or self.bounds is None:
             return None
@@ -101,7 +101,7 @@ class Ranking:
     score: str
     sort: str
     source: str
-    places: tuple[Place, ...]
+    places: tuple[RankedResult, ...]
     currency: str = ""
     derived: str = ""
     """A sentence that must stand with our own results."""
@@ -198,9 +198,9 @@ def checked_sort(sort: str) -> str:
     return sort
 
 
-def _published(entry: Entry, sheet: Sheet, licence: str) -> Place:
+def _published(entry: PublishedResult, sheet: Sheet, licence: str) -> RankedResult:
     paid = _licences(entry.system, entry.processor, entry.sockets, entry.cores, sheet, licence)
-    return Place(
+    return RankedResult(
         rank=0,
         system=entry.system,
         processor=entry.processor,
@@ -216,7 +216,7 @@ def _published(entry: Entry, sheet: Sheet, licence: str) -> Place:
     )
 
 
-def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: Sheet, licence: str) -> Place:
+def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: Sheet, licence: str) -> RankedResult:
     record, score = peak.trials[0], peak.metrics[metric]
     machine = archive.machine(machine_of(record))
     cpu, held = machine.get("cpu", {}), held_to(record)
@@ -231,7 +231,7 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
     bills = [_licences(subject.name, model, count, cores, sheet, licence) for count in counts] if cores else []
     paid = bills[0] if len({one.total for one in bills if one}) == 1 else None
     value, known = score.centre, repeats(peak.trials, metric)
-    return Place(
+    return RankedResult(
         rank=0,
         system=subject.name,
         processor=model,
@@ -264,7 +264,7 @@ def _per_thousand(score: float, paid: Bill | None) -> float | None:
     return score * 1000 / float(paid.total) if paid and paid.total else None
 
 
-def _ranked(places: Sequence[Place], sort: str) -> tuple[Place, ...]:
+def _ranked(places: Sequence[RankedResult], sort: str) -> tuple[RankedResult, ...]:
     """Best first. Places whose intervals overlap are tied: each shows all ranks that it may have (Goldstein and
     Spiegelhalter, Journal of the Royal Statistical Society A 159, 1996, on the uncertainty of league tables)."""
     ordered = sorted(places, key=lambda place: place.by(sort))

@@ -32,7 +32,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LoadCourse:
     """One trial along its curve."""
 
     curve: Curve
@@ -49,7 +49,7 @@ class Course:
         return _rate_knee(self.moments) if self.curve.of == "rate" else _clients_knee(self.moments)
 
 
-def course(record: Record, timeline: Timeline) -> Course | None:
+def course(record: Record, timeline: Timeline) -> LoadCourse | None:
     """None where the load was steady, or nothing of its course is kept."""
     curve = record.cell.load.curve
     lines: Mapping[str, Mapping[float, float]] = {
@@ -60,7 +60,7 @@ def course(record: Record, timeline: Timeline) -> Course | None:
         return None
     step_s = timeline.step_s
     moments = tuple(Moment(t_s, curve.mean(t_s, t_s + step_s), value) for t_s, value in done.items())
-    return Course(curve, moments, tuple(lines.get("response_time_p99_s", {}).items()))
+    return LoadCourse(curve, moments, tuple(lines.get("response_time_p99_s", {}).items()))
 
 
 def _rate_knee(moments: Sequence[Moment]) -> float | None:

@@ -55,7 +55,7 @@ class NextLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchResult:
     """The result of a search; `point` is None when not even the lowest keeps the limits, or can be measured."""
 
     search: Search
@@ -114,7 +114,7 @@ def expected_trials(search: Search) -> int:
     return len(trials)
 
 
-def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | Answer:
+def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchResult:
     """The same answer for the same trials."""
     seen = _Seen(search, trials)
     lowest = seen.by.get(search.low, [])
@@ -122,7 +122,7 @@ def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | Answer:
         # Where nothing can be measured, higher loads are no better.
         if len(lowest) < search.repeats:
             return NextLoad(search.low, note("search-repeat"))
-        return Answer(search, None, 0.0, (0, 0), "", search.low, seen.total)
+        return SearchResult(search, None, 0.0, (0, 0), "", search.low, seen.total)
     for rule in (_ladder, _repeat, _decide, _refine, _contend):
         if (step := rule(seen)) is not None:
             return step
@@ -307,12 +307,12 @@ def _contend(seen: _Seen) -> NextLoad | None:
     return None
 
 
-def _answer(seen: _Seen) -> Answer:
+def _answer(seen: _Seen) -> SearchResult:
     best = seen.best
     if best is None:
         lowest = seen.points[0]
         surely = seen.kept(lowest) is False
-        return Answer(
+        return SearchResult(
             seen.search,
             None,
             throughput=0.0,
@@ -336,7 +336,7 @@ def _answer(seen: _Seen) -> Answer:
         ended_by = "range"
     elif above is not None and all(point >= above for point in seen.points if point > max(alike)):
         ended_by, ended_at = seen.broken(above), above
-    return Answer(
+    return SearchResult(
         seen.search,
         chosen,
         throughput=math.exp(seen.level(chosen)),

@@ -43,7 +43,7 @@ class QueryRatio:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class QuerySubject:
     """One cell or system."""
 
     name: str
@@ -70,18 +70,18 @@ class Subject:
 class Queries:
     """All subjects, the baseline first."""
 
-    subjects: tuple[Subject, ...]
+    subjects: tuple[QuerySubject, ...]
     names: tuple[str, ...]
     """Of the queries that any subject answered, sorted."""
     in_blocks: bool = True
     """Whether the subjects are cells of one lab, whose trials pair by block."""
 
     @property
-    def compared(self) -> tuple[Subject, ...]:
+    def compared(self) -> tuple[QuerySubject, ...]:
         return tuple(subject for subject in self.subjects if subject.ratios)
 
     @property
-    def by_parallelism(self) -> tuple[Subject, ...]:
+    def by_parallelism(self) -> tuple[QuerySubject, ...]:
         """The subjects by degree of parallelism, where they differ in it and each degree stands once; else none."""
         known = sorted(
             (subject for subject in self.subjects if subject.parallelism), key=lambda one: one.parallelism or 0
@@ -103,7 +103,7 @@ def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool =
     score = baseline[0].system.reference_score
     ratios = paired_ratios if in_blocks else unpaired_ratios
     subjects = tuple(
-        Subject(
+        QuerySubject(
             name,
             _typical(records),
             ratios(_by_trial(records), _by_trial(baseline)) if place else (),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 
-from ironbench.model.cost import Range
+from ironbench.model.cost import CostRange
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.stats.intervals import half_width
@@ -23,17 +23,17 @@ class Repeats:
     runs: int
     """Independent repeats: the length of `values`."""
 
-    def range(self, centre: float) -> Range:
+    def range(self, centre: float) -> CostRange:
         """`centre` with its 95% confidence interval: of runs, or of trials where there is a single run (see `runs`).
         The interval is Student's t of the logarithms; without two values it is unbounded."""
         known = self.values if self.runs > 1 else self.of_trials
         if len(known) < 2:
-            return Range(0.0, math.inf, centre)
+            return CostRange(0.0, math.inf, centre)
         if min(known) == max(known):
-            return Range(min(known[0], centre), max(known[0], centre), centre)
+            return CostRange(min(known[0], centre), max(known[0], centre), centre)
         logs = [math.log(value) for value in known]
         mean, half = fmean(logs), half_width(logs)
-        return Range(min(math.exp(mean - half), centre), max(math.exp(mean + half), centre), centre)
+        return CostRange(min(math.exp(mean - half), centre), max(math.exp(mean + half), centre), centre)
 
 
 def repeats(trials: Sequence[Record], metric: str, interleaved: bool = False) -> Repeats:

@@ -23,7 +23,7 @@ from ironbench.study.summarise import Summary
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TrialPoint:
     """One trial."""
 
     block: int
@@ -39,7 +39,7 @@ class Time:
 
     summary: Summary
     """Its centre is that of the transactions of all trials together (`summarise.with_pooled`)."""
-    points: tuple[Point, ...]
+    points: tuple[TrialPoint, ...]
     """In order of blocks."""
 
 
@@ -139,7 +139,7 @@ def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record], 
     times = {}
     for metric, summary in metrics_of(usable, [finding.metric for finding in findings], archive).items():
         points = [
-            Point(record.block, value, record.kept_rate is not False)
+            TrialPoint(record.block, value, record.kept_rate is not False)
             for record in usable
             if (value := record.metrics.get(metric, 0.0)) > 0 and sampled(record, metric)
         ]

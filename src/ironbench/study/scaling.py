@@ -12,7 +12,7 @@ from ironbench.model.record import Record
 from ironbench.study.curve import alike
 
 if TYPE_CHECKING:
-    from ironbench.stats.scalability import Band, Estimate, Fit
+    from ironbench.stats.scalability import Band, BoundedValue, Fit
 
 MOST_CURVES = 8
 """Systems of one report that get a curve: a fit takes a quarter of a second, and a chart holds no more."""
@@ -113,7 +113,7 @@ def _cautions(fit: Fit) -> Iterator[Note]:
         yield note("curve-peak-beyond", clients=fit.peak_clients.value, last=fit.last)
 
 
-def _bounds(estimate: Estimate) -> tuple[float, float, float | None]:
+def _bounds(estimate: BoundedValue) -> tuple[float, float, float | None]:
     """The value, and its 95 % interval; None: it has no upper end."""
     return estimate.value, estimate.low, _finite(estimate.high)
 

@@ -24,7 +24,7 @@ from ironbench.records.progress import missing
 from ironbench.stats import screening
 from ironbench.stats.multiplicity import LEVEL, corrected, divisors
 from ironbench.stats.power import errors_found, likely_spread
-from ironbench.stats.screening import Estimate
+from ironbench.stats.screening import EffectEstimate
 from ironbench.study.factors import values_of
 
 _CHANCE = 0.01
@@ -199,7 +199,7 @@ def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Reco
     return own, [record for record in records if record.stage >= first]
 
 
-def _screened(lab: Lab, trials: _Trials, estimates: Sequence[Estimate]) -> Iterator[Screened]:
+def _screened(lab: Lab, trials: _Trials, estimates: Sequence[EffectEstimate]) -> Iterator[Screened]:
     ps = [one.p for one in estimates]
     lossy = {(one.name, level): _losses(lab, one.name, level) for one in lab.factors for level in one.levels}
     shares = divisors(ps, lambda _, divisor: LEVEL / divisor)

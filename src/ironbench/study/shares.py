@@ -88,7 +88,7 @@ _Trials = Mapping[int, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ShareStep:
     """What one part contributes to the difference; negative: it takes less time in the second cell."""
 
     part: str
@@ -111,7 +111,7 @@ class Waterfall:
     after: str
     before_s: float
     after_s: float
-    steps: tuple[Step, ...]
+    steps: tuple[ShareStep, ...]
     """In the order of `PARTS`, those that are nothing in both left out; they sum to the whole difference."""
     method: Note
 
@@ -149,13 +149,13 @@ def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str,
     return {record.block if in_blocks else place: times(record) for place, record in seen}
 
 
-def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: bool, few: bool) -> Iterator[Step]:
+def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: bool, few: bool) -> Iterator[ShareStep]:
     for name in PARTS:
         (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (before, after))
         if from_s or to_s:
             delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s  # rounding is no difference
             half = math.hypot(from_half, to_half) if few else _half(name, a, b, paired)
-            yield Step(name, delta, delta - half, delta + half)
+            yield ShareStep(name, delta, delta - half, delta + half)
 
 
 def _half(name: str, a: _Trials, b: _Trials, paired: bool) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ironbench.model.finding import Finding
 from ironbench.study.inside import Over, Use, same_commands
-from ironbench.study.statements import Times
+from ironbench.study.statements import StatementTimings
 from ironbench.study.study import Study
 
 _GROWN = 1.02
@@ -103,7 +103,7 @@ def _by_clients(study: Study, finding: Finding) -> AddedTime | None:
     return _most_added(pairs, other.complete, "clients")
 
 
-def _timed(side: Times) -> Iterator[_Executions | None]:
+def _timed(side: StatementTimings) -> Iterator[_Executions | None]:
     for one in side.statements:
         yield None if one is None else _Executions(one.text, one.count, one.mean_s, side.counted)
 

@@ -44,7 +44,7 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class StatementTimings:
     """Of one system or cell."""
 
     name: str
@@ -62,7 +62,7 @@ _Trial = tuple[int, Mapping[CommandKey, Statement]]
 
 def times(
     groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive, *, in_blocks: bool = True
-) -> tuple[Times, ...]:
+) -> tuple[StatementTimings, ...]:
     """`groups`: name and comparable trials, the baseline first; those whose statements were not timed are left out.
 
     `commands` decides which command of one group is which of the baseline.
@@ -90,7 +90,7 @@ def times(
             else None
             for key in keys
         )
-        times.append(Times(name, tuple(statements), over(records[name]), complete[name]))
+        times.append(StatementTimings(name, tuple(statements), over(records[name]), complete[name]))
     return tuple(times)
 
 
@@ -169,7 +169,7 @@ def _timed(
     )
 
 
-def sure(subjects: Sequence[Times]) -> Iterator[tuple[str, Timed, QueryRatio]]:
+def sure(subjects: Sequence[StatementTimings]) -> Iterator[tuple[str, Timed, QueryRatio]]:
     """Name, command and ratio where its interval leaves out 1, of each system or cell the farthest from 1 first."""
     for subject in subjects:
         known = [(one, one.ratio) for one in subject.statements if one is not None and one.ratio is not None]

@@ -12,20 +12,20 @@ from ironbench.model.record import Record, machine_of
 from ironbench.records.work import work_name
 from ironbench.study import timelines
 from ironbench.study.archive import EMPTY, Archive
-from ironbench.study.balance import Entry, balance
+from ironbench.study.balance import SizingRatio, balance
 from ironbench.study.comparability import doubts, left_out, unlike
 from ironbench.study.compare import Standing, standing
-from ironbench.study.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, shortfall
+from ironbench.study.curve import MOST_POOLED, NOT_POOLED, Little, ThroughputCurve, curve, little, shortfall
 from ironbench.study.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies
 from ironbench.study.differences import Difference, differences, facts, shared
 from ironbench.study.footnotes import footnotes
 from ironbench.study.inside import OtherPlan, Use, other_plans, uses
-from ironbench.study.load_curve import Course, course
+from ironbench.study.load_curve import LoadCourse, course
 from ironbench.study.queries import Against, Queries, against, queries
 from ironbench.study.rate import clients_asked, of_one_system
 from ironbench.study.scaling import Scaling, scalings
 from ironbench.study.shares import Shares, budgets, main_events, waits
-from ironbench.study.statements import Times, times
+from ironbench.study.statements import StatementTimings, times
 from ironbench.study.subjects import (
     Subject,
     by_work,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ironbench.study.claims import Judged
     from ironbench.study.comparability import Disturbance
     from ironbench.study.explain import Explanation
-    from ironbench.study.factors import Contrast, Interaction, Levels
+    from ironbench.study.factors import Contrast, FactorInteraction, Levels
     from ironbench.study.growth import Growth
     from ironbench.study.same_load import SameLoad
     from ironbench.study.screen import Screen
@@ -60,18 +60,18 @@ class SubjectResults:
     """What was measured of one subject."""
 
     subject: Subject
-    curve: Curve
+    curve: ThroughputCurve
     standing: Standing | None
     timeline: timelines.Timeline | None
     """Of a typical trial at the peak, or at the rate of an open loop."""
-    course: Course | None
+    course: LoadCourse | None
     """Of the same trial, where its load followed a curve."""
     response: timelines.Percentiles | None
     service: timelines.Percentiles | None
     """Open loop only: in a closed loop it is the response time."""
     budgets: tuple[Shares, ...]
     waits: tuple[Shares, ...]
-    balance: tuple[Entry, ...]
+    balance: tuple[SizingRatio, ...]
     cores: int | None
     """That its work may use, of the machine that did it; None: unknown."""
     little: Little | None
@@ -95,7 +95,7 @@ class SubjectResults:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CellResults:
     """One cell and what was measured of it."""
 
     name: str
@@ -108,7 +108,7 @@ class Measured:
     """The lab's metric over the trials that may be compared."""
     budget: dict[str, float]
     """Part → mean share of the machine's CPU time; empty where it was not measured."""
-    balance: tuple[Entry, ...]
+    balance: tuple[SizingRatio, ...]
     cores: int | None
     """That its work may use, of the machine that did it; None: unknown."""
     time: TimeSpent | None
@@ -170,7 +170,7 @@ class Study:
     scripts: tuple[tuple[str, str], ...]
     """Name and text of every script that was driven."""
 
-    timed: tuple[Times, ...] = ()
+    timed: tuple[StatementTimings, ...] = ()
     """Times of the commands of scripts, where they were asked for; of runs at the peak."""
     workers: tuple[Workers, ...] = ()
     """Of runs at the peak; empty where ironbench itself drove them."""
@@ -190,7 +190,7 @@ class Study:
 
     lab: Lab | None = None
     """What was declared; None of runs."""
-    cells: tuple[Measured, ...] = ()
+    cells: tuple[CellResults, ...] = ()
     """The lab's cells that could be measured, in the order declared."""
     skipped: tuple[tuple[str, str], ...] = ()
     """Cells that could not, each with why."""
@@ -200,7 +200,7 @@ class Study:
     """What else the claims are about: these carry verdicts too."""
     others: tuple[Effect, ...] = ()
     """Other metrics, reported without deciding anything."""
-    interactions: tuple[Interaction, ...] = ()
+    interactions: tuple[FactorInteraction, ...] = ()
     """Of a full design: whether changes do together what they do alone; without a verdict."""
     same_loads: tuple[SameLoad, ...] = ()
     """Response times at shares of the baseline's peak; without verdicts."""
@@ -373,7 +373,7 @@ def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str
 
 
 def _results(
-    subject: Subject, own: Curve, first: Curve | None, events: Sequence[str], archive: Archive
+    subject: Subject, own: ThroughputCurve, first: ThroughputCurve | None, events: Sequence[str], archive: Archive
 ) -> SubjectResults:
     at_peak = own.main.trials if own.main else ()
     # Their shares of time chose no peak: trials of the sweep count as fresh ones do.

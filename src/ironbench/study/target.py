@@ -38,7 +38,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RateResult:
     """What one system did at one rate of the target's or above."""
 
     rate: float
@@ -67,7 +67,7 @@ class Attained:
     """A system held against a target."""
 
     system: str
-    best: Measured | None
+    best: RateResult | None
     """The measurement that meets it at the highest rate, else the one that came closest; None: not measured."""
     meets: bool
     why: Note
@@ -128,7 +128,7 @@ def may_count(record: Record, target: Target) -> bool:
     return load.curve is None and load.rate is not None and load.rate >= target.rate
 
 
-def _missed(best: Measured, target: Target) -> Note:
+def _missed(best: RateResult, target: Target) -> Note:
     known = {"rate": best.rate, "centre_s": best.centre_s}
     if not best.kept:
         return note("target-rate-not-kept", **known)
@@ -139,7 +139,7 @@ def _missed(best: Measured, target: Target) -> Note:
     return note("target-missed", **known, bound_s=best.bound_s, limit_s=target.limit_s)
 
 
-def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Archive) -> Measured:
+def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Archive) -> RateResult:
     """The bound is the upper end of a t interval (Student, Biometrika 6, 1908) of the logarithms: response times are
     positive and skewed."""
     logs = [math.log(max(record.metrics[target.metric], 1e-12)) for record in trials]
@@ -152,7 +152,7 @@ def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Ar
         bound, least = max(centre_s, math.exp(mean + half)), min(centre_s, math.exp(mean - half))
     kept = [bool(record.kept_rate) for record in trials]
     never = len(kept) >= LEAST_TRIALS and not any(kept)
-    return Measured(rate, tuple(trials), centre_s, bound, least, all(kept), never)
+    return RateResult(rate, tuple(trials), centre_s, bound, least, all(kept), never)
 
 
 def _alike(records: Sequence[Record]) -> list[list[Record]]:

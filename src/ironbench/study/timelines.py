@@ -39,7 +39,7 @@ ONE_DEVICE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimelineSeries:
     """One quantity over time; NaN-free."""
 
     metric: str
@@ -56,9 +56,9 @@ class Timeline:
     trial: str
     step_s: float
     """Seconds that one point stands for."""
-    lines: tuple[Line, ...] = ()
-    devices: tuple[Line, ...] = ()
-    own: tuple[Line, ...] = ()
+    lines: tuple[TimelineSeries, ...] = ()
+    devices: tuple[TimelineSeries, ...] = ()
+    own: tuple[TimelineSeries, ...] = ()
     """What a workload that drives itself measured over time, by profile."""
 
 
@@ -85,7 +85,7 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     # A count of the last second is a rate only if the trial lasted until its end.
     whole = sum(t + 1.0 <= record.elapsed_s + _LATE for t in times)
     lines = tuple(
-        Line(name, "", *_thinned(times[:known], _values(seconds, column)[:known], step, reduce))
+        TimelineSeries(name, "", *_thinned(times[:known], _values(seconds, column)[:known], step, reduce))
         for name, column, reduce in (
             ("throughput", "transactions", fmean),
             ("errors", "errors", fmean),
@@ -99,9 +99,9 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     return Timeline(record.id, float(step), lines, devices(observed), _own(observed))
 
 
-def _own(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
+def _own(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
     return tuple(
-        Line(
+        TimelineSeries(
             base_name(name),
             part_of(name).removeprefix("profile="),
             tuple(float(t) for t in columns["t_s"]),
@@ -112,15 +112,15 @@ def _own(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
     )
 
 
-def devices(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
+def devices(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
     """Device quantities by role, those that stay at zero left out; roles that share a device share a line."""
-    lines: list[Line] = []
+    lines: list[TimelineSeries] = []
     for name in sorted(observed, key=_device_order):
         if base_name(name) in _DEVICE:
             points = zip(observed[name]["t_s"], observed[name]["value"], strict=True)
             window = [(float(t), float(value)) for t, value in points if t >= 0]
             times, values = [t for t, _ in window], [value for _, value in window]
-            line = Line(
+            line = TimelineSeries(
                 base_name(name),
                 part_of(name).removeprefix("role="),
                 *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), fmean),
@@ -133,7 +133,7 @@ def devices(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _same(a: Line, b: Line) -> bool:
+def _same(a: TimelineSeries, b: TimelineSeries) -> bool:
     """Whether two roles show one device: its counters read a moment apart differ by very little."""
     if a.metric != b.metric or len(a.value) != len(b.value) or not any(a.value):
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ironbench.model.record import Record
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 from ironbench.study.archive import Archive
 
 
@@ -54,7 +54,7 @@ def by_worker(groups: Iterable[tuple[str, Sequence[Record]]], archive: Archive) 
     return tuple(workers)
 
 
-def _share(each: Sequence[Worker]) -> Share:
+def _share(each: Sequence[WorkerPart]) -> Share:
     last = each[-1]
     machines = [one.machine_cpu_share for one in each if one.machine_cpu_share is not None]
     return Share(

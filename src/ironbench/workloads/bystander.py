@@ -35,7 +35,7 @@ _CALM_PERCENTILES = {"p50": 0.50, "p99": 0.99}
 
 
 @dataclass(slots=True)
-class Seen:
+class BystanderTimes:
     """What the bystander felt."""
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Bystander:
         self._what = {"kind": "bystander", "select": select, "keys": keys}
         self._per_s = int(work.choice.options["probe"])
 
-    def calm(self, duration_s: float) -> Seen:
+    def calm(self, duration_s: float) -> BystanderTimes:
         """Nothing else happens. FailureError: the server is not there."""
         from ironbench import _core
 
@@ -65,7 +65,7 @@ class Bystander:
         return _seen(_core.drive(self._plan({"duration_s": duration_s}), progress))
 
     @contextmanager
-    def watching(self) -> Iterator[Callable[[], Seen]]:
+    def watching(self) -> Iterator[Callable[[], BystanderTimes]]:
         """While the block lasts; what it gives is called after it. FailureError then when it could not be watched."""
         from ironbench import _core
 
@@ -82,7 +82,7 @@ class Bystander:
         thread = threading.Thread(target=watch, name="bystander", daemon=True)
         thread.start()
 
-        def seen() -> Seen:
+        def seen() -> BystanderTimes:
             if errors:
                 raise FailureError("bystander", str(errors[0])) from errors[0]
             return _seen(results[0])
@@ -112,13 +112,13 @@ class Bystander:
         )
 
 
-def _seen(result: DriveResult) -> Seen:
+def _seen(result: DriveResult) -> BystanderTimes:
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     times = {kind: result.histograms[f"response_time{{script={kind}}}"] for kind in KINDS}
-    return Seen(times, summary["failed"], summary["not_started"], summary["errors"], summary["cause"])
+    return BystanderTimes(times, summary["failed"], summary["not_started"], summary["errors"], summary["cause"])
 
 
-def metrics(calm: Seen, busy: Seen) -> dict[str, float]:
+def metrics(calm: BystanderTimes, busy: BystanderTimes) -> dict[str, float]:
     """By catalogue name; the times themselves follow from `histograms`."""
     by_name = {"bystander_failed": float(busy.failed), "bystander_missed": float(busy.missed)}
     for kind in KINDS:
@@ -132,7 +132,7 @@ def metrics(calm: Seen, busy: Seen) -> dict[str, float]:
     return by_name
 
 
-def histograms(calm: Seen, busy: Seen) -> dict[str, Histogram]:
+def histograms(calm: BystanderTimes, busy: BystanderTimes) -> dict[str, Histogram]:
     """Under the names of their metrics."""
     by_name = {f"bystander_{kind}": busy.histograms[kind] for kind in KINDS}
     return by_name | {f"bystander_{kind}{{phase=calm}}": calm.histograms[kind] for kind in KINDS}

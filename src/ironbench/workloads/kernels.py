@@ -26,7 +26,7 @@ PIN = Option("pin", "no", "hold each thread to a CPU of its own", ("no", "yes"))
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class KernelTimes:
     """What the threads came to."""
 
     units: int
@@ -42,7 +42,7 @@ class Ran:
     facts: Mapping[str, str]
 
 
-def run_kernel(work: Work, kernel: Mapping[str, Any]) -> Ran:
+def run_kernel(work: Work, kernel: Mapping[str, Any]) -> KernelTimes:
     """Starts the threads, opens the window when all are ready, and waits for its end. FailureError."""
     from ironbench import _core
 
@@ -77,7 +77,7 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> Ran:
             f"give it more time ({written('load.duration')}), or less work at a time ({written('workload.with')})",
         )
     threads = result["threads"]
-    return Ran(
+    return KernelTimes(
         sum(one["units"] for one in threads),
         sum(one["units"] / one["last_s"] for one in threads if one["units"]),
         tuple(one["report"] for one in threads),

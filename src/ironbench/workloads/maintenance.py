@@ -39,7 +39,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyOperation:
     """An operation that can begin."""
 
     operation: Operation
@@ -64,7 +64,7 @@ class Maintenance(Workload):
 
     @contextmanager
     @abstractmethod
-    def prepared(self, work: Work) -> Iterator[Ready]:
+    def prepared(self, work: Work) -> Iterator[ReadyOperation]:
         """Whatever was made for the operation goes with the block. FailureError."""
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
@@ -101,7 +101,12 @@ class Maintenance(Workload):
         return self._outcome(took_s, calm, busy, done, window.elapsed_s)
 
     def _outcome(
-        self, took_s: float, calm: bystander.Seen, busy: bystander.Seen, done: Done, elapsed_s: float
+        self,
+        took_s: float,
+        calm: bystander.BystanderTimes,
+        busy: bystander.BystanderTimes,
+        done: Done,
+        elapsed_s: float,
     ) -> Outcome:
         from ironbench._core import Histogram
 

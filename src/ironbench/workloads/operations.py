@@ -56,7 +56,7 @@ def carried_out(operation: Operation, stopping: Callable[[], bool], tell: Callab
     return ended_s[0] - began_s
 
 
-class Statement:
+class SqlOperation:
     """SQL over a connection of its own."""
 
     def __init__(self, session: Session, sql: str) -> None:

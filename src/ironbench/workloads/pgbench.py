@@ -38,7 +38,7 @@ FIXED = (
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class BalanceSums:
     """Sums of all balances, and of all amounts in the history."""
 
     accounts: int
@@ -129,7 +129,7 @@ def _recognised(engine: str, scale: int, fillfactor: str) -> str:
     return query
 
 
-def state(session: Session) -> State:
+def state(session: Session) -> BalanceSums:
     commits = Commits.read(session)
     sums = one_row(
         session,
@@ -138,4 +138,4 @@ def state(session: Session) -> State:
         "(select count(*) from pgbench_history)",
     )
     accounts, tellers, branches, history, entries = sums
-    return State(accounts, tellers, branches, history, entries, commits)
+    return BalanceSums(accounts, tellers, branches, history, entries, commits)

@@ -23,7 +23,7 @@ def row(id: str, calls: int, time_ms: float) -> tuple[object, ...]:
     return (id, calls, time_ms, calls, 0, 0, 0, 0, 100, 0, 8192)
 
 
-def counted(first: Sample, last: Sample) -> statements.Counted:
+def counted(first: Sample, last: Sample) -> statements.PgStatementCounters:
     found = statements.counted({statements.SOURCE: [snapshot(-4.0, info(), row("1", 1, 1.0)), first, last]}, WINDOW_S)
     assert found is not None
     return found

@@ -16,7 +16,7 @@ from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Sample, Source
 from ironbench.model.observer import PARTS, OnCores, Waits
-from ironbench.model.points import Point
+from ironbench.model.points import SamplePoint
 from ironbench.model.system import Load
 from ironbench.trial.observe import get, observed, paced
 from ironbench.trial.observe.parts import divided_up, effective, shares
@@ -75,7 +75,7 @@ def test_more_counted_than_there_is_stays_within_the_whole() -> None:
 
 
 def test_shares_are_all_of_the_time() -> None:
-    found = [Point(n * 0.05, {"CPU": n % 3, "IO.WalSync": 2.0, "idle": 3.0}) for n in range(100)]
+    found = [SamplePoint(n * 0.05, {"CPU": n % 3, "IO.WalSync": 2.0, "idle": 3.0}) for n in range(100)]
     metrics = shares(Waits(found, OnCores(0.5, 0.1), part_of_event), None)
     parts = [value for name, value in metrics.items() if name.startswith("time_share")]
     assert sum(parts) == pytest.approx(1.0)
@@ -84,7 +84,7 @@ def test_shares_are_all_of_the_time() -> None:
 
 
 def test_clients_that_wait_for_work_to_arrive_are_not_in_a_transaction() -> None:
-    found = [Point(n * 0.05, {"CPU": 1.0, "idle": 7.0}) for n in range(100)]
+    found = [SamplePoint(n * 0.05, {"CPU": 1.0, "idle": 7.0}) for n in range(100)]
     metrics = shares(Waits(found, None, part_of_event), busy=2.0)
     assert metrics["time_share{part=CPU}"] == pytest.approx(0.5)
     assert metrics["time_share{part=client}"] == pytest.approx(0.5)
@@ -94,18 +94,18 @@ def test_independent_samples_count_nearly_whole_and_repeated_ones_once() -> None
     dice = random.Random(1)
     coins = [float(dice.random() < 0.5) for _ in range(1200)]
     alone = effective(
-        [Point(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(coins)], "log flush", part_of_event
+        [SamplePoint(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(coins)], "log flush", part_of_event
     )
     again = [coin for coin in coins[:120] for _ in range(10)]
     tenfold = effective(
-        [Point(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(again)], "log flush", part_of_event
+        [SamplePoint(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(again)], "log flush", part_of_event
     )
     assert 500 < alone <= 1200
     assert 50 < tenfold < 300
 
 
 def test_a_few_samples_are_no_more_than_their_instants() -> None:
-    found = [Point(n, {"IO.WalSync": 4.0, "CPU": 4.0}) for n in range(10)]
+    found = [SamplePoint(n, {"IO.WalSync": 4.0, "CPU": 4.0}) for n in range(10)]
     assert effective(found, "log flush", part_of_event) == 10
 
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.model.observation import Sample
-from ironbench.model.points import Point, by_file, growth, last_within, mean_within, points, steps
+from ironbench.model.points import SamplePoint, by_file, growth, last_within, mean_within, points, steps
 from ironbench.trial.observe import processes
 
 
-def track(*pairs: tuple[float, float]) -> list[Point]:
-    return [Point(t_s, {"n": value}) for t_s, value in pairs]
+def track(*pairs: tuple[float, float]) -> list[SamplePoint]:
+    return [SamplePoint(t_s, {"n": value}) for t_s, value in pairs]
 
 
 def test_growth_is_taken_from_the_edges_of_the_window() -> None:
@@ -34,7 +34,7 @@ def test_a_steady_counter_has_its_rate_however_it_was_sampled(times: list[float]
 
 
 def test_a_counter_that_appears_later_began_at_zero() -> None:
-    grown = growth([Point(0, {"a": 1.0}), Point(2, {"a": 1.0, "b": 10.0})], 2.0)
+    grown = growth([SamplePoint(0, {"a": 1.0}), SamplePoint(2, {"a": 1.0, "b": 10.0})], 2.0)
     assert grown is not None and grown.by == {"a": 0.0, "b": 10.0}
 
 
@@ -57,7 +57,7 @@ def test_a_small_step_back_is_no_reset() -> None:
 
 
 @pytest.mark.parametrize("found", [track(), track((0, 1)), track((-2, 1), (-1, 2)), track((11, 1), (12, 2))])
-def test_without_two_samples_around_the_window_nothing_is_claimed(found: list[Point]) -> None:
+def test_without_two_samples_around_the_window_nothing_is_claimed(found: list[SamplePoint]) -> None:
     assert growth(found, 10.0) is None
 
 

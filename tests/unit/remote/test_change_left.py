@@ -6,7 +6,7 @@ import pytest
 
 from ironbench.errors import FailureError
 from ironbench.host.remote import change
-from ironbench.host.remote.address import Address
+from ironbench.host.remote.address import SshAddress
 from ironbench.host.remote.change import Pin, Rights
 from ironbench.host.remote.link import Link
 
@@ -39,7 +39,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, *last: str) -> None:
 def test_a_server_is_held_again_only_when_its_machine_has_undone_what_a_lost_link_left(
     monkeypatch: pytest.MonkeyPatch, slept: list[float]
 ) -> None:
-    there = Link(Address("db.example"))
+    there = Link(SshAddress("db.example"))
     answering(monkeypatch)
     lost = Pin(there, Rights(), 77, "0")
     lost.begin()
@@ -50,7 +50,7 @@ def test_a_server_is_held_again_only_when_its_machine_has_undone_what_a_lost_lin
     following.begin()
     assert slept[-1] > change.SILENT_S
     assert following.end() == ""
-    elsewhere = Pin(Link(Address("other.example")), Rights(), 77, "0")
+    elsewhere = Pin(Link(SshAddress("other.example")), Rights(), 77, "0")
     elsewhere.begin()
     assert slept[-1] == 0.0
 
@@ -59,7 +59,7 @@ def test_a_change_whose_answer_was_lost_may_have_been_made(monkeypatch: pytest.M
     async def silent(there: Link, script: str) -> _Held:
         raise FailureError("db.example", "a change could not be made there: no answer")
 
-    there = Link(Address("db.example"))
+    there = Link(SshAddress("db.example"))
     monkeypatch.setattr(change, "_begun", silent)
     with pytest.raises(FailureError):
         Pin(there, Rights(), 77, "0").begin()

@@ -10,8 +10,8 @@ import pytest
 from ironbench.errors import InputError
 from ironbench.host.doctor import examine
 from ironbench.host.remote import host, link
-from ironbench.host.remote.address import Address
-from ironbench.host.remote.link import Answer, quoted
+from ironbench.host.remote.address import SshAddress
+from ironbench.host.remote.link import CommandResult, quoted
 
 FILES = b"""/proc/stat:cpu 100 0 100 10000 0 0 0 0 0 0
 /proc/self/mountinfo:27 1 8:1 / / rw,noatime - ext4 /dev/sda1 rw
@@ -24,18 +24,20 @@ FREE = {
 
 
 class _Machine:
-    address = Address("db.example", "bench")
+    address = SshAddress("db.example", "bench")
 
-    def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> Answer:
+    def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> CommandResult:
         if "grep" in command:
-            return Answer(0, FILES, "")
+            return CommandResult(0, FILES, "")
         if command.startswith("d="):
-            return Answer(0 if "'/srv/db'" in command else 1, b"", "")
+            return CommandResult(0 if "'/srv/db'" in command else 1, b"", "")
         if command.startswith("df "):
             known = next((line for name, line in FREE.items() if command.endswith(name)), b"")
-            return Answer(0 if known else 1, b"Filesystem 1024-blocks Used Available Capacity Mounted on\n" + known, "")
+            return CommandResult(
+                0 if known else 1, b"Filesystem 1024-blocks Used Available Capacity Mounted on\n" + known, ""
+            )
         assert command.startswith("readlink")
-        return Answer(0, command.rpartition(" ")[2].strip("'").encode(), "")
+        return CommandResult(0, command.rpartition(" ")[2].strip("'").encode(), "")
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 
 from ironbench.errors import InputError
 from ironbench.host.remote import address
-from ironbench.host.remote.address import Address
+from ironbench.host.remote.address import SshAddress
 from ironbench.host.remote.link import Link
 
 
@@ -41,5 +41,5 @@ def test_a_key_is_looked_for_under_the_name_in_small_letters_too(
 
     monkeypatch.setattr(asyncssh, "connect", connect)
     with pytest.raises(InputError, match="its host key is not"):
-        Link(Address(written)).connect()
+        Link(SshAddress(written)).connect()
     assert names == asked

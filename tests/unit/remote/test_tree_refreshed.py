@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from ironbench.host.remote.link import Answer, Link
+from ironbench.host.remote.link import CommandResult, Link
 from ironbench.host.remote.tree import RemoteTree
 
 
@@ -14,8 +14,8 @@ class _Machine:
 
     shown = b""
 
-    def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> Answer:
-        return Answer(0, self.shown, "")
+    def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> CommandResult:
+        return CommandResult(0, self.shown, "")
 
 
 def test_a_process_that_has_ended_is_not_seen_any_more() -> None:

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from ironbench.records import Store
 from ironbench.serve import archive
-from ironbench.serve.queue_entry import DONE, FAILED, STOPPED, Entry
+from ironbench.serve.queue_entry import DONE, FAILED, STOPPED, QueueEntry
 from ironbench.serve.shelf import Shelf
 
 
@@ -66,7 +66,7 @@ def test_search_finds_by_text_workload_engine_machine_status_and_day(client: Tes
     every = len(list(shelf.holdings().rows))
 
     def count(**fields: str) -> int:
-        return archive.search(shelf, archive.Query.of(fields)).count
+        return archive.search(shelf, archive.ArchiveQuery.of(fields)).count
 
     assert count() == every
     assert 0 < count(q="MEMORY") < every
@@ -251,7 +251,7 @@ def test_the_leaderboard_and_cost_answer_or_say_why_not(client: TestClient) -> N
 def test_the_overview_tells_what_the_night_brought_and_forgets_it_after_a_day(results: Path) -> None:
     (folder := results / "queue").mkdir()
     for id, ended_at, why in (("a", time.time() - 60, "the disk is full"), ("b", time.time() - 90000, "long ago")):
-        entry = Entry(id, f"lab-{id}", ended_at, 1.0, "", state=FAILED, why=why, ended_at=ended_at)
+        entry = QueueEntry(id, f"lab-{id}", ended_at, 1.0, "", state=FAILED, why=why, ended_at=ended_at)
         (folder / f"{id}.json").write_bytes(msgspec.json.encode(entry))
     page = browser(results).get("/").text
     assert "the disk is full" in page and "/queue/a" in page and "/queue/b" not in page
@@ -297,13 +297,13 @@ def test_a_record_that_cannot_be_read_is_named_on_the_overview_and_in_the_labs_r
 
 def test_the_page_of_a_lab_that_failed_says_why_until_it_is_resumed(results: Path) -> None:
     (folder := results / "queue").mkdir()
-    failed = Entry("a", "log", 1.0, 1.0, LAB, state=FAILED, why="prepare ended with 7", begun_at=1.0, ended_at=2.0)
+    failed = QueueEntry("a", "log", 1.0, 1.0, LAB, state=FAILED, why="prepare ended with 7", begun_at=1.0, ended_at=2.0)
     (folder / "a.json").write_bytes(msgspec.json.encode(failed))
     trials = results / "labs" / LAB / "trials"
     last = trials / browser(results).get(f"/archive?q={LAB}").text.split(f"/lab/{LAB}/record/")[1].split('"')[0]
     last.rename(results / "put aside")
     assert "It failed: prepare ended with 7" in browser(results).get(f"/lab/{LAB}").text
-    done = Entry("b", "log", 3.0, 2.0, LAB, True, state=DONE, begun_at=3.0, ended_at=4.0)
+    done = QueueEntry("b", "log", 3.0, 2.0, LAB, True, state=DONE, begun_at=3.0, ended_at=4.0)
     (folder / "b.json").write_bytes(msgspec.json.encode(done))
     assert "It failed" not in browser(results).get(f"/lab/{LAB}").text
     (folder / "b.json").unlink()
@@ -314,6 +314,6 @@ def test_the_page_of_a_lab_that_failed_says_why_until_it_is_resumed(results: Pat
 def test_a_stopped_lab_that_was_resumed_since_is_not_offered_again(results: Path) -> None:
     (folder := results / "queue").mkdir()
     for id, state, begun_at in (("a", STOPPED, 1.0), ("b", STOPPED, 3.0)):
-        entry = Entry(id, "log", begun_at, begun_at, LAB, state=state, begun_at=begun_at, ended_at=begun_at + 1)
+        entry = QueueEntry(id, "log", begun_at, begun_at, LAB, state=state, begun_at=begun_at, ended_at=begun_at + 1)
         (folder / f"{id}.json").write_bytes(msgspec.json.encode(entry))
     assert browser(results).get("/queue").text.count(f"/lab/{LAB}/resume") == 1

@@ -26,7 +26,7 @@ from ironbench.records.labs import PLAN, LabDirectory
 from ironbench.serve import queue as serve_queue
 from ironbench.serve import queue_page
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, Entry, next_at
+from ironbench.serve.queue_entry import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, QueueEntry, next_at
 
 
 @pytest.fixture(autouse=True)
@@ -229,7 +229,7 @@ def test_what_one_server_begins_another_that_changes_the_order_does_not_put_back
     with contextlib.closing(Queue(tmp_path, clock, labs.begin)) as other:
         keep, deciding = other._keep, threading.Thread(target=queue.tick)
 
-        def meanwhile(entry: Entry) -> None:
+        def meanwhile(entry: QueueEntry) -> None:
             if deciding.ident is None:
                 deciding.start()
                 deciding.join(0.5)

@@ -6,14 +6,14 @@ import pytest
 
 from ironbench.model.note import note
 from ironbench.workloads.tpch import answers, validation, validator
-from ironbench.workloads.tpch.answers import Answer
+from ironbench.workloads.tpch.answers import QueryAnswer
 from ironbench.workloads.tpch.parameters import QUERIES
-from ironbench.workloads.tpch.streams import OVER_LIMIT, Ran
+from ironbench.workloads.tpch.streams import OVER_LIMIT, StepRun
 from ironbench.workloads.tpch.validation import Ledger
 
 
-def one(query: int, *rows: tuple[str | None, ...]) -> Answer:
-    return Answer(tuple(f"c{place}" for place in range(len(answers.TOLERANCES[query]))), rows)
+def one(query: int, *rows: tuple[str | None, ...]) -> QueryAnswer:
+    return QueryAnswer(tuple(f"c{place}" for place in range(len(answers.TOLERANCES[query]))), rows)
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_equal_values_of_stock_may_come_in_any_order() -> None:
 
 
 def test_files_hold_answers_unchanged() -> None:
-    answer = Answer(("s_name", "numwait"), (('Supplier#1, "a"', "20"), ("b ", None)))
+    answer = QueryAnswer(("s_name", "numwait"), (('Supplier#1, "a"', "20"), ("b ", None)))
     assert answers.as_csv(answer) == 's_name|numwait\nSupplier#1, "a"|20\nb |\n'
     assert answers.from_csv(answers.as_csv(answer)) == answer
-    nothing = Answer(("avg_yearly",), ((None,),))
+    nothing = QueryAnswer(("avg_yearly",), ((None,),))
     assert answers.from_csv(answers.as_csv(nothing)) == nothing
     with pytest.raises(ValueError, match="columns"):
         answers.from_csv("a|b\n1\n")
@@ -79,7 +79,7 @@ def test_answers_that_a_limit_withheld_are_asked_for_again_under_a_longer_one(
 
 
 def test_a_query_that_the_engine_refused_is_not_said_to_be_slow() -> None:
-    ran = [Ran("q01", 4, 0.0, 1.0), Ran("q02", 0, 1.0, 2.0, "42883"), Ran("q03", 0, 2.0, 62.0, OVER_LIMIT)]
+    ran = [StepRun("q01", 4, 0.0, 1.0), StepRun("q02", 0, 1.0, 2.0, "42883"), StepRun("q03", 0, 2.0, 62.0, OVER_LIMIT)]
     found = validator._checked(1, 3, ["q02", "q03"], ran, 60.0)
     assert found.values["slow"] == ("q03",) and found.values["refused"] == (("q02", "42883"),)
 

@@ -15,7 +15,7 @@ from ironbench.errors import EngineDiedError, FailureError
 from ironbench.report.findings import metric_words
 from ironbench.workloads.tpch import figures, streams, trial
 from ironbench.workloads.tpch.course import chosen, course
-from ironbench.workloads.tpch.streams import Query, Ran, Stream
+from ironbench.workloads.tpch.streams import Query, StepRun, Stream
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 OPTIONS = {"sf": "1", "test": "both", "streams": "0", "queries": "all", "parameters": "drawn", "limit": "60"}
@@ -28,7 +28,7 @@ def line(tmp_path: Path):
     opened.close()
 
 
-def run(stream: Stream) -> list[Ran]:
+def run(stream: Stream) -> list[StepRun]:
     streams.run([stream], lambda: False, lambda done, running: None)
     return stream.ran
 
@@ -127,17 +127,17 @@ def test_a_mistake_in_a_statement_is_told_as_the_engine_told_it(line: SqliteLine
     assert line.columns() == ["1"]
 
 
-def done(name: str, begin_s: float, end_s: float, error: str = "") -> Ran:
-    return Ran(name, 1, begin_s, end_s, error)
+def done(name: str, begin_s: float, end_s: float, error: str = "") -> StepRun:
+    return StepRun(name, 1, begin_s, end_s, error)
 
 
-def a_stream(number: int, ran: list[Ran]) -> Stream:
+def a_stream(number: int, ran: list[StepRun]) -> Stream:
     stream = Stream(number, ())
     stream.ran.extend(ran)
     return stream
 
 
-def a_power_test(queries: list[Ran]) -> list[Ran]:
+def a_power_test(queries: list[StepRun]) -> list[StepRun]:
     return [done("rf1", 0.0, 1.0), *queries, done("rf2", 23.0, 24.0)]
 
 

@@ -16,7 +16,7 @@ _PROCESSORS = re.compile(r"(\d+)x (.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PublishedResult:
     """One published result."""
 
     system: str
@@ -42,7 +42,7 @@ class Published:
     source: str
     own: str
     """The workload of ours that resembles it."""
-    entries: tuple[Entry, ...]
+    entries: tuple[PublishedResult, ...]
 
 
 def names() -> list[str]:
@@ -67,13 +67,13 @@ def _declared() -> dict[str, dict[str, Any]]:
     return tomllib.loads(files(__name__).joinpath("lists.toml").read_text(encoding="utf-8"))
 
 
-def _entry(line: dict[str, str], row: dict[str, Any]) -> Entry:
+def _entry(line: dict[str, str], row: dict[str, Any]) -> PublishedResult:
     own = {"system", "processor", "processors", "cores", "sockets", row["score"], row.get("per_core", "")}
     sockets, cores, processor = _silicon(line, row)
     score = float(line[row["score"]])
     per_core = float(line[row["per_core"]]) if "per_core" in row else score / cores
     other = {key: value for key, value in line.items() if key not in own}
-    return Entry(line["system"], processor, sockets, cores, score, per_core, other)
+    return PublishedResult(line["system"], processor, sockets, cores, score, per_core, other)
 
 
 def _silicon(line: dict[str, str], row: dict[str, Any]) -> tuple[int, int, str]:

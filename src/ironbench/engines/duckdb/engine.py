@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ironbench import units
 from ironbench.engines.administration import Administration
-from ironbench.engines.base import Costs, Traits
+from ironbench.engines.base import EngineCosts, Traits
 from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.duckdb import settings
 from ironbench.engines.duckdb.data_import import DuckdbDataImport
@@ -85,7 +85,7 @@ class DuckdbEngine(LibraryEngine):
         abilities=frozenset({"data", "queries", "scripts"}),
         preference=60,
         protocols=("library",),
-        costs=Costs(
+        costs=EngineCosts(
             start_stop_s=0.5,
             log_bytes=0,  # a load's row groups go past its log, straight into the file
             mixed_read_bytes=262144,  # it reads whole blocks

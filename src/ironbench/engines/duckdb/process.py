@@ -22,7 +22,7 @@ from ironbench.engines.load_threads import Pieces, loaded, together
 from ironbench.errors import FailureError
 from ironbench.host import child, processes
 from ironbench.host.child import Channel, Child, answer
-from ironbench.host.line import CANCELLED, Line, Served, measured
+from ironbench.host.line import CANCELLED, ChildChannel, Served, measured
 from ironbench.host.processes import ProcessId
 
 STOP_S = 60.0
@@ -90,7 +90,7 @@ class DuckdbProcess:
         self._child.stop(STOP_S)
 
 
-class DuckdbConnection(Line):
+class DuckdbConnection(ChildChannel):
     """A connection to a `DuckdbProcess`; one statement at a time, and the next one announced."""
 
 

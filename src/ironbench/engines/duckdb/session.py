@@ -27,7 +27,7 @@ class DuckdbSession(SessionDefaults):
 
     engine = "duckdb"
 
-    def __init__(self, system: System, folder: Path, temp: Path, lock: int, entry: register.Entry) -> None:
+    def __init__(self, system: System, folder: Path, temp: Path, lock: int, entry: register.RegisterEntry) -> None:
         """`lock`: of the data directory; `entry`: of the register. Both are ended by `stop`. FailureError."""
         self._system = system
         self._folder = folder

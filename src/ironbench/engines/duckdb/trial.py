@@ -12,7 +12,7 @@ from ironbench.errors import FailureError
 _BEGINS = ("begin", "start")
 
 
-class Trouble:
+class DuckdbFailure:
     """A statement that failed, as the core wants it."""
 
     def __init__(self, error: Exception) -> None:
@@ -23,7 +23,7 @@ class Trouble:
         self.retryable = self.sqlstate == "Transaction" and "onflict" in self.cause
 
 
-class Client:
+class DuckdbClient:
     """One client's cursor, a connection of its own to the same database."""
 
     inside = True
@@ -35,12 +35,12 @@ class Client:
         self.steps = [self._step(text, wanted) for text, wanted, _ in commands]
         self.cancel = cursor.interrupt
 
-    def trouble(self, error: Exception) -> Trouble:
+    def trouble(self, error: Exception) -> DuckdbFailure:
         import duckdb
 
         if not isinstance(error, duckdb.Error):
             raise error  # a mistake of ours, which would come again and again
-        return Trouble(error)
+        return DuckdbFailure(error)
 
     def rollback(self) -> None:
         if self._open:
@@ -111,8 +111,8 @@ def drive(plan: bytes, progress: Any) -> Any:
     except duckdb.Error as error:
         raise FailureError("DuckDB", str(error)) from error
 
-    def connect(client: int, commands: Sequence[Command]) -> Client:
-        return Client(database.cursor(), commands)
+    def connect(client: int, commands: Sequence[Command]) -> DuckdbClient:
+        return DuckdbClient(database.cursor(), commands)
 
     try:
         return core.drive_called(called, connect, progress)

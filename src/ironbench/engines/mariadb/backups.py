@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ironbench.engines import own_files
-from ironbench.engines.maintenance import Backup, answering
+from ironbench.engines.maintenance import BackupRequest, answering
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb import installation
 from ironbench.errors import InputError, written
@@ -39,7 +39,7 @@ class Tool(Protocol):
 
     name: str
 
-    def backup(self, system: System, session: Session, backup: Backup) -> Program: ...
+    def backup(self, system: System, session: Session, backup: BackupRequest) -> Program: ...
 
     def verified(self, folder: Path) -> Check: ...
 
@@ -53,7 +53,7 @@ class _Copies:
 
     name = _COPY
 
-    def backup(self, system: System, session: Session, backup: Backup) -> Program:
+    def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
         options = homes.of(system.layout, installation.find(system.settings.get("bin"))).options
         words = [str(_program(system, _COPY)), f"--defaults-file={options}", "--backup", *_where(session)]
         # A stream of which nobody keeps anything: standard output of a program is not read.
@@ -87,7 +87,7 @@ class _Dumps:
 
     name = _DUMP
 
-    def backup(self, system: System, session: Session, backup: Backup) -> Program:
+    def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
         if backup.format != "discard":
             backup.folder.mkdir()
         to = os.devnull if backup.format == "discard" else str(backup.folder / _FILE)

@@ -16,7 +16,7 @@ from ironbench.engines.mariadb import installation, sql_text
 from ironbench.engines.mariadb.copies import DEFINER, HOLDING_ROWS, MariadbCopies, quoted
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.session import MariadbSession
-from ironbench.engines.mariadb.sql_text import SqlText
+from ironbench.engines.mariadb.sql_text import MysqlSqlText
 from ironbench.errors import FailureError, InputError, shortened
 from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import Secrets
@@ -85,12 +85,12 @@ class MariadbDataImport(DataImport):
 
 
 @lru_cache(maxsize=4)
-def _examined(dump: Path, mtime_ns: int) -> SqlText:
+def _examined(dump: Path, mtime_ns: int) -> MysqlSqlText:
     """A large file is read once for the plan and the load. `mtime_ns`: a changed file is read again."""
     return sql_text.examined(dump, f"dump {dump}", own=False)
 
 
-def _examined_setup(file: Path, dump: Path | None) -> SqlText:
+def _examined_setup(file: Path, dump: Path | None) -> MysqlSqlText:
     database = _examined(dump, dump.stat().st_mtime_ns).database if dump is not None else ""
     return sql_text.examined(file, f"setup file {file}", own=True, database=database)
 
@@ -105,7 +105,7 @@ def _known(session: Session, collation: str) -> bool:
     return True
 
 
-def _lacks(subject: str, text: SqlText, collations: Collection[str], version: str) -> InputError:
+def _lacks(subject: str, text: MysqlSqlText, collations: Collection[str], version: str) -> InputError:
     cause = f"dump of {text.origin or 'MySQL 8'}: MariaDB {version} does not have {', '.join(sorted(collations))}"
     first = sorted(collations)[0]
     return InputError(
@@ -115,7 +115,7 @@ def _lacks(subject: str, text: SqlText, collations: Collection[str], version: st
     )
 
 
-def _run(session: Session, file: Path, text: SqlText, show: Show, *, own: bool) -> Counter[str]:
+def _run(session: Session, file: Path, text: MysqlSqlText, show: Show, *, own: bool) -> Counter[str]:
     """How many statements of each kind were left out. FailureError with line, statement and reason."""
     if not isinstance(session, MariadbSession):
         raise TypeError(session)
@@ -130,7 +130,7 @@ def _run(session: Session, file: Path, text: SqlText, show: Show, *, own: bool) 
         connection.close()
 
 
-def _sent(connection: MysqlConnection, file: Path, text: SqlText, show: Show, *, own: bool) -> Counter[str]:
+def _sent(connection: MysqlConnection, file: Path, text: MysqlSqlText, show: Show, *, own: bool) -> Counter[str]:
     whole, done = max(1, file.stat().st_size), 0
     left_out: Counter[str] = Counter()
     for statement in sql_text.statements(file, str(file), text, own=own):

@@ -20,7 +20,7 @@ _INIT = "set session sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class MysqlAddress:
     """Where a server listens and who we are there; without the password."""
 
     user: str
@@ -54,7 +54,7 @@ class Address:
         return f"mysql://{quote(self.user, safe='')}@{host}:{self.port}/{quote(self.database, safe='')}?{query}"
 
 
-def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, Secrets]:
+def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[MysqlAddress, Secrets]:
     """Reads a DSN. A password that it leaves out is that of MYSQL_PWD. InputError."""
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
@@ -70,7 +70,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     host, port = host_and_port(place, DEFAULT_PORT)
     if not database:
         raise wrong("it names no database", "write mysql://user@host:3306/database")
-    address = Address(
+    address = MysqlAddress(
         decoded(user) if at else own_name("write mysql://user@…"),
         decoded(database),
         decoded(host) or "localhost",

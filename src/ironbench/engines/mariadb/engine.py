@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
-from ironbench.engines.base import Costs, Engine, Knob, Traits
+from ironbench.engines.base import Engine, EngineCosts, Knob, Traits
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.given import taken
 from ironbench.engines.identity import Identity
@@ -19,8 +19,8 @@ from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb.administration import MariadbAdministration
 from ironbench.engines.mariadb.data_import import MariadbDataImport
 from ironbench.engines.mariadb.dialect import MariadbDialect
-from ironbench.engines.mariadb.home import Home
-from ironbench.engines.mariadb.installation import TITLE, Installation
+from ironbench.engines.mariadb.home import MariadbHome
+from ironbench.engines.mariadb.installation import TITLE, MariadbInstallation
 from ironbench.engines.mariadb.observers.threads import HOLDER
 from ironbench.engines.mariadb.server import launch
 from ironbench.engines.mariadb.session import MariadbSession
@@ -65,7 +65,7 @@ class MariadbEngine(Engine):
         ),
         preference=-10,
         protocols=("prepared", "simple"),
-        costs=Costs(
+        costs=EngineCosts(
             start_stop_s=3.0,
             empty_bytes=120_000_000,
             log_bytes=96 << 20,  # innodb_log_file_size, unless set
@@ -182,8 +182,8 @@ _NEVER_IDEAL = {
 class _OwnMariadb(OwnServer[MariadbSession]):
     system: System
     clients: int
-    installation: Installation
-    home: Home
+    installation: MariadbInstallation
+    home: MariadbHome
 
     @property
     def place(self) -> Path:
@@ -222,16 +222,16 @@ class _OwnMariadb(OwnServer[MariadbSession]):
         }
 
 
-def _identity(programs: Installation) -> Identity:
+def _identity(programs: MariadbInstallation) -> Identity:
     return identity.choose(str(programs.server), TITLE)
 
 
-def _address(running: server.Running, database: str) -> dsn.Address:
+def _address(running: server.Running, database: str) -> dsn.MysqlAddress:
     socket = f"{running.socket_directory}/{settings.SOCKET}"
-    return dsn.Address(USER, database, socket=socket, tls="disable")
+    return dsn.MysqlAddress(USER, database, socket=socket, tls="disable")
 
 
-def _furnish(address: dsn.Address) -> None:
+def _furnish(address: dsn.MysqlAddress) -> None:
     """Our database. What is there already stays."""
     session = MariadbSession(address, Secrets(), None)
     try:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import Whereabouts
-from ironbench.engines.mariadb.dsn import Address
-from ironbench.engines.server_session import Place
+from ironbench.engines.mariadb.dsn import MysqlAddress
+from ironbench.engines.server_session import LocalServer
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.host import processes
 from ironbench.host.tree import Tree
@@ -23,10 +23,10 @@ Query = Callable[[str], list[Row]]
 _OBSERVERS = 1
 
 
-def find(address: Address, query: Query) -> Place:
+def find(address: MysqlAddress, query: Query) -> LocalServer:
     """Where the server runs on this machine, by its data directory; an empty place: elsewhere or out of sight."""
     if address.socket is None and address.host not in ("localhost", "127.0.0.1", "::1"):
-        return Place()
+        return LocalServer()
     try:
         known = {
             str(name): value or ""
@@ -36,15 +36,15 @@ def find(address: Address, query: Query) -> Place:
             )
         }
     except IronbenchError:
-        return Place()
+        return LocalServer()
     data = Path(known.get("datadir", ""))
     working = processes.working_in(data) if data.is_absolute() and data.is_dir() else []
     if not working:
-        return Place()
+        return LocalServer()
     log = data / known.get("innodb_log_group_home_dir", "")
     roles = {"data": str(data), "log": str(log), "temp": known.get("tmpdir", "")}
     there = {role: str(Path(path)) for role, path in roles.items() if path and Path(path).is_dir()}
-    return Place(processes.identify(working[0]), there)
+    return LocalServer(processes.identify(working[0]), there)
 
 
 def require_room(session: MariadbSession, clients: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.engines.identity import Identity
-from ironbench.engines.mariadb.installation import Installation, complaint
+from ironbench.engines.mariadb.installation import MariadbInstallation, complaint
 from ironbench.engines.own_files import note, refuse_running, refuse_version, write_note
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host import copies, place, programs
@@ -24,7 +24,7 @@ _OWNER = "owner"
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class MariadbHome:
     """Where one server's files are."""
 
     place: Path
@@ -55,17 +55,17 @@ class Home:
         return (self.temp_place or self.place) / "temp"
 
 
-def of(layout: Layout, installation: Installation) -> Home:
+def of(layout: Layout, installation: MariadbInstallation) -> MariadbHome:
     """The files that the layout means."""
     data = layout.data or str(place.default("mariadb", installation.major))
-    return Home(
+    return MariadbHome(
         Path(data),
         None if layout.log is None else Path(layout.log),
         None if layout.temp is None else Path(layout.temp),
     )
 
 
-def validate(home: Home, installation: Installation) -> None:
+def validate(home: MariadbHome, installation: MariadbInstallation) -> None:
     """InputError when the directories cannot be used. Changes nothing."""
     place.check(str(home.place), "data")
     made_by = note(home.files).get("version") or installation.major
@@ -76,7 +76,7 @@ def validate(home: Home, installation: Installation) -> None:
     _refuse_log_of_another(home)
 
 
-def prepare(home: Home, installation: Installation, identity: Identity, shape: Mapping[str, str]) -> None:
+def prepare(home: MariadbHome, installation: MariadbInstallation, identity: Identity, shape: Mapping[str, str]) -> None:
     """Makes the files where they are missing, and puts the log into its place. The caller holds the lock.
 
     `shape`: settings that the first start decides. InputError, FailureError.
@@ -107,7 +107,7 @@ def log_file(files: Path) -> Path:
     )
 
 
-def _place_log(home: Home) -> None:
+def _place_log(home: MariadbHome) -> None:
     """Puts the log where the layout wants it, in steps that can be repeated after a crash between any two."""
     wanted = home.log / LOG_FILE
     if wanted.is_file() and note(home.files).get("log") == str(home.log):
@@ -149,7 +149,7 @@ def _owner(log: Path) -> Path | None:
         return None
 
 
-def _create(home: Home, installation: Installation, identity: Identity, shape: Mapping[str, str]) -> None:
+def _create(home: MariadbHome, installation: MariadbInstallation, identity: Identity, shape: Mapping[str, str]) -> None:
     """Installs into a directory aside, then renames it: what is called `files` is always complete."""
     aside = home.place / "files.new"
     shutil.rmtree(aside, ignore_errors=True)
@@ -192,7 +192,7 @@ def environment() -> dict[str, str]:
     return programs.environment_without("MYSQL", "MARIADB")
 
 
-def _refuse_log_of_another(home: Home) -> None:
+def _refuse_log_of_another(home: MariadbHome) -> None:
     owner = _owner(home.log)
     if owner not in (None, home.files) and note(owner).get("log") == str(home.log):
         raise InputError(

@@ -14,7 +14,15 @@ from ironbench.engines.mariadb.observers import relations, statements
 from ironbench.engines.mariadb.observers.statements import TOGETHER
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import IronbenchError, written
-from ironbench.model.inside import Command, Inside, Missing, Plan, Statement, bounded, without_values
+from ironbench.model.inside import (
+    Inside,
+    NotShown,
+    ScriptCommand,
+    ServerStatement,
+    StatementPlan,
+    bounded,
+    without_values,
+)
 from ironbench.model.observation import Sample
 from ironbench.model.session import Session
 
@@ -54,15 +62,15 @@ _WHY: Mapping[statements.Seen, tuple[str, str]] = {
 
 
 class MariadbInsight(Insight):
-    def begin(self, session: Session, commands: Sequence[Command], own: bool) -> Inside:
+    def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> Inside:
         missing = []
         if (known := statements.seen(session)) != "yes":
-            missing.append(Missing(_STATEMENTS, *_WHY[known]))
+            missing.append(NotShown(_STATEMENTS, *_WHY[known]))
         if not relations.seen(session):
             remedy = f"SET GLOBAL userstat = ON counts rows; with times: {_ON}{_OWN}"
             if known == "denied":
                 remedy = _WHY["denied"][1]
-            missing.append(Missing("How tables and indexes are used", "nothing counts it there", remedy))
+            missing.append(NotShown("How tables and indexes are used", "nothing counts it there", remedy))
         return Inside(plans=tuple(_plans(session, commands)), missing=tuple(missing))
 
     def end(self, session: Session, begun: Inside, samples: Mapping[str, Sequence[Sample]], window_s: float) -> Inside:
@@ -72,7 +80,7 @@ class MariadbInsight(Insight):
         if counts is None:
             if statements.DIGESTS not in samples:
                 return seen
-            why = Missing(_STATEMENTS, "it was not read at both ends of the trial")
+            why = NotShown(_STATEMENTS, "it was not read at both ends of the trial")
             return replace(seen, missing=(*seen.missing, why))
         texts = _texts(session, counts.by_digest)
         all_of = [(texts.get(id, ""), grown) for id, grown in counts.by_digest.items()]
@@ -80,7 +88,7 @@ class MariadbInsight(Insight):
         if TOGETHER in counts.prepared:
             reason = "this server counts statements that clients prepared together, not one by one"
             remedy = f"{written('load.protocol', 'simple')} sends them as text; {written('load.report_per_statement')}"
-            lacking = Missing(_STATEMENTS, reason, f"{remedy} times each as its client sees it")
+            lacking = NotShown(_STATEMENTS, reason, f"{remedy} times each as its client sees it")
             seen = replace(seen, missing=(*seen.missing, lacking))
         theirs = [(text or "(its text is gone)", grown) for text, grown in all_of if not _OURS.search(text)]
         shown: dict[int, None] = {}
@@ -105,8 +113,8 @@ def _texts(session: Session, by_digest: Mapping[str, object]) -> dict[str, str]:
     return known
 
 
-def _statement(text: str, grown: Mapping[str, float]) -> Statement:
-    return Statement(
+def _statement(text: str, grown: Mapping[str, float]) -> ServerStatement:
+    return ServerStatement(
         text,
         calls=grown["calls"],
         time_s=grown["time_ps"] * _PS,
@@ -116,7 +124,7 @@ def _statement(text: str, grown: Mapping[str, float]) -> Statement:
     )
 
 
-def _plans(session: Session, commands: Sequence[Command]) -> list[Plan]:
+def _plans(session: Session, commands: Sequence[ScriptCommand]) -> list[StatementPlan]:
     wanted = [one for one in commands[:_MOST_COMMANDS] if _EXPLAINABLE.match(one.text)]
     if not wanted or not isinstance(session, MariadbSession):
         return []
@@ -130,9 +138,9 @@ def _plans(session: Session, commands: Sequence[Command]) -> list[Plan]:
         connection.close()
 
 
-def _plan(connection: MysqlConnection, command: Command) -> Plan:
+def _plan(connection: MysqlConnection, command: ScriptCommand) -> StatementPlan:
     """Of a command, which is not run."""
-    plan = Plan(command.script, command.number, bounded(command.text))
+    plan = StatementPlan(command.script, command.number, bounded(command.text))
     if not command.typical:
         return replace(plan, failed=f"{without_values(command)}, and MariaDB plans nothing without them")
     sql = command.typical.strip().rstrip(";")

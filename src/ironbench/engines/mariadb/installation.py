@@ -29,7 +29,7 @@ _NUMBERED = re.compile(r"\b(?:failed with error|error number) (\d{1,3})\b(?! \()
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class MariadbInstallation:
     """One set of MariaDB programs."""
 
     server: Path
@@ -54,7 +54,7 @@ class Installation:
         return self.server.parent.parent
 
 
-def find(directory: str | None = None) -> Installation:
+def find(directory: str | None = None) -> MariadbInstallation:
     """The installation whose server lies in `directory`, or is on PATH. InputError, FailureError."""
     if directory is not None:
         folder = expanded(directory).absolute()
@@ -73,7 +73,7 @@ def find(directory: str | None = None) -> Installation:
 
 
 @functools.cache
-def _installation(server: Path, subject: str, may_run: bool) -> Installation:
+def _installation(server: Path, subject: str, may_run: bool) -> MariadbInstallation:
     if may_run:
         words = output([str(server), "--no-defaults", "--version"], subject)
     elif not (words := f"Ver {trust.found_in(server, _VERSION_IN_FILE)}").removeprefix("Ver "):
@@ -90,7 +90,7 @@ def _installation(server: Path, subject: str, may_run: bool) -> Installation:
     if len(texts) < len(_SYSTEM_TABLES):
         cause = f"the texts that make its system tables are not beside {server}"
         raise InputError(subject, cause, "install the whole server")
-    return Installation(server, texts, number[0].removeprefix("Ver "), f"{number[1]}.{number[2]}", may_run)
+    return MariadbInstallation(server, texts, number[0].removeprefix("Ver "), f"{number[1]}.{number[2]}", may_run)
 
 
 def _texts(server: Path, part: str) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ironbench.engines.maintenance import Backup, IndexState, TableState
+from ironbench.engines.maintenance import BackupRequest, IndexState, TableState
 from ironbench.engines.mariadb import backups
 from ironbench.host.programs import Program
 from ironbench.model.record import Check
@@ -33,7 +33,7 @@ class MariadbMaintaining:
         rows = session.query("select sum(file_size) from information_schema.innodb_sys_tablespaces")
         return int(rows[0][0] or 0)
 
-    def backup(self, system: System, session: Session, backup: Backup) -> Program:
+    def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
         return backups.tool(system).backup(system, session, backup)
 
     def verified(self, system: System, folder: Path) -> Check:

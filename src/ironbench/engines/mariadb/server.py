@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb import settings as server_settings
-from ironbench.engines.mariadb.home import Home, environment
-from ironbench.engines.mariadb.installation import TITLE, Installation, complaint
+from ironbench.engines.mariadb.home import MariadbHome, environment
+from ironbench.engines.mariadb.installation import TITLE, MariadbInstallation, complaint
 from ironbench.engines.server import Launch, Make
 from ironbench.model.system import System
 
@@ -28,8 +28,8 @@ MAKE = Make(
 
 
 def launch(
-    home: Home,
-    installation: Installation,
+    home: MariadbHome,
+    installation: MariadbInstallation,
     identity: Identity,
     settings_for: Callable[[str], Mapping[str, str]],
     lock: int,
@@ -52,7 +52,7 @@ def launch(
     )
 
 
-def _write_settings(home: Home, identity: Identity, settings: Mapping[str, str]) -> None:
+def _write_settings(home: MariadbHome, identity: Identity, settings: Mapping[str, str]) -> None:
     home.options.unlink(missing_ok=True)  # it may be another identity's
     home.options.write_text(server_settings.as_file(settings))
     home.options.chmod(0o600)  # a file that others may write to is ignored

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ironbench.engines.administration import DENIED, no_checkpoint
 from ironbench.engines.mariadb import facts, given, settings
 from ironbench.engines.mariadb.dialect import CHECKPOINT
-from ironbench.engines.mariadb.dsn import Address
-from ironbench.engines.server_session import Own, Place, ServerSession
+from ironbench.engines.mariadb.dsn import MysqlAddress
+from ironbench.engines.server_session import LocalServer, Own, ServerSession
 from ironbench.errors import FailureError
 from ironbench.host.line import CANCELLED
 from ironbench.model.secrets import Secrets
@@ -25,12 +25,12 @@ _REFUSED = (1044, 1142, 1143, 1227, 1370, 1419)
 """Errors that say that the user lacks a right; SQLSTATE is that of any mistake (42000)."""
 
 
-class MariadbSession(ServerSession[Address, "MysqlConnection"]):
+class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
     engine = "mariadb"
     title = "MariaDB"
     broken = ("", "08", "70", "HY")
 
-    def __init__(self, address: Address, secrets: Secrets, own: Own | None = None) -> None:
+    def __init__(self, address: MysqlAddress, secrets: Secrets, own: Own | None = None) -> None:
         super().__init__(address, secrets, own)
         self._sql_mode = self.asked(lambda query: query("select @@global.sql_mode")[0][0]) or ""
         """Of clients; that of ironbench's own connections is another one."""
@@ -73,10 +73,10 @@ class MariadbSession(ServerSession[Address, "MysqlConnection"]):
     def counters(self) -> dict[str, int]:
         return self.asked(facts.read_counters)
 
-    def found(self) -> Place:
+    def found(self) -> LocalServer:
         return self.asked(lambda query: given.find(self._address, query))
 
-    def moved(self, socket_directory: str) -> Address:
+    def moved(self, socket_directory: str) -> MysqlAddress:
         return replace(self._address, socket=f"{socket_directory}/{settings.SOCKET}")
 
     @property

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ironbench import units
 from ironbench.engines import server_settings
-from ironbench.engines.mariadb.home import Home, environment, option_line
-from ironbench.engines.mariadb.installation import Installation
+from ironbench.engines.mariadb.home import MariadbHome, environment, option_line
+from ironbench.engines.mariadb.installation import MariadbInstallation
 from ironbench.errors import InputError, similar, written
 from ironbench.host.programs import run_program
 from ironbench.model.system import System
@@ -90,7 +90,7 @@ def for_devices(system: System) -> dict[str, str]:
     return {} if on is None or on.rotates else dict(_FLASH)
 
 
-def validate(system: System, clients: int, installation: Installation) -> None:
+def validate(system: System, clients: int, installation: MariadbInstallation) -> None:
     """InputError for a setting the server does not know or take, and for more than this machine can carry."""
     declared = own(system.settings)
     for name, value in system.settings.items():
@@ -113,7 +113,9 @@ def validate(system: System, clients: int, installation: Installation) -> None:
             _ask_the_server(name, value, installation)
 
 
-def effective(system: System, clients: int, home: Home, sockets: str, installation: Installation) -> dict[str, str]:
+def effective(
+    system: System, clients: int, home: MariadbHome, sockets: str, installation: MariadbInstallation
+) -> dict[str, str]:
     """Every setting that differs from the server's own default, in the order in which they win."""
     settings = {
         "basedir": str(installation.base),
@@ -155,14 +157,14 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 
 @functools.cache
-def known(installation: Installation) -> frozenset[str]:
+def known(installation: MariadbInstallation) -> frozenset[str]:
     """Names of the server's settings, by its own list."""
     words = [str(installation.server), "--no-defaults", "--user=root", "--verbose", "--help"]
     _, _, table = run_program(words, environment=environment()).stdout.partition("\n-----")
     return frozenset(normal(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]\S* ", line))
 
 
-def _ask_the_server(name: str, value: str, installation: Installation) -> None:
+def _ask_the_server(name: str, value: str, installation: MariadbInstallation) -> None:
     """`--help --verbose` reads the settings as a starting server does, complains, and starts nothing."""
     subject = written("system.set", f"{name}={value}")
     server_settings.require_one_line(subject, value)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ironbench.engines import own_files
 from ironbench.engines.mariadb import home as homes
-from ironbench.engines.mariadb.home import LOG_FILE, Home
+from ironbench.engines.mariadb.home import LOG_FILE, MariadbHome
 from ironbench.engines.own_files import NOTE
 from ironbench.host import copies
 from ironbench.host.copies import Copied
@@ -17,7 +17,7 @@ FILES = "files"
 _LEFT_OUT = (NOTE, f"{NOTE}.new", LOG_FILE, "ib_buffer_pool")
 
 
-def take(home: Home, folder: Path, *, keep: bool) -> Copied:
+def take(home: MariadbHome, folder: Path, *, keep: bool) -> Copied:
     """Copies a stopped server's files into `folder`, which must not exist. FailureError. Not `keep`: they are linked.
 
     With its log a copy is whole, however the server ended.
@@ -32,7 +32,7 @@ def take(home: Home, folder: Path, *, keep: bool) -> Copied:
     return done
 
 
-def put_back(home: Home, folder: Path) -> Copied:
+def put_back(home: MariadbHome, folder: Path) -> Copied:
     """Replaces a stopped server's files by the copy in `folder`. InputError: no room. FailureError.
 
     The caller holds the directory's lock. Files that no snapshot made are kept aside as `files.kept-N`.
@@ -42,12 +42,12 @@ def put_back(home: Home, folder: Path) -> Copied:
     return own_files.copy_back(folder, home.files)
 
 
-def restored(home: Home) -> bool:
+def restored(home: MariadbHome) -> bool:
     """Whether what is there came from a snapshot."""
     return "snapshot" in own_files.note(home.files)
 
 
-def _give_up(home: Home) -> None:
+def _give_up(home: MariadbHome) -> None:
     gone = home.place / "files.old"
     shutil.rmtree(gone, ignore_errors=True)  # of an ironbench that was killed while it removed it
     if not home.files.exists():

@@ -89,7 +89,7 @@ _TYPES = re.compile(
 
 
 @dataclass(slots=True)
-class SqlText:
+class MysqlSqlText:
     """What a file of SQL contains."""
 
     origin: str = ""
@@ -102,7 +102,7 @@ class SqlText:
     """Those that only MySQL 8 and newer versions of MariaDB have."""
 
 
-class Statement(NamedTuple):
+class SqlStatement(NamedTuple):
     line: int
     """Line of its first word."""
     text: bytes
@@ -112,14 +112,14 @@ class Statement(NamedTuple):
     """Its beginning, without comments."""
 
 
-def examined(path: Path, subject: str, *, own: bool, database: str = "") -> SqlText:
+def examined(path: Path, subject: str, *, own: bool, database: str = "") -> MysqlSqlText:
     """InputError: the file is no text, is incomplete, or reaches beyond the database of the trials.
 
     `own`: a file of the user's own. Such a file may only name a database that it creates, or `database`.
     """
     head = text_files.head_of(path)
     text_files.refuse_unreadable(head, subject, "SQL")
-    found = SqlText(_origin(head.decode(errors="replace")))
+    found = MysqlSqlText(_origin(head.decode(errors="replace")))
     filled: set[str] = set()
     created: set[str] = set()
     named: dict[str, tuple[int, str]] = {}
@@ -178,7 +178,7 @@ def _the_database(
 _HINT = "make the dump without --databases, or remove the statement"
 
 
-def statements(path: Path, subject: str, known: SqlText, *, own: bool) -> Iterator[Statement]:
+def statements(path: Path, subject: str, known: MysqlSqlText, *, own: bool) -> Iterator[SqlStatement]:
     """What is sent, statement by statement. InputError: one reaches beyond the database of the trials."""
     prefix = _prefix(known.database) if known.database else None
     for piece in pieces(path, "mariadb"):
@@ -188,16 +188,16 @@ def statements(path: Path, subject: str, known: SqlText, *, own: bool) -> Iterat
         name, verb = _named(words)
         if name and name == known.database:
             settings = _database_settings(words) if verb in ("CREATE", "ALTER") else ""
-            yield Statement(piece.first_line, settings.encode(), "" if settings else "database", words)
+            yield SqlStatement(piece.first_line, settings.encode(), "" if settings else "database", words)
             continue
         if not own and (kind := next((kind for kind, one in _LEFT_OUT.items() if one.match(words)), "")):
-            yield Statement(piece.first_line, b"", kind, words)
+            yield SqlStatement(piece.first_line, b"", kind, words)
             continue
         text = piece.text[piece.begins :]
         if prefix is not None and known.database.encode() in text:
             text = prefix.sub(lambda one: b"" if one[1] else one[0], text)
         refuse_within(subject, f"line {piece.first_line}", text.decode(errors="replace"))
-        yield Statement(piece.first_line, text, "", words)
+        yield SqlStatement(piece.first_line, text, "", words)
 
 
 def head_of(piece: Piece) -> str:

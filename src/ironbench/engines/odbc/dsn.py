@@ -29,7 +29,7 @@ _EXAMPLE = "write odbc:Driver={NAME};Server=…;Database=…, or odbc:NAME for a
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class OdbcAddress:
     """What a connection string says, without user and password."""
 
     pairs: tuple[tuple[str, str], ...]
@@ -47,7 +47,7 @@ class Address:
         return next((_bare(value) for name, value in self.pairs if name.lower() == keyword), "")
 
 
-def parse(text: str) -> tuple[Address, Secrets]:
+def parse(text: str) -> tuple[OdbcAddress, Secrets]:
     """The address, and the part of it that is nobody's business. InputError."""
     rest = text[len(_PREFIX) :] if text[: len(_PREFIX)].lower() == _PREFIX else text
     if not rest.strip():
@@ -61,7 +61,7 @@ def parse(text: str) -> tuple[Address, Secrets]:
         if not _USER.search(name):
             for form in (value, _bare(value)):
                 Secrets(form)  # from here on no message shows it
-    address = Address(tuple(visible))
+    address = OdbcAddress(tuple(visible))
     if not address.value("driver") and not address.value("dsn") and not address.value("filedsn"):
         raise InputError(written("system.dsn"), "names no driver and no data source", _EXAMPLE)
     return address, Secrets(_joined(hidden) or None)

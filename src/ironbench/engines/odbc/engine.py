@@ -11,7 +11,7 @@ from ironbench.engines.base import Engine, Traits
 from ironbench.engines.dialect import Dialect
 from ironbench.engines.given import taken
 from ironbench.engines.odbc import dsn, kinds
-from ironbench.engines.odbc.kinds import KINDS, Kind
+from ironbench.engines.odbc.kinds import KINDS, DatabaseKind
 from ironbench.engines.odbc.process import OdbcLine
 from ironbench.engines.odbc.session import OdbcSession
 from ironbench.errors import InputError, written
@@ -80,7 +80,7 @@ class OdbcEngine(Engine):
 class Through(Engine):
     """One database through ODBC. Where another engine knows it, its dialect and its SQL texts are that one's."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: DatabaseKind) -> None:
         self.kind = kind
         self.name = f"{NAME}-{kind.title.replace(' ', '').lower()}" if kind is not kinds.OTHER else f"{NAME}-other"
         native = _native(kind)
@@ -131,7 +131,7 @@ class Through(Engine):
         return OdbcSession(self.name, address, secrets)
 
 
-def _native(kind: Kind) -> Engine | None:
+def _native(kind: DatabaseKind) -> Engine | None:
     """The engine that knows this database without ODBC."""
     others = (engines.get(name) for name in engines.names() if name != NAME)
     return next((one for one in others if set(one.traits.products) & set(kind.products)), None)

@@ -9,7 +9,7 @@ from ironbench.engines.odbc.dialects import Db2Dialect, OracleDialect, SqlServer
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DatabaseKind:
     """One database, as its drivers want to be used."""
 
     title: str
@@ -52,7 +52,7 @@ class Kind:
 
 
 KINDS = (
-    Kind(
+    DatabaseKind(
         "PostgreSQL",
         ("PostgreSQL",),
         tried=True,
@@ -65,7 +65,7 @@ KINDS = (
             "'primary_conninfo', 'recovery_end_command', 'restore_command', 'ssl_passphrase_command') order by name"
         ),
     ),
-    Kind(
+    DatabaseKind(
         "MariaDB",
         ("MariaDB", "MySQL"),
         tried=True,
@@ -77,7 +77,7 @@ KINDS = (
         version="select version()",
         settings="show global variables",
     ),
-    Kind(
+    DatabaseKind(
         "SQLite",
         ("SQLite",),
         tried=True,
@@ -91,7 +91,7 @@ KINDS = (
             "select 'cache_size', cache_size from pragma_cache_size"
         ),
     ),
-    Kind(
+    DatabaseKind(
         "SQL Server",
         ("Microsoft SQL",),
         texts=("sqlserver",),
@@ -103,7 +103,7 @@ KINDS = (
         settings="select name, cast(value_in_use as varchar(200)) from sys.configurations order by name",
         dialect=SqlServerDialect(),
     ),
-    Kind(
+    DatabaseKind(
         "Oracle",
         ("Oracle",),
         texts=("oracle",),
@@ -115,7 +115,7 @@ KINDS = (
         dialect=OracleDialect(),
         one_row="dual",
     ),
-    Kind(
+    DatabaseKind(
         "Db2",
         ("DB2",),
         texts=("db2",),
@@ -126,7 +126,7 @@ KINDS = (
         dialect=Db2Dialect(),
         one_row="sysibm.sysdummy1",
     ),
-    Kind(
+    DatabaseKind(
         "another database",
         (),
     ),
@@ -134,7 +134,7 @@ KINDS = (
 OTHER = KINDS[-1]
 
 
-def of(product: str) -> Kind:
+def of(product: str) -> DatabaseKind:
     """The database of a driver that names it so."""
     known = (kind for kind in KINDS if any(product.lower().startswith(name.lower()) for name in kind.products))
     return next(known, OTHER)

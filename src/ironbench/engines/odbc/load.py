@@ -11,7 +11,7 @@ from typing import Any
 
 from ironbench.engines.load_threads import Pieces, loaded, together
 from ironbench.engines.odbc import driver, kinds
-from ironbench.engines.odbc.kinds import Kind
+from ironbench.engines.odbc.kinds import DatabaseKind
 from ironbench.errors import FailureError, IronbenchError
 
 CONNECT_S = 15
@@ -65,7 +65,7 @@ def _work(plan: dict[str, Any], generator: bytes, waiting: Pieces, progress: Any
     connection.close()
 
 
-def _inserting(cursor: Any, table: str, kind: Kind) -> Callable[[Sequence[str], list[Row]], None]:
+def _inserting(cursor: Any, table: str, kind: DatabaseKind) -> Callable[[Sequence[str], list[Row]], None]:
     """What inserts a list of rows."""
     texts: dict[int, str] = {}
     cursor.fast_executemany = kind.insertion == "arrays"

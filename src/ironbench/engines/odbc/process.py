@@ -14,7 +14,7 @@ from ironbench.engines.odbc import driver
 from ironbench.errors import FailureError
 from ironbench.host import child
 from ironbench.host.child import ORPHANED, Channel, Child, answer, raise_refusal
-from ironbench.host.line import Line, Served, measured
+from ironbench.host.line import ChildChannel, Served, measured
 from ironbench.model.session import Row
 
 CONNECT_S = 15
@@ -37,7 +37,7 @@ def package_folder() -> str:
     return child.package_folder("pyodbc", "odbc", hint)
 
 
-class OdbcLine(Line):
+class OdbcLine(ChildChannel):
     """Our end: a connection, and a process of its own, so that no crash of a driver is ours.
 
     Statements are limited by ending that process: drivers differ in what they make of SQL_ATTR_QUERY_TIMEOUT, and some
@@ -133,7 +133,7 @@ def main(parent: Channel) -> None:
             ) from None
     answer(parent, driver.identification(connection))
     Served(
-        parent, _Answers(cursor, splits=asked["splits"], backslashes=asked["backslashes"]).done, cursor.cancel
+        parent, _ConnectionAnswers(cursor, splits=asked["splits"], backslashes=asked["backslashes"]).done, cursor.cancel
     ).serve()
     connection.close()
 
@@ -147,7 +147,7 @@ def _leave_with(parent: Channel) -> None:
     os._exit(ORPHANED)
 
 
-class _Answers:
+class _ConnectionAnswers:
     """Answers the requests of one connection."""
 
     def __init__(self, cursor: Any, *, splits: bool, backslashes: bool) -> None:

@@ -12,7 +12,7 @@ from ironbench.engines.base import SessionDefaults
 from ironbench.engines.limits import Limited
 from ironbench.engines.odbc import driver, kinds, load, trial
 from ironbench.engines.odbc.dialects import with_from
-from ironbench.engines.odbc.dsn import Address
+from ironbench.engines.odbc.dsn import OdbcAddress
 from ironbench.engines.odbc.process import OdbcLine, package_folder
 from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.model.secrets import Secrets
@@ -28,7 +28,7 @@ _ANSWER_S = 30.0
 class OdbcSession(Limited, SessionDefaults):
     """Nothing is configured, started or stopped: the database was there before."""
 
-    def __init__(self, engine: str, address: Address, secrets: Secrets) -> None:
+    def __init__(self, engine: str, address: OdbcAddress, secrets: Secrets) -> None:
         """Connects. InputError, FailureError."""
         self.engine = engine
         self._whole = address.whole(secrets)

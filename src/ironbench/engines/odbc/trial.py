@@ -13,7 +13,7 @@ from typing import Any
 
 from ironbench.engines.called import Answer, Command, Step, addressed
 from ironbench.engines.odbc import driver, kinds
-from ironbench.engines.odbc.kinds import Kind
+from ironbench.engines.odbc.kinds import DatabaseKind
 from ironbench.engines.odbc.process import parameters, statements
 from ironbench.errors import FailureError
 
@@ -31,10 +31,10 @@ _ROLLBACK = re.compile(r"\s*rollback(\s+(transaction|tran|work))?\s*;?\s*$", re.
 _BRACKETS = (_BEGIN, _END, _ROLLBACK)
 
 
-class Trouble:
+class OdbcFailure:
     """A statement that failed, as the core wants it."""
 
-    def __init__(self, found: FailureError, kind: Kind) -> None:
+    def __init__(self, found: FailureError, kind: DatabaseKind) -> None:
         self.sqlstate = found.sqlstate or "driver"
         self.cause = found.cause
         self.lasting = driver.is_lasting(found)
@@ -43,10 +43,10 @@ class Trouble:
         )
 
 
-class Client:
+class OdbcClient:
     """One client's connection: a cursor for every command, so that each is prepared once."""
 
-    def __init__(self, connection: Any, commands: Sequence[Command], kind: Kind) -> None:
+    def __init__(self, connection: Any, commands: Sequence[Command], kind: DatabaseKind) -> None:
         self._connection, self._kind = connection, kind
         self.inside = kind.inside
         self._error = driver.package().Error
@@ -56,10 +56,10 @@ class Client:
         self.steps = [self._step(*command) for command in commands]
         self._cancelled_at = 0.0
 
-    def trouble(self, error: Exception) -> Trouble:
+    def trouble(self, error: Exception) -> OdbcFailure:
         if not isinstance(error, self._error):
             raise error  # a mistake of ours, which would come again and again
-        return Trouble(driver.failure(error), self._kind)
+        return OdbcFailure(driver.failure(error), self._kind)
 
     def rollback(self) -> None:
         if not self._open[0]:
@@ -195,7 +195,7 @@ def drive(plan: bytes, progress: Any) -> Any:
     engine, called = addressed(plan)
     kind = kinds.of(engine["product"])
 
-    def connect(client: int, commands: Sequence[Command]) -> Client:
-        return Client(driver.connect(engine["address"], CONNECT_S), commands, kind)
+    def connect(client: int, commands: Sequence[Command]) -> OdbcClient:
+        return OdbcClient(driver.connect(engine["address"], CONNECT_S), commands, kind)
 
     return core.drive_called(called, connect, progress)

@@ -21,7 +21,7 @@ from ironbench.engines.postgres import plain
 from ironbench.engines.postgres.cluster import environment
 from ironbench.engines.postgres.dumps import tools
 from ironbench.engines.postgres.harmless import harmless
-from ironbench.engines.postgres.plain import SqlText
+from ironbench.engines.postgres.plain import PostgresSqlText
 from ironbench.errors import FailureError, written
 from ironbench.host import programs
 from ironbench.model.redact import redacted_sql
@@ -102,7 +102,7 @@ class Psql(_Client):
     makes itself."""
 
     file: Path = Path()
-    text: SqlText = field(default_factory=SqlText)
+    text: PostgresSqlText = field(default_factory=PostgresSqlText)
     own: bool = False
     _fed: int = 0
     _open: bool = False

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_files import refuse_running, refuse_version
-from ironbench.engines.postgres.installation import Installation, complaint
+from ironbench.engines.postgres.installation import PostgresInstallation, complaint
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host import place, programs
 from ironbench.model.system import Layout
@@ -48,7 +48,7 @@ class Cluster:
         return None if self.temp_place is None else self.temp_place / "temp"
 
 
-def of(layout: Layout, installation: Installation) -> Cluster:
+def of(layout: Layout, installation: PostgresInstallation) -> Cluster:
     """The cluster that the layout means."""
     data = layout.data or str(place.default("postgres", str(installation.major)))
     return Cluster(
@@ -58,7 +58,7 @@ def of(layout: Layout, installation: Installation) -> Cluster:
     )
 
 
-def validate(cluster: Cluster, installation: Installation) -> None:
+def validate(cluster: Cluster, installation: PostgresInstallation) -> None:
     """InputError when the directories cannot be used. Changes nothing."""
     place.check(str(cluster.place), "data")
     version_file = cluster.files / "PG_VERSION"
@@ -71,7 +71,7 @@ def validate(cluster: Cluster, installation: Installation) -> None:
     _refuse_log_of_another(cluster)
 
 
-def prepare(cluster: Cluster, installation: Installation, identity: Identity) -> None:
+def prepare(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
     """Makes the cluster where it is missing. The caller holds the lock. InputError, FailureError."""
     refuse_running(cluster.files, cluster.place)
     _refuse_log_of_another(cluster)
@@ -92,24 +92,26 @@ def prepare(cluster: Cluster, installation: Installation, identity: Identity) ->
         identity.give(cluster.temp)
 
 
-def checksums_differ(cluster: Cluster, installation: Installation, wanted: bool | None) -> bool:
+def checksums_differ(cluster: Cluster, installation: PostgresInstallation, wanted: bool | None) -> bool:
     """Whether pages of the cluster have checksums and should not, or the other way round."""
     return wanted is not None and wanted != (_controldata(cluster, installation, "Data page checksum version") != "0")
 
 
-def set_checksums(cluster: Cluster, installation: Installation, identity: Identity, wanted: bool | None) -> None:
+def set_checksums(
+    cluster: Cluster, installation: PostgresInstallation, identity: Identity, wanted: bool | None
+) -> None:
     """Makes pages have checksums or not, after a clean shutdown (PostgreSQL 18 documentation, pg_checksums)."""
     if wanted is not None and checksums_differ(cluster, installation, wanted):
         change = "--enable" if wanted else "--disable"
         _run([installation.program("pg_checksums"), change, "-D", str(cluster.files)], cluster, identity)
 
 
-def needs_recovery(cluster: Cluster, installation: Installation) -> bool:
+def needs_recovery(cluster: Cluster, installation: PostgresInstallation) -> bool:
     """Whether the log must be replayed where it is before it can be moved."""
     return _log_is_elsewhere(cluster) and not shut_down(cluster, installation)
 
 
-def place_log(cluster: Cluster, installation: Installation, identity: Identity) -> None:
+def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
     """Puts pg_wal where the layout wants it.
 
     After a clean shutdown nothing in the log is needed, so it is not copied: pg_resetwal starts a new one. That also
@@ -169,7 +171,7 @@ def _make_log_directory(cluster: Cluster, identity: Identity) -> None:
     identity.give(*parts)
 
 
-def _create(cluster: Cluster, installation: Installation, identity: Identity) -> None:
+def _create(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
     """initdb into a directory aside, then a rename: what is called `cluster` is always complete."""
     aside = cluster.place / "cluster.new"
     shutil.rmtree(aside, ignore_errors=True)
@@ -190,7 +192,7 @@ def _create(cluster: Cluster, installation: Installation, identity: Identity) ->
     aside.rename(cluster.files)
 
 
-def flags(installation: Installation) -> tuple[str, ...]:
+def flags(installation: PostgresInstallation) -> tuple[str, ...]:
     """Options of initdb: they shape the files for good."""
     # The builtin provider sorts the same way everywhere and needs neither ICU nor the C library's locales.
     locale = ("--locale-provider=builtin", "--locale=C.UTF-8") if installation.major >= 17 else ("--no-locale",)
@@ -213,12 +215,12 @@ def environment() -> dict[str, str]:
     return programs.environment_without("PG")
 
 
-def shut_down(cluster: Cluster, installation: Installation) -> bool:
+def shut_down(cluster: Cluster, installation: PostgresInstallation) -> bool:
     """Whether its last server ended in good order."""
     return _controldata(cluster, installation, "Database cluster state") == "shut down"
 
 
-def _controldata(cluster: Cluster, installation: Installation, line: str) -> str:
+def _controldata(cluster: Cluster, installation: PostgresInstallation, line: str) -> str:
     """A value that pg_controldata prints; empty: none of that name."""
     words = [installation.program("pg_controldata"), "-D", str(cluster.files)]
     done = programs.run_program(words, environment=environment())

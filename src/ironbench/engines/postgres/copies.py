@@ -205,7 +205,7 @@ class PostgresCopies(DatabaseCopies):
             return InputError(subject, f"may not be copied: {error.cause}", hint)
         return error
 
-    def _named(self, application: str) -> dsn.Address:
+    def _named(self, application: str) -> dsn.PostgresAddress:
         return replace(self._address, options=self._address.options | {"application_name": application})
 
     def _note(self, name: str, note: dict[str, str]) -> None:

@@ -19,14 +19,14 @@ from ironbench.engines.postgres import user_files
 from ironbench.engines.url import ESCAPES, TLS, certificate, decoded, host_and_port, own_name, port_of, wrong
 from ironbench.errors import FailureError, IronbenchError, nearest, shortened
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Line
+from ironbench.model.session import WorkConnection
 
 _SOCKET_DIRECTORIES = ("/var/run/postgresql", "/run/postgresql", "/tmp")
 SCHEMES = ("postgresql", "postgres")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PostgresAddress:
     """Where a server listens and who we are there; without the password."""
 
     host: str
@@ -91,7 +91,7 @@ class Address:
         hosts = ",".join(f"{_host_text(host)}:{port}" for host, port in ((self.host, self.port), *self.more))
         return f"postgresql://{quote(self.user, safe='')}@{hosts}/{quote(self.database, safe='')}?{query}"
 
-    def places(self) -> list[Address]:
+    def places(self) -> list[PostgresAddress]:
         """The same address at each of its hosts alone."""
         alone = replace(self, more=())
         return [alone, *(replace(alone, host=host, port=port) for host, port in self.more)]
@@ -105,7 +105,7 @@ def _host_text(host: str) -> str:
     return f"[{host}]" if ":" in host and _NUMERIC.fullmatch(host) else quote(host, safe="")
 
 
-def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, Secrets]:
+def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[PostgresAddress, Secrets]:
     """Reads a DSN; what it leaves out comes from its service, the environment and libpq's defaults. InputError."""
     scheme, colon, _ = text.partition("://")
     given = _from_uri(text) if colon and scheme in SCHEMES else _from_pairs(text)
@@ -123,7 +123,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     user = given.get("user") or own_name("add user=NAME")
     (host, port), *more = _hosts(given)
     shown, key = user_files.client_certificate(given, environ)
-    address = Address(
+    address = PostgresAddress(
         host=host,
         port=port,
         user=user,
@@ -183,7 +183,7 @@ def _methods(text: str) -> str:
     return ",".join(methods)
 
 
-def reached(address: Address, connects: Callable[[Address], Line]) -> Address:
+def reached(address: PostgresAddress, connects: Callable[[PostgresAddress], WorkConnection]) -> PostgresAddress:
     """The first of an address's hosts that answers and is what `target_session_attrs` asks for. A wrong password ends
     the search, as in libpq. InputError, FailureError: of the last host."""
     places = address.places()
@@ -208,7 +208,7 @@ def reached(address: Address, connects: Callable[[Address], Line]) -> Address:
     raise last
 
 
-def _fits(line: Line, attributes: str) -> bool:
+def _fits(line: WorkConnection, attributes: str) -> bool:
     (recovering, read_only), *_ = line.query("SELECT pg_is_in_recovery(), current_setting('transaction_read_only')")
     answers = {
         "any": True,
@@ -336,7 +336,7 @@ def for_programs(connection: Mapping[str, Any]) -> dict[str, str]:
     return {variable: str(value) for variable, value in given.items() if value}
 
 
-def _stored_password(address: Address, given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
+def _stored_password(address: PostgresAddress, given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
     """Of the password file. InputError: several hosts with different passwords."""
     file = Path(given.get("passfile") or Path(environ.get("HOME", "/"), ".pgpass"))
     found = set()

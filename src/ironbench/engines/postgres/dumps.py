@@ -13,7 +13,7 @@ from pathlib import Path
 from ironbench.catalogue import text_files
 from ironbench.engines.postgres import installation, plain
 from ironbench.engines.postgres.cluster import environment
-from ironbench.engines.postgres.plain import SqlText
+from ironbench.engines.postgres.plain import PostgresSqlText
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host.programs import last_words, run_program
 
@@ -45,7 +45,7 @@ class PgDump:
     """Entries of its table of contents; 0 of a plain one."""
     entries: Mapping[str, int] = field(default_factory=dict)
     """The same by type, e.g. `TABLE` → 12; empty of SQL that pg_dump did not write."""
-    text: SqlText | None = None
+    text: PostgresSqlText | None = None
     """Of a plain one."""
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
-from ironbench.engines.base import Costs, Engine, Knob, Traits
+from ironbench.engines.base import Engine, EngineCosts, Knob, Traits
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
@@ -21,7 +21,7 @@ from ironbench.engines.postgres.administration import PostgresAdministration
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.data_import import PostgresDataImport
 from ironbench.engines.postgres.dialect import PostgresDialect
-from ironbench.engines.postgres.installation import Installation
+from ironbench.engines.postgres.installation import PostgresInstallation
 from ironbench.engines.postgres.observers.events import HOLDER
 from ironbench.engines.postgres.server import launch
 from ironbench.engines.postgres.session import PostgresSession
@@ -57,7 +57,7 @@ class PostgresEngine(Engine):
         preference=100,
         events=HOLDER,
         protocols=("prepared", "extended", "simple"),
-        costs=Costs(
+        costs=EngineCosts(
             start_stop_s=4.0,
             empty_bytes=45_000_000,
             log_bytes=1 << 30,  # `max_wal_size`, 1 GB unless set (PostgreSQL 18 documentation, 19.5.2)
@@ -205,7 +205,7 @@ class PostgresEngine(Engine):
 class _OwnPostgres(OwnServer[PostgresSession]):
     system: System
     clients: int
-    installation: Installation
+    installation: PostgresInstallation
     cluster: Cluster
 
     @property
@@ -252,15 +252,15 @@ class _OwnPostgres(OwnServer[PostgresSession]):
         }
 
 
-def _identity(programs: Installation) -> Identity:
+def _identity(programs: PostgresInstallation) -> Identity:
     return identity.choose(programs.program("postgres"), "PostgreSQL")
 
 
-def _address(running: server.Running, database: str) -> dsn.Address:
-    return dsn.Address(running.socket_directory, settings.PORT, clusters.USER, database, "disable")
+def _address(running: server.Running, database: str) -> dsn.PostgresAddress:
+    return dsn.PostgresAddress(running.socket_directory, settings.PORT, clusters.USER, database, "disable")
 
 
-def _furnish(address: dsn.Address, cluster: Cluster) -> None:
+def _furnish(address: dsn.PostgresAddress, cluster: Cluster) -> None:
     """Our database, and the temp tablespace where the layout wants it. What is there already stays."""
     session = PostgresSession(address, Secrets(), None)
     try:

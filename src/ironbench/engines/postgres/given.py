@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES, Whereabouts
 from ironbench.engines.given import taken
 from ironbench.engines.postgres import dsn, installation, settings
-from ironbench.engines.server_session import Place
+from ironbench.engines.server_session import LocalServer
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.host import processes
 from ironbench.host.tree import Tree
@@ -60,15 +60,15 @@ def _way_to_vary(given: Mapping[str, str]) -> str:
     return f"{meant} ".lstrip() + f"set it for sessions by {to} (…?options=-c%20NAME%3DVALUE), or "
 
 
-def find(host: str, query: Query) -> Place:
+def find(host: str, query: Query) -> LocalServer:
     """The server's place on this machine; an empty one when it runs elsewhere or in another container."""
     if not host.startswith("/") and host not in _HERE:
-        return Place()
+        return LocalServer()
     pid, started = query(_BACKEND)[0]
     if not _is_backend(int(pid or 0), float(started or 0)):
-        return Place()
+        return LocalServer()
     parent = processes.parent(int(pid or 0))
-    return Place(None if parent is None else processes.identify(parent), _directories(query))
+    return LocalServer(None if parent is None else processes.identify(parent), _directories(query))
 
 
 def _is_backend(pid: int, started_unix_s: float) -> bool:

@@ -10,12 +10,21 @@ from weakref import WeakKeyDictionary
 from ironbench.engines.administration import REQUEST, Insight
 from ironbench.engines.own_databases import is_ours
 from ironbench.engines.postgres import logged
-from ironbench.engines.postgres.logged import NODE, Log
+from ironbench.engines.postgres.logged import NODE, PlanLog
 from ironbench.engines.postgres.observers import relations, statements
 from ironbench.engines.postgres.observers.catalog import has_relation
-from ironbench.engines.postgres.observers.statements import EXTENSION, State
+from ironbench.engines.postgres.observers.statements import EXTENSION, StatementsAccess
 from ironbench.errors import IronbenchError
-from ironbench.model.inside import LONGEST, Command, Inside, Missing, Plan, Statement, bounded, without_values
+from ironbench.model.inside import (
+    LONGEST,
+    Inside,
+    NotShown,
+    ScriptCommand,
+    ServerStatement,
+    StatementPlan,
+    bounded,
+    without_values,
+)
 from ironbench.model.observation import Sample
 from ironbench.model.session import Session
 
@@ -43,28 +52,28 @@ COPIED = (
 )
 
 
-def lacking(known: State, readable: bool = True, copied: bool = False) -> Missing | None:
+def lacking(known: StatementsAccess, readable: bool = True, copied: bool = False) -> NotShown | None:
     """Why the server does not say what statements cost, and how to get it. `copied`: the database is dropped when the
     trial is over."""
     what = "What each statement costs"
     if not known.there and not known.loaded:
-        return Missing(what, f"the extension {EXTENSION} is not installed", NOT_HERE)
+        return NotShown(what, f"the extension {EXTENSION} is not installed", NOT_HERE)
     if not known.loaded:
-        return Missing(what, f"{EXTENSION} is not loaded by the server", PRELOAD)
+        return NotShown(what, f"{EXTENSION} is not loaded by the server", PRELOAD)
     if known.schema is None:
         remedy = COPIED if copied else f"as a superuser, there: CREATE EXTENSION {EXTENSION}"
-        return Missing(what, f"{EXTENSION} is loaded, but not made in this database", remedy)
+        return NotShown(what, f"{EXTENSION} is loaded, but not made in this database", remedy)
     if not readable:
-        return Missing(what, f"the role may not read {known.view}", f"GRANT SELECT ON {known.view} TO …")
+        return NotShown(what, f"the role may not read {known.view}", f"GRANT SELECT ON {known.view} TO …")
     return None
 
 
 class PostgresInsight(Insight):
     def __init__(self) -> None:
-        self._logs: WeakKeyDictionary[Session, Log] = WeakKeyDictionary()
+        self._logs: WeakKeyDictionary[Session, PlanLog] = WeakKeyDictionary()
         """What the server's log was before the trial."""
 
-    def begin(self, session: Session, commands: Sequence[Command], own: bool) -> Inside:
+    def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> Inside:
         known = statements.state(session)
         if own and known.loaded and known.schema is None and known.there:
             session.query(f"create extension if not exists {EXTENSION}")
@@ -96,7 +105,7 @@ class PostgresInsight(Insight):
         if counts is None:
             if statements.SOURCE not in samples:
                 return seen
-            why = Missing("What each statement costs", "it was not read at both ends of the trial")
+            why = NotShown("What each statement costs", "it was not read at both ends of the trial")
             return replace(seen, missing=(*seen.missing, why))
         texts, version = _texts(session, _top(counts.by_id), REQUEST in samples), statements.state(session)
         shown = [_statement(text, counts.by_id[id], version.io_timed) for id, text in texts.items() if text]
@@ -113,30 +122,30 @@ class PostgresInsight(Insight):
 _EXECUTED = "Plans as they were executed"
 
 
-def _unread(least_ms: str | None) -> Missing | None:
+def _unread(least_ms: str | None) -> NotShown | None:
     """auto_explain writes to a log that is out of reach."""
     if least_ms is None:
         return None
     why = f"auto_explain writes those of statements from {least_ms} ms on to the server's log, which is not read here"
-    return Missing(
+    return NotShown(
         _EXECUTED, why, "run ironbench where the server runs, as a user who may read its log; or look there yourself"
     )
 
 
-def _none_slow(least_ms: str | None) -> Missing | None:
+def _none_slow(least_ms: str | None) -> NotShown | None:
     if least_ms is None:
         return None
     why = f"no command of the scripts took {least_ms} ms, or none was sampled"
-    return Missing(_EXECUTED, why, "a lower auto_explain.log_min_duration writes more of them")
+    return NotShown(_EXECUTED, why, "a lower auto_explain.log_min_duration writes more of them")
 
 
-def _is_planned(command: Command) -> bool:
+def _is_planned(command: ScriptCommand) -> bool:
     return bool(_EXPLAINABLE.match(command.text))
 
 
-def _plan(session: Session, command: Command, version: int) -> Plan:
+def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPlan:
     """Of a command, which is not run: a transaction that may only read, and that ends soon."""
-    plan = Plan(command.script, command.number, bounded(command.text))
+    plan = StatementPlan(command.script, command.number, bounded(command.text))
     generic = not command.typical
     if generic and version < _SINCE_GENERIC:
         return replace(plan, failed=f"{without_values(command)}; before version 16 that is not planned")
@@ -186,9 +195,9 @@ def _is_ours(text: str, requested: bool) -> bool:
     return bool(_OURS.search(text) or (requested and _REQUESTED.fullmatch(text)))
 
 
-def _statement(text: str, grown: Mapping[str, float], io_timed: bool) -> Statement:
+def _statement(text: str, grown: Mapping[str, float], io_timed: bool) -> ServerStatement:
     page = grown["page"]
-    return Statement(
+    return ServerStatement(
         text,
         calls=grown["calls"],
         time_s=grown["time_ms"] / 1e3,

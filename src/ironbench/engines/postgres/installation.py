@@ -23,7 +23,7 @@ _PROGRAMS = ("postgres", "initdb", "pg_controldata", "pg_resetwal")
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class PostgresInstallation:
     """One set of PostgreSQL programs."""
 
     bin: Path
@@ -39,7 +39,7 @@ class Installation:
         return str(self.bin / name)
 
 
-def find(directory: str | None = None) -> Installation:
+def find(directory: str | None = None) -> PostgresInstallation:
     """The installation in `directory` (its `bin`), or one that came with ironbench. InputError, FailureError.
 
     `wheel:16` is the one of that version that came with ironbench; None: the newest of them.
@@ -49,7 +49,7 @@ def find(directory: str | None = None) -> Installation:
 
 
 @functools.cache
-def _found(directory: str | None, may_run: bool) -> Installation:
+def _found(directory: str | None, may_run: bool) -> PostgresInstallation:
     folder = _folder(directory)
     subject = "PostgreSQL" if directory is None else written("system.set", f"bin={directory}")
     for program in _PROGRAMS:
@@ -73,7 +73,7 @@ def _found(directory: str | None, may_run: bool) -> Installation:
         raise InputError(
             subject, f"PostgreSQL {major} is older than {OLDEST}, the oldest that ironbench starts", "name a newer one"
         )
-    return Installation(folder, number.group(0), major, _configure(folder) if may_run else "", may_run)
+    return PostgresInstallation(folder, number.group(0), major, _configure(folder) if may_run else "", may_run)
 
 
 def present() -> tuple[tuple[str, str], ...]:
@@ -90,7 +90,7 @@ def _complete(folder: Path) -> bool:
 
 
 @functools.cache
-def extensions(installation: Installation) -> frozenset[str] | None:
+def extensions(installation: PostgresInstallation) -> frozenset[str] | None:
     """Names of those that it can make; None: pg_config is not there, may not run, or tells another place."""
     program = installation.bin / "pg_config"
     if not installation.may_run or not program.is_file():

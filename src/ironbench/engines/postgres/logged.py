@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import IronbenchError
-from ironbench.model.inside import Executed, Plan, bounded
+from ironbench.model.inside import Executed, StatementPlan, bounded
 from ironbench.model.session import Session
 
 _MOST_BYTES = 16 << 20
@@ -33,7 +33,7 @@ _PARAMETER = re.compile(r"\$\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class PlanLog:
     file: Path
     start: int
     """Bytes that were there before."""
@@ -45,14 +45,14 @@ def least_ms(session: Session) -> str | None:
     return None if least in (None, "", "-1") else least
 
 
-def begun(session: Session) -> Log | None:
+def begun(session: Session) -> PlanLog | None:
     """The log as it is now; None: it is out of reach, or its plans are no text."""
     try:
         _, form, directory = session.query(_LOADED)[0]
         if form not in (None, "", "text"):
             return None
         file = _collected(session, directory or "") or _standard_error(session)
-        return None if file is None else Log(file, file.stat().st_size)
+        return None if file is None else PlanLog(file, file.stat().st_size)
     except (IronbenchError, OSError):
         return None
 
@@ -74,7 +74,7 @@ def _standard_error(session: Session) -> Path | None:
     return file if file.is_file() and os.access(file, os.R_OK) else None
 
 
-def executed(log: Log, plans: Sequence[Plan]) -> tuple[Executed, ...]:
+def executed(log: PlanLog, plans: Sequence[StatementPlan]) -> tuple[Executed, ...]:
     """Of the commands that have plans, those that the log has executions of since then."""
     try:
         with log.file.open("rb") as file:
@@ -92,7 +92,7 @@ def executed(log: Log, plans: Sequence[Plan]) -> tuple[Executed, ...]:
     return tuple(_of(plan, own) for plan in plans if (own := by_statement.get((plan.script, plan.number))))
 
 
-def _of(plan: Plan, logged: Sequence[tuple[float, str]]) -> Executed:
+def _of(plan: StatementPlan, logged: Sequence[tuple[float, str]]) -> Executed:
     slowest_s, text = max(logged)
     steps = tuple(match[1] for line in text.splitlines() if (match := NODE.match(line)))
     return Executed(

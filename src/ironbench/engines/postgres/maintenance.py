@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ironbench.engines.maintenance import Backup, IndexState, TableState, answering
+from ironbench.engines.maintenance import BackupRequest, IndexState, TableState, answering
 from ironbench.engines.postgres import dsn, dumps, facts, installation
 from ironbench.errors import FailureError, InputError, shortened, written
 from ironbench.host import place, programs
@@ -49,7 +49,7 @@ class PostgresMaintaining:
         """Of all databases."""
         return int(session.query("select sum(pg_database_size(oid)) from pg_database")[0][0] or 0)
 
-    def backup(self, system: System, session: Session, backup: Backup) -> Program:
+    def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
         discarded = backup.format == "discard"
         if not discarded:
             _refuse_tablespaces(session, backup.format)

@@ -43,7 +43,7 @@ SESSION_GUARD = ("\\restrict", "\\unrestrict")
 
 
 @dataclass(slots=True)
-class SqlText:
+class PostgresSqlText:
     """What a file of SQL contains."""
 
     written_by: str = ""
@@ -63,17 +63,17 @@ class SqlText:
     """The one of its databases that has contents; None: it connects to none."""
 
 
-def examined(path: Path, subject: str) -> SqlText:
+def examined(path: Path, subject: str) -> PostgresSqlText:
     """InputError: the file is no text, is incomplete, or reaches beyond one database and one file."""
     head = text_files.head_of(path)
     text_files.refuse_unreadable(head, subject, "SQL")
-    found = SqlText()
+    found = PostgresSqlText()
     known = next((line for line in _HEADS if re.search(rb"^" + line + rb"\s*$", head, re.MULTILINE)), None)
     found.written_by = _HEADS[known] if known else ""
     if version := _DUMPED_FROM.search(text_files.head_of(path, 1 << 16).decode(errors="replace")):
         found.version = version[1] + (version[2] or "")
     filled: Counter[str] = Counter()
-    per_database: dict[str, SqlText] = {"": found}
+    per_database: dict[str, PostgresSqlText] = {"": found}
     table, database = "", ""
     settings_hidden: set[str] = set()
     for piece in pieces(path, "postgres", _MERGED):
@@ -101,7 +101,7 @@ def examined(path: Path, subject: str) -> SqlText:
             command = piece.head().strip()
             if (connect := _CONNECT.match(command)) and (found.written_by or not filled.total()):
                 database = connect[1].strip("; ")
-                per_database.setdefault(database, SqlText())
+                per_database.setdefault(database, PostgresSqlText())
             elif connect or _FILE_COMMANDS.match(command):
                 _refuse(subject, piece, command, command)
             if option := re.match(r"\\set\s+(ECHO|VERBOSITY)\b", command):
@@ -119,7 +119,9 @@ def examined(path: Path, subject: str) -> SqlText:
     return _of_one_database(found, per_database, filled, subject)
 
 
-def _of_one_database(found: SqlText, per_database: dict[str, SqlText], filled: Counter[str], subject: str) -> SqlText:
+def _of_one_database(
+    found: PostgresSqlText, per_database: dict[str, PostgresSqlText], filled: Counter[str], subject: str
+) -> PostgresSqlText:
     if list(per_database) == [""]:
         return found
     names = [name for name in per_database if filled[name]]
@@ -164,7 +166,7 @@ _SCHEMA = re.compile(r"CREATE\s+SCHEMA\s+(?:IF\s+NOT\s+EXISTS\s+)?\"?([^\s\";]+)
 _CONSTRAINT = re.compile(r"ALTER\s+TABLE\s.*?\bADD\s+CONSTRAINT\s+\"?([^\s\"]+)", re.IGNORECASE | re.DOTALL)
 
 
-def _note(found: SqlText, statement: str) -> None:
+def _note(found: PostgresSqlText, statement: str) -> None:
     if statement[:6].upper() == "CREATE":
         if name := made(statement):
             found.made.add(name)

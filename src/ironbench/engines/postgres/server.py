@@ -11,7 +11,7 @@ from pathlib import Path
 from ironbench.engines.identity import Identity
 from ironbench.engines.postgres import settings as server_settings
 from ironbench.engines.postgres.cluster import Cluster, environment
-from ironbench.engines.postgres.installation import Installation, complaint
+from ironbench.engines.postgres.installation import PostgresInstallation, complaint
 from ironbench.engines.server import Launch, Make
 from ironbench.model.system import System
 
@@ -37,7 +37,7 @@ MAKE = Make(
 
 def launch(
     cluster: Cluster,
-    installation: Installation,
+    installation: PostgresInstallation,
     identity: Identity,
     settings_for: Callable[[str], Mapping[str, str]],
     lock: int,

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ironbench.engines.postgres import dsn, facts, given
-from ironbench.engines.postgres.dsn import Address
-from ironbench.engines.server_session import Own, Place, ServerSession
+from ironbench.engines.postgres.dsn import PostgresAddress
+from ironbench.engines.server_session import LocalServer, Own, ServerSession
 from ironbench.model.secrets import Secrets
 
 if TYPE_CHECKING:
     from ironbench._core import Connection
 
 
-def _connected(address: Address, secrets: Secrets, silence_s: float | None = None) -> Connection:
+def _connected(address: PostgresAddress, secrets: Secrets, silence_s: float | None = None) -> Connection:
     from ironbench import _core
 
     return _core.Connection(json.dumps(address.connection(secrets)).encode(), silence_s)
@@ -26,12 +26,12 @@ _ENCODING, _ANY_BYTES = "client_encoding", "SQL_ASCII"
 valid there (PostgreSQL 18 documentation, 23.3.4)."""
 
 
-class PostgresSession(ServerSession[Address, "Connection"]):
+class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
     engine = "postgres"
     title = "PostgreSQL"
     broken = ("", "08", "57", "XX")
 
-    def __init__(self, address: Address, secrets: Secrets, own: Own | None = None) -> None:
+    def __init__(self, address: PostgresAddress, secrets: Secrets, own: Own | None = None) -> None:
         self._committed = 0
         """Over connections that were closed."""
         super().__init__(dsn.reached(address, lambda one: _connected(one, secrets)), secrets, own)
@@ -56,10 +56,10 @@ class PostgresSession(ServerSession[Address, "Connection"]):
     def counters(self) -> dict[str, int]:
         return self.asked(facts.read_counters)
 
-    def found(self) -> Place:
+    def found(self) -> LocalServer:
         return self.asked(lambda query: given.find(self._address.host, query))
 
-    def moved(self, socket_directory: str) -> Address:
+    def moved(self, socket_directory: str) -> PostgresAddress:
         return replace(self._address, host=socket_directory)
 
     @property

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ironbench.engines import server_settings
 from ironbench.engines.base import set_twice
-from ironbench.engines.postgres.installation import Installation
+from ironbench.engines.postgres.installation import PostgresInstallation
 from ironbench.engines.postgres.resources import CACHE
 from ironbench.errors import InputError, similar, written
 from ironbench.host import scratch
@@ -62,7 +62,7 @@ def checksums(settings: Mapping[str, str]) -> bool | None:
     return value.lower() == "on"
 
 
-def named(settings: Mapping[str, str], installation: Installation) -> dict[str, str]:
+def named(settings: Mapping[str, str], installation: PostgresInstallation) -> dict[str, str]:
     """By the names of the server's own list: it takes them in any case (PostgreSQL 18 documentation, 19.1.1)."""
     if all(name == name.lower() for name in settings):
         return dict(settings)
@@ -93,7 +93,7 @@ MOST_WORKERS = 32
 USUAL_WORKERS = 3
 
 
-def for_devices(system: System, installation: Installation) -> dict[str, str]:
+def for_devices(system: System, installation: PostgresInstallation) -> dict[str, str]:
     """How many reads at a time suit the emulated device of the data, where nobody set that: the server cannot know.
 
     With io_method=worker no more reads are under way than there are I/O workers, 3 by default.
@@ -115,7 +115,7 @@ def shaping(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: settings[name] for name in SHAPING if name in settings}
 
 
-def validate(system: System, clients: int, installation: Installation) -> None:
+def validate(system: System, clients: int, installation: PostgresInstallation) -> None:
     """InputError for a setting the server does not know or take, and for more than this machine can carry."""
     declared = own(system.settings)
     checksums(system.settings)
@@ -188,7 +188,7 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 
 @functools.cache
-def known(installation: Installation) -> dict[str, str]:
+def known(installation: PostgresInstallation) -> dict[str, str]:
     """Names of the documented settings → the server's default, by the server's own list; empty if it may not run."""
     if not installation.may_run:
         return {}
@@ -199,7 +199,7 @@ def known(installation: Installation) -> dict[str, str]:
     return {row[0]: row[4] for row in rows if len(row) > 4}
 
 
-def _ask_the_server(name: str, value: str, installation: Installation) -> None:
+def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -> None:
     """`postgres -C` reads the settings as a starting server does, prints one, and starts nothing."""
     subject = written("system.set", f"{name}={value}")
     server_settings.require_one_line(subject, value)
@@ -223,7 +223,7 @@ def _ask_the_server(name: str, value: str, installation: Installation) -> None:
     raise InputError(subject, " ".join(filter(None, (cause, words["DETAIL"]))), words["HINT"])
 
 
-def meant(name: str, installation: Installation) -> str:
+def meant(name: str, installation: PostgresInstallation) -> str:
     """A question for a name that is none of a setting's, but like one; else ""."""
     names = sorted(known(installation))
     return "" if name.lower() in map(str.lower, names) else similar(name.lower(), names)

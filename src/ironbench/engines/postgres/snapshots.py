@@ -15,7 +15,7 @@ from pathlib import Path
 from ironbench.engines import own_files
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres.cluster import Cluster
-from ironbench.engines.postgres.installation import Installation
+from ironbench.engines.postgres.installation import PostgresInstallation
 from ironbench.errors import FailureError
 from ironbench.host import copies, place, space
 from ironbench.host.copies import Copied
@@ -30,7 +30,7 @@ _EMPTIED = ("pg_stat", "pg_stat_tmp")
 _LEFT_OUT = ("postmaster.pid", "postmaster.opts", NOTE)
 
 
-def take(cluster: Cluster, installation: Installation, folder: Path, *, keep: bool) -> Copied:
+def take(cluster: Cluster, installation: PostgresInstallation, folder: Path, *, keep: bool) -> Copied:
     """Copies a stopped cluster into `folder`, which must not exist. FailureError. Not `keep`: its files are linked."""
     own_files.refuse_running(cluster.files, cluster.place)
     _require_shut_down(cluster, installation)
@@ -40,7 +40,7 @@ def take(cluster: Cluster, installation: Installation, folder: Path, *, keep: bo
     return done
 
 
-def put_back(cluster: Cluster, installation: Installation, folder: Path) -> Copied:
+def put_back(cluster: Cluster, installation: PostgresInstallation, folder: Path) -> Copied:
     """Replaces a stopped cluster by the copy in `folder`. InputError: no room. FailureError.
 
     The caller holds the directory's lock. A cluster that no snapshot made is kept aside as `cluster.kept-N`.
@@ -73,7 +73,7 @@ def _empty_log(files: Path) -> None:
         (files / name).mkdir(mode=0o700)
 
 
-def _require_shut_down(cluster: Cluster, installation: Installation) -> None:
+def _require_shut_down(cluster: Cluster, installation: PostgresInstallation) -> None:
     if not clusters.shut_down(cluster, installation):
         raise FailureError(
             f"data directory {cluster.place}",
@@ -82,7 +82,7 @@ def _require_shut_down(cluster: Cluster, installation: Installation) -> None:
         )
 
 
-def _give_up(cluster: Cluster, installation: Installation) -> None:
+def _give_up(cluster: Cluster, installation: PostgresInstallation) -> None:
     gone = cluster.place / "cluster.old"
     shutil.rmtree(gone, ignore_errors=True)  # of an ironbench that was killed while it removed it
     if not cluster.files.exists():
@@ -95,7 +95,7 @@ def _give_up(cluster: Cluster, installation: Installation) -> None:
     shutil.rmtree(gone)
 
 
-def _keep(cluster: Cluster, installation: Installation) -> None:
+def _keep(cluster: Cluster, installation: PostgresInstallation) -> None:
     """Out of the way, whole: where its log lies elsewhere and is needed, nothing can be moved."""
     if (cluster.files / "pg_wal").is_symlink():
         _require_shut_down(cluster, installation)
@@ -118,7 +118,7 @@ def _give_up_log(cluster: Cluster) -> None:
         shutil.rmtree(log, ignore_errors=True)
 
 
-def _point_tablespaces(files: Path, cluster: Cluster, installation: Installation) -> None:
+def _point_tablespaces(files: Path, cluster: Cluster, installation: PostgresInstallation) -> None:
     """Gives the copied temp tablespace, if any, the empty directory that the server expects; it is placed at start."""
     empty = cluster.temp or cluster.place / "temp.none"
     for link in (files / "pg_tblspc").iterdir():
@@ -131,7 +131,7 @@ def _point_tablespaces(files: Path, cluster: Cluster, installation: Installation
         shutil.rmtree(cluster.temp, ignore_errors=True)  # the restored catalog knows no tablespace there
 
 
-def _empty_tablespace(directory: Path, files: Path, installation: Installation) -> None:
+def _empty_tablespace(directory: Path, files: Path, installation: PostgresInstallation) -> None:
     """A tablespace's files lie in `PG_<major>_<catalog version>` (PostgreSQL: GetTablespaceDirectory, catalog.h)."""
     control = output([installation.program("pg_controldata"), "-D", str(files)], "pg_controldata")
     number = re.search(r"^Catalog version number:\s+(\d+)$", control, re.MULTILINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironbench.engines.administration import ENTRY_MARK, ROOTS, Administration, Made
 from ironbench.errors import FailureError
-from ironbench.model.session import Directory, Session
+from ironbench.model.session import DirectorySession, Session
 
 _ESCAPES = (("%", "%25"), ("?", "%3F"), ("[", "%5B"))
 """What an operation would take for something else."""
@@ -19,7 +19,7 @@ class SlapdAdministration(Administration):
     marks = True
 
     def made(self, session: Session) -> Made:
-        assert isinstance(session, Directory)
+        assert isinstance(session, DirectorySession)
         return Made(entries={dn: _count(session, dn) for dn in _marked(session)})
 
     def remove_made(self, session: Session) -> Made:
@@ -59,7 +59,7 @@ def _marked(session: Session) -> list[str]:
     return [str(dn) for dn, *_ in session.query(f"search ,?1.1?one?(description={ENTRY_MARK}*)")]
 
 
-def _count(session: Directory, top: str) -> int:
+def _count(session: DirectorySession, top: str) -> int:
     """0: the server does not let us count them."""
     try:
         return session.count(f"search {_escaped(top)}?1.1?sub")

@@ -30,7 +30,7 @@ _ESCAPES = "in a DN or password write / as %2F, ? as %3F, @ as %40, : as %3A"
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class DirectoryAddress:
     """Where a directory is and who we are there; without the password."""
 
     user: str
@@ -72,7 +72,7 @@ class Address:
         return f"{scheme}://{quote(self.user, safe='=,')}@{place}/{quote(self.base, safe='=,')}?{query}"
 
 
-def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, Secrets]:
+def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[DirectoryAddress, Secrets]:
     """Reads a DSN. A password that it leaves out is that of LDAP_PASSWORD. InputError."""
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
@@ -97,7 +97,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     if socket is not None and not socket.startswith("/"):
         raise wrong("its socket is no whole path", "write ldapi://%2Frun%2Fslapd%2Fldapi/dc=example,dc=com")
     host, port = ("localhost", "") if socket else host_and_port(where, _PORTS["ldap"])
-    address = Address(
+    address = DirectoryAddress(
         user=decoded(user),
         base=decoded(base),
         host=decoded(host) or "localhost",

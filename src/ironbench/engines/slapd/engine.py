@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import own_files, server
-from ironbench.engines.base import Costs, Engine, Knob, Traits
+from ironbench.engines.base import Engine, EngineCosts, Knob, Traits
 from ironbench.engines.durability import ON, Hazard
 from ironbench.engines.given import taken
 from ironbench.engines.identity import Identity
@@ -23,8 +23,8 @@ from ironbench.engines.server_session import Own
 from ironbench.engines.slapd import dsn, installation, settings
 from ironbench.engines.slapd import home as homes
 from ironbench.engines.slapd.administration import SlapdAdministration
-from ironbench.engines.slapd.home import Home
-from ironbench.engines.slapd.installation import TITLE, Installation, complaint
+from ironbench.engines.slapd.home import SlapdHome
+from ironbench.engines.slapd.installation import TITLE, OpenldapInstallation, complaint
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.errors import InputError, written
 from ironbench.host import control_groups, place
@@ -47,7 +47,7 @@ class SlapdEngine(Engine):
         doc="OpenLDAP's slapd that is installed here, its data in back-mdb; a running directory by `--dsn ldap://…`",
         abilities=frozenset({"directory", "power cut"}),
         protocols=("ldap",),
-        costs=Costs(start_stop_s=0.5, empty_bytes=100_000, log_bytes=0, mixed_read_bytes=4096),
+        costs=EngineCosts(start_stop_s=0.5, empty_bytes=100_000, log_bytes=0, mixed_read_bytes=4096),
         schemes=dsn.SCHEMES,
         hazards=tuple(
             Hazard(name, (*ON, "nosync"), "an operating system crash may lose the last changes")
@@ -132,15 +132,15 @@ class SlapdEngine(Engine):
         with own_files.locked(place.claim(str(home.place), "data")):
             return homes.put_back(home, folder)
 
-    def _home(self, system: System) -> Home:
+    def _home(self, system: System) -> SlapdHome:
         return homes.of(system.layout, installation.find(system.settings.get("bin")))
 
 
 @dataclass(frozen=True, slots=True)
 class _OwnSlapd(OwnServer[SlapdSession]):
     system: System
-    installation: Installation
-    home: Home
+    installation: OpenldapInstallation
+    home: SlapdHome
     password: str = field(default_factory=lambda: random.token_hex(16))
 
     @property
@@ -149,7 +149,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
 
     def connected(self, own: Own) -> SlapdSession:
         path = f"{own.running.socket_directory}/{settings.SOCKET}"
-        address = dsn.Address(settings.ROOT, settings.BASE, socket=path)
+        address = dsn.DirectoryAddress(settings.ROOT, settings.BASE, socket=path)
         return SlapdSession(address, Secrets(password=self.password), own, self._fill)
 
     def directories(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ironbench.engines.own_files import NOTE, copy_back, next_kept, note, refuse_running, refuse_version, write_note
 from ironbench.engines.slapd import settings as server_settings
-from ironbench.engines.slapd.installation import Installation
+from ironbench.engines.slapd.installation import OpenldapInstallation
 from ironbench.engines.slapd.settings import BASE
 from ironbench.errors import FailureError
 from ironbench.host import copies, place, programs
@@ -25,7 +25,7 @@ SUFFIX = f"dn: {BASE}\nobjectClass: dcObject\nobjectClass: organization\no: exam
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class SlapdHome:
     place: Path
     """The directory that is ours: the database in `files`, the server's messages in `server.log`."""
 
@@ -42,25 +42,27 @@ class Home:
         return self.place / "slapd.conf"
 
 
-def of(layout: Layout, installation: Installation) -> Home:
-    return Home(Path(layout.data or str(place.default("slapd", installation.major))))
+def of(layout: Layout, installation: OpenldapInstallation) -> SlapdHome:
+    return SlapdHome(Path(layout.data or str(place.default("slapd", installation.major))))
 
 
-def validate(home: Home, installation: Installation) -> None:
+def validate(home: SlapdHome, installation: OpenldapInstallation) -> None:
     """InputError when the directory cannot be used. Changes nothing."""
     place.check(str(home.place), "data")
     made_by = note(home.files).get("version") or installation.major
     refuse_version(home.place, "OpenLDAP", made_by, installation.major, installation.version)
 
 
-def prepare(home: Home, installation: Installation, settings: Mapping[str, str]) -> None:
+def prepare(home: SlapdHome, installation: OpenldapInstallation, settings: Mapping[str, str]) -> None:
     """Makes the files where they are missing: a directory with its suffix alone. FailureError."""
     refuse_running(home.files, home.place)
     if not home.files.is_dir():
         fill(home, installation, settings, ())
 
 
-def fill(home: Home, installation: Installation, settings: Mapping[str, str], pieces: Iterable[bytes]) -> None:
+def fill(
+    home: SlapdHome, installation: OpenldapInstallation, settings: Mapping[str, str], pieces: Iterable[bytes]
+) -> None:
     """Loads the suffix and what the pieces of an LDIF hold into a new database; then it takes the place of the old one.
 
     FailureError, and the old one stays.
@@ -103,7 +105,7 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
-def take(home: Home, folder: Path, *, keep: bool) -> Copied:
+def take(home: SlapdHome, folder: Path, *, keep: bool) -> Copied:
     """Copies a stopped server's files into `folder`, which must not exist. FailureError. Not `keep`: links."""
     refuse_running(home.files, home.place)
     with copies.whole(folder) as aside:
@@ -112,7 +114,7 @@ def take(home: Home, folder: Path, *, keep: bool) -> Copied:
     return done
 
 
-def put_back(home: Home, folder: Path) -> Copied:
+def put_back(home: SlapdHome, folder: Path) -> Copied:
     """Replaces a stopped server's files by the copy in `folder`. InputError: no room. FailureError.
 
     Files that no snapshot made are kept aside as `files.kept-N`.

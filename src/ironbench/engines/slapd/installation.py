@@ -27,7 +27,7 @@ _USUAL = ("slapd starting", "slapd stopped", "slapd shutdown", "daemon: shutdown
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class OpenldapInstallation:
     """One set of OpenLDAP's programs."""
 
     server: Path
@@ -42,7 +42,7 @@ class Installation:
     """e.g. `2.5`."""
 
 
-def find(directory: str | None = None) -> Installation:
+def find(directory: str | None = None) -> OpenldapInstallation:
     """The installation whose server lies in `directory`, or is on PATH. InputError, FailureError."""
     if directory is not None:
         folder = expanded(directory).absolute()
@@ -63,7 +63,7 @@ def _path() -> str:
 
 
 @functools.cache
-def _installation(server: Path, subject: str, may_run: bool) -> Installation:
+def _installation(server: Path, subject: str, may_run: bool) -> OpenldapInstallation:
     words = _version(server) if may_run else trust.found_in(server, _VERSION.encode())
     found = re.search(_VERSION, words)
     if found is None and not may_run:
@@ -83,7 +83,7 @@ def _installation(server: Path, subject: str, may_run: bool) -> Installation:
         missing = "core.schema" if schema is None else "slapadd"
         raise InputError(subject, f"{missing} is not beside {server}", "install the whole server")
     modules = next((base / place for place in _MODULES if list((base / place).glob("back_mdb*.so*"))), None)
-    return Installation(server, loader, schema, modules, found[1], f"{found[2]}.{found[3]}")
+    return OpenldapInstallation(server, loader, schema, modules, found[1], f"{found[2]}.{found[3]}")
 
 
 def _version(server: Path) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ironbench.engines.server_session import Own, Place, ServerSession
+from ironbench.engines.server_session import LocalServer, Own, ServerSession
 from ironbench.engines.slapd import facts
-from ironbench.engines.slapd.dsn import Address
+from ironbench.engines.slapd.dsn import DirectoryAddress
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 
@@ -49,7 +49,7 @@ class DirectoryLine:
         self.connection.close()
 
 
-class SlapdSession(ServerSession[Address, DirectoryLine]):
+class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
     engine = "slapd"
     title = "OpenLDAP"
     broken = ("",)
@@ -57,7 +57,7 @@ class SlapdSession(ServerSession[Address, DirectoryLine]):
 
     def __init__(
         self,
-        address: Address,
+        address: DirectoryAddress,
         secrets: Secrets,
         own: Own | None = None,
         fill: Callable[[Iterable[bytes]], None] | None = None,
@@ -93,10 +93,10 @@ class SlapdSession(ServerSession[Address, DirectoryLine]):
     def counters(self) -> dict[str, int]:
         return self.asked(facts.counters)
 
-    def found(self) -> Place:
-        return Place()
+    def found(self) -> LocalServer:
+        return LocalServer()
 
-    def moved(self, socket_directory: str) -> Address:
+    def moved(self, socket_directory: str) -> DirectoryAddress:
         return replace(self._address, socket=f"{socket_directory}/ldapi")
 
     @property

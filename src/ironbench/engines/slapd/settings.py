@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines.slapd.installation import Installation
+from ironbench.engines.slapd.installation import OpenldapInstallation
 from ironbench.errors import InputError, nearest, written
 from ironbench.model.system import System
 
@@ -81,7 +81,7 @@ def effective(system: System) -> dict[str, str]:
     return DEFAULTS | indexes | dict(system.settings)
 
 
-def as_file(settings: Mapping[str, str], installation: Installation, files: Path, password: str) -> str:
+def as_file(settings: Mapping[str, str], installation: OpenldapInstallation, files: Path, password: str) -> str:
     """slapd.conf(5): first what holds for all, then the databases."""
     schemas = [
         f"include {_quoted(installation.schemas / f'{name}.schema')}" for name in ("core", "cosine", "inetorgperson")

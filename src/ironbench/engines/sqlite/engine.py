@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ironbench.engines.base import Costs, Knob, Traits, set_twice
+from ironbench.engines.base import EngineCosts, Knob, Traits, set_twice
 from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.library import LibraryEngine
@@ -104,7 +104,7 @@ class SqliteEngine(LibraryEngine):
         ),
         preference=50,
         protocols=("library",),
-        costs=Costs(
+        costs=EngineCosts(
             start_stop_s=0.3,
             mixed_read_bytes=4096,
             row_head_bytes=6,  # the varints of a record (https://www.sqlite.org/fileformat2.html, section 2.1)

@@ -16,7 +16,7 @@ from ironbench.host import line
 from ironbench.host.child import Channel, Child, answer
 
 
-class SqliteLine(line.Line):
+class SqliteLine(line.ChildChannel):
     """Our end."""
 
     def __init__(self, path: str, pragmas: Sequence[str], within: Sequence[str] = (), cpus: Sequence[int] = ()) -> None:

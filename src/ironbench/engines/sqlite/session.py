@@ -104,7 +104,9 @@ class SqliteSession(SessionDefaults):
 
     engine = "sqlite"
 
-    def __init__(self, folder: Path, settings: dict[str, str], lock: int, entry: register.Entry | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: dict[str, str], lock: int, entry: register.RegisterEntry | None = None
+    ) -> None:
         """`entry`: of the register, with the control group that trials run in."""
         self._entry = entry
         self._folder = folder

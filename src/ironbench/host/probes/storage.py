@@ -6,7 +6,7 @@ from statistics import median
 
 from ironbench import units
 from ironbench.host.doctor import probe
-from ironbench.host.host_view import HostView, Place
+from ironbench.host.host_view import DirectoryView, HostView
 from ironbench.host.mounts import device_number, emulated, in_memory, is_network
 from ironbench.host.tree import Tree
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
@@ -20,7 +20,7 @@ _DISK_SYNC_S = 1e-3
 _SLOW_SYNC_S = 0.05
 
 
-def _each_mount(host: HostView) -> list[Place]:
+def _each_mount(host: HostView) -> list[DirectoryView]:
     """The places, each mount once."""
     return list({place.mount.path: place for place in host.places if place.mount is not None}.values())
 
@@ -31,7 +31,7 @@ def file_system(host: HostView) -> list[Reading]:
     return [_file_system(place) for place in _each_mount(host)]
 
 
-def _file_system(place: Place) -> Reading:
+def _file_system(place: DirectoryView) -> Reading:
     mount = place.mount
     assert mount is not None
     seen = f"{mount.path}: {mount.kind} on {mount.source}"
@@ -75,7 +75,7 @@ def _emulated(mount: Mount, tree: Tree) -> bool:
     return number is not None and emulated(number, tree) is not None
 
 
-def _options(place: Place, tree: Tree) -> list[Reading]:
+def _options(place: DirectoryView, tree: Tree) -> list[Reading]:
     mount = place.mount
     assert mount is not None
     options = set(mount.options)

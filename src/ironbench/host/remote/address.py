@@ -13,7 +13,7 @@ _FORM = "write ssh://user@host or ssh://user@host:port; a Host of ~/.ssh/config 
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SshAddress:
     """What is left out comes from `~/.ssh/config`."""
 
     host: str
@@ -27,7 +27,7 @@ class Address:
         return f"ssh://{user}{host}" + (f":{self.port}" if self.port is not None else "")
 
 
-def parse(text: str) -> Address:
+def parse(text: str) -> SshAddress:
     """InputError, which does not repeat what may hold a password."""
     subject = written(FIELD)
     try:
@@ -45,7 +45,7 @@ def parse(text: str) -> Address:
         raise InputError(subject, "names more than a machine", _FORM)
     if host.startswith("-") or (user or "").startswith("-"):
         raise InputError(subject, "a name begins with a dash", _FORM)
-    return Address(_as_written(parts.netloc), unquote(user or ""), port)
+    return SshAddress(_as_written(parts.netloc), unquote(user or ""), port)
 
 
 def _as_written(place: str) -> str:

@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.errors import FailureError, InputError, IronbenchError, shortened, written
-from ironbench.host.remote.address import FIELD, Address
+from ironbench.host.remote.address import FIELD, SshAddress
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection, SSHClientProcess
@@ -34,7 +34,7 @@ _BEGIN = f"echo {_BEGUN.decode().strip()}; "
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandResult:
     """How a command ended there."""
 
     status: int | None
@@ -47,12 +47,12 @@ class Answer:
 class Link:
     """To one machine. It connects when it is first used, and again when the connection was lost."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: SshAddress) -> None:
         self.address = address
         self._connection: SSHClientConnection | None = None
         self._opening: asyncio.Lock | None = None
 
-    def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> Answer:
+    def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> CommandResult:
         """Runs a command by the user's shell there. InputError: we are not let in; FailureError: no answer in time."""
         return waited(self._run(command, stdin, limit_s))
 
@@ -84,7 +84,7 @@ class Link:
             with contextlib.suppress(asyncio.TimeoutError, OSError):
                 await asyncio.wait_for(connection.wait_closed(), 2.0)
 
-    async def _run(self, command: str, stdin: bytes, limit_s: float) -> Answer:
+    async def _run(self, command: str, stdin: bytes, limit_s: float) -> CommandResult:
         import asyncssh
 
         subject = f"{self.address.text()}"
@@ -100,7 +100,7 @@ class Link:
             raise FailureError(subject, f"the connection was lost: {_words(error)}") from None
         complaint = _bytes(done.stderr).decode("utf-8", "replace").strip()
         before, begun, output = _bytes(done.stdout).partition(_BEGUN)
-        return Answer(done.exit_status, output if begun else before, shortened(complaint, 300))
+        return CommandResult(done.exit_status, output if begun else before, shortened(complaint, 300))
 
 
 async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
@@ -113,7 +113,7 @@ async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
 
 
 @cache
-def to(address: Address) -> Link:
+def to(address: SshAddress) -> Link:
     """The one link of this process to that machine."""
     return Link(address)
 
@@ -154,7 +154,7 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-async def _connected(address: Address) -> SSHClientConnection:
+async def _connected(address: SshAddress) -> SSHClientConnection:
     import asyncssh
 
     where: dict[str, Any] = {}
@@ -188,7 +188,7 @@ async def _connected(address: Address) -> SSHClientConnection:
     raise await _refusal(address, refused)
 
 
-async def _refusal(address: Address, error: Exception) -> IronbenchError:
+async def _refusal(address: SshAddress, error: Exception) -> IronbenchError:
     """Why there is no connection, and the way out."""
     import socket
 
@@ -215,7 +215,7 @@ async def _refusal(address: Address, error: Exception) -> IronbenchError:
     return FailureError(subject, _words(error), by_hand)
 
 
-def _unknown_host(address: Address, subject: str) -> InputError:
+def _unknown_host(address: SshAddress, subject: str) -> InputError:
     """A key that is not known is no reason to worry; one that has changed is."""
     cause = "its host key is not among the known hosts"
     hint = f"`{_command(address)}` shows the key and adds it to ~/.ssh/known_hosts once you have compared it"
@@ -227,7 +227,7 @@ def _unknown_host(address: Address, subject: str) -> InputError:
     return InputError(subject, cause, hint)
 
 
-def _has_known_key(address: Address) -> bool:
+def _has_known_key(address: SshAddress) -> bool:
     from pathlib import Path
 
     import asyncssh
@@ -243,7 +243,7 @@ def _has_known_key(address: Address) -> bool:
     return False
 
 
-def _command(address: Address) -> str:
+def _command(address: SshAddress) -> str:
     port = f"-p {address.port} " if address.port is not None else ""
     return f"ssh {port}{address.user + '@' if address.user else ''}{address.host}"
 

@@ -42,7 +42,7 @@ _LAST_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedTrial:
     """What was seen of one trial."""
 
     samples: dict[str, list[tuple[float, bytes]]]
@@ -107,7 +107,7 @@ class Watch:
             if self.duration_s is None or elapsed_s < self.duration_s - 0.1:
                 link.loop().call_soon_threadsafe(self._mark, now)
 
-    def end(self, window_start_s: float) -> Watched:
+    def end(self, window_start_s: float) -> WatchedTrial:
         """`window_start_s`: of the measured window, as `time.monotonic`."""
         assert self._running is not None
         self._over = True
@@ -128,14 +128,14 @@ class Watch:
         if self._running is not None:
             self._running.cancel()
 
-    def _watched(self, start_s: float, cpu_s: float) -> Watched:
+    def _watched(self, start_s: float, cpu_s: float) -> WatchedTrial:
         samples: dict[str, list[tuple[float, bytes]]] = {source.name: [] for source in self.sources}
         places = frames.placed(self._frames)
         for one, place in zip(self._frames, places, strict=True):
             for name, raw in frames.contents(one.text, self._sources(one.group)).items():
                 samples[name].append((place.at_s - start_s, raw))
         took = sorted(one.came_s - one.sent_s for one in self._frames)
-        return Watched(
+        return WatchedTrial(
             {name: taken for name, taken in samples.items() if taken},
             frozenset(self._own),
             max((place.error_s for place in places), default=0.0),
@@ -276,7 +276,7 @@ def _next(origin_s: float, period_s: float, now: float) -> float:
     return origin_s + ((now - origin_s) // period_s + 1) * period_s
 
 
-def words(watched: Watched, address: str) -> dict[str, str]:
+def words(watched: WatchedTrial, address: str) -> dict[str, str]:
     """Conditions of the record."""
     if not watched.samples:
         return {}
@@ -286,13 +286,13 @@ def words(watched: Watched, address: str) -> dict[str, str]:
     }
 
 
-def metrics(watched: Watched) -> dict[str, float]:
+def metrics(watched: WatchedTrial) -> dict[str, float]:
     if not watched.samples:
         return {}
     return {"watch_clock_error_s": watched.error_s, "watch_round_trip_s": watched.round_trip_s}
 
 
-def doubts(watched: Watched, window_s: float) -> list[Note]:
+def doubts(watched: WatchedTrial, window_s: float) -> list[Note]:
     """What a reader must know: when nothing came within the measured window, and why."""
     within = [(max(0.0, low), min(window_s, high)) for low, high in watched.lost]
     gaps = [(low, high) for low, high in within if high > low]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from ironbench import units
-from ironbench.lab.slices.side import Side
+from ironbench.lab.slices.side import SliceSide
 from ironbench.lab.slices.slice_plan import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
 from ironbench.model.limits import BUSY
 from ironbench.model.note import Note, note
@@ -35,7 +35,7 @@ _BY_CHANCE = 0.01
 class Rotations:
     """Of the systems of one block: each has one turn in a rotation."""
 
-    sides: Sequence[Side]
+    sides: Sequence[SliceSide]
     chance: Random
     fixed: bool
     """The order in each rotation is that of the lab file."""
@@ -109,10 +109,10 @@ class Rotations:
             found.append(f"{counted(self.dropped, 'rotation')} disturbed by others, dropped and repeated")
         return "; ".join(found)
 
-    def _order(self) -> Sequence[Side]:
+    def _order(self) -> Sequence[SliceSide]:
         return self.sides if self.fixed else self.chance.sample(list(self.sides), len(self.sides))
 
-    def _turn(self, side: Side, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
+    def _turn(self, side: SliceSide, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))

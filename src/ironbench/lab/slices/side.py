@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class OverError(Exception):
     """The drive of a side ended before its time, or came to nothing."""
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: SliceSide) -> None:
         super().__init__(side)
         self.side = side
 
@@ -89,7 +89,7 @@ class AtTurns:
 
 
 @dataclass(slots=True)
-class Side:
+class SliceSide:
     """A running system, its clients connected."""
 
     plan: Plan

@@ -28,7 +28,7 @@ from ironbench.lab.slices import slice_plan
 from ironbench.lab.slices.beneath import Beneath
 from ironbench.lab.slices.rotations import SLOW_START, Rotations, slow_start
 from ironbench.lab.slices.shared import Shared
-from ironbench.lab.slices.side import OverError, Side
+from ironbench.lab.slices.side import OverError, SliceSide
 from ironbench.lab.slices.slice_plan import START_UP_S
 from ironbench.lab.slices.turn import OfOneError, attribute_errors_to
 from ironbench.lab.trial import EngineEach, failed, most_clients
@@ -80,7 +80,7 @@ class Turns:
         # Whole, whatever is left of an earlier attempt. Trials of the baseline's peak count from block 0, too.
         before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
         trials = [replace(one, attempt=1 + before) for one in trials]
-        sides: list[Side] = []
+        sides: list[SliceSide] = []
         if self.each.live is not None:
             self.each.live.begin(due.trial, _title(due, len(trials)))
         # In all records of the block, also those of systems that did not fail, so that none is taken for killed.
@@ -113,7 +113,7 @@ class Turns:
                 stop_all(sides)
 
     def _measured(
-        self, stack: ExitStack, due: Due, trials: Sequence[Trial], sides: list[Side], notes: TrialNotes
+        self, stack: ExitStack, due: Due, trials: Sequence[Trial], sides: list[SliceSide], notes: TrialNotes
     ) -> None:
         lab = self.each.lab
         if due.quiet_s is not None:
@@ -151,7 +151,7 @@ class Turns:
             doubts = (*rotations.warnings(), *started, *written_between(side), *not_written_back(side))
             doubts = (*doubts, *fewer_checkpoints(side))
             side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, doubts)
-        for finish in (Side.finish, Side.settle):
+        for finish in (SliceSide.finish, SliceSide.settle):
             for side in sides:
                 with attribute_errors_to(side.cell):
                     finish(side)
@@ -180,7 +180,7 @@ class Turns:
         whole = (one for one in self.directory.records() if one.purpose == Purpose.LAB and one.status.comparable)
         return (one for one in whole if one.turns_since)
 
-    def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[Side]) -> Side:
+    def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[SliceSide]) -> SliceSide:
         """Its data are back, and its engine runs, started in this block; or it is a server that ran already, on which
         one of those `before` may have brought the same data back."""
         each, lab = self.each, self.each.lab
@@ -191,7 +191,7 @@ class Turns:
         secrets = each.secrets.get(setup.origin, Secrets())
         if first is not None:
             session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
-            return Side(self._plan(trial), setup, session, each.data.loaded(setup), first.prepared, place)
+            return SliceSide(self._plan(trial), setup, session, each.data.loaded(setup), first.prepared, place)
         plan = replace(self._plan(trial), system=apart.system)
         beneath = Beneath(stack.enter_context(devices.mounted(plan, record_id(plan.series, trial))))
         restored = each.data.restored(apart, trial.block)
@@ -200,7 +200,7 @@ class Turns:
         prepared = prepared.merge(beneath.devices.conditions())
         prepared = prepared.merge(restore.untouched(session, apart.system, trial.cell.load, setup.choice, each.printer))
         prepared = each.data.settled(apart, session, prepared)
-        return Side(self._plan(trial), setup, session, each.data.loaded(setup), prepared, place, beneath=beneath)
+        return SliceSide(self._plan(trial), setup, session, each.data.loaded(setup), prepared, place, beneath=beneath)
 
     def _plan(self, trial: Trial) -> Plan:
         lab, setup = self.each.lab, self.each.lab.setup(trial.cell.name)
@@ -208,11 +208,11 @@ class Turns:
             lab.series, setup.system, setup.choice, (trial,), 0, observe=False, turns_since=self.since, tags=lab.tags
         )
 
-    def _paired(self, trials: Sequence[Trial], sides: Sequence[Side]) -> Sequence[tuple[Trial, Side]]:
+    def _paired(self, trials: Sequence[Trial], sides: Sequence[SliceSide]) -> Sequence[tuple[Trial, SliceSide]]:
         by_cell = {side.cell: side for side in sides}
         return [(trial, by_cell[trial.cell.name]) for trial in trials if trial.cell.name in by_cell]
 
-    def _kept_of(self, trial: Trial, side: Side, systems: int) -> Record:
+    def _kept_of(self, trial: Trial, side: SliceSide, systems: int) -> Record:
         """The record of a system that was driven, whole or cut short, with so many."""
         id = record_id(side.plan.series, trial)
         if side.record is None and self.each.store.path(id).is_dir():  # a Ctrl-C came when it was just written
@@ -226,7 +226,7 @@ class Turns:
             figures = {**side.figures(), SYSTEMS: float(systems)}
             driven = replace(driven, metrics={**driven.metrics, **figures}, files=files)
         driven = replace(driven, storage_died=side.beneath.devices.death())
-        measured = make.Measured(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
+        measured = make.TrialOutcome(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
         side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)
         if record.status.comparable and not side.setup.system.layout.devices:  # an emulated one ends with its block
             self.each.data.kept(slice_plan.apart(self.each.lab, side.setup), trial.block)
@@ -237,11 +237,11 @@ class Turns:
     def _broken(
         self,
         trials: Sequence[Trial],
-        sides: Sequence[Side],
+        sides: Sequence[SliceSide],
         notes: TrialNotes,
         cause: Note,
         blamed: str = "",
-        over: Side | None = None,
+        over: SliceSide | None = None,
     ) -> Sequence[Record]:
         """A block in which one system failed has no record that could be compared: it is measured again as a whole.
         `blamed`: its cell, where that is known; `over`: the system, where its drive is over and has a record."""
@@ -265,7 +265,7 @@ class Turns:
             )
         return records
 
-    def _cause(self, side: Side) -> Note:
+    def _cause(self, side: SliceSide) -> Note:
         driven = side.driven
         if driven is None or not driven.summary:
             return (driven.failure if driven is not None else None) or note("not-driven")
@@ -282,7 +282,7 @@ def _title(due: Due, systems: int) -> str:
     return f"block {due.trial.block + 1}, {counted(systems, 'system')} side by side{left}"
 
 
-def _in_words(side: Side, rotations: Rotations) -> str:
+def _in_words(side: SliceSide, rotations: Rotations) -> str:
     how = "in turn, the others idle on the same server, which is not frozen"
     if side.freezer is not None:
         how = f"in turn, the others frozen ({side.freezer.how})"
@@ -292,7 +292,7 @@ def _in_words(side: Side, rotations: Rotations) -> str:
     return "; ".join(filter(None, (said, rotations.in_words())))
 
 
-def written_between(side: Side) -> tuple[Note, ...]:
+def written_between(side: SliceSide) -> tuple[Note, ...]:
     """What its throughput does not show of the work that it caused: dirty data left to write."""
     share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
     if share <= MUCH_WRITTEN:
@@ -300,14 +300,14 @@ def written_between(side: Side) -> tuple[Note, ...]:
     return (note("written-between-turns", share=share),)
 
 
-def not_written_back(side: Side) -> tuple[Note, ...]:
+def not_written_back(side: SliceSide) -> tuple[Note, ...]:
     """Where a server of another user keeps files that ironbench may not reach."""
     if not side.unreached:
         return ()
     return (note("not-written-back", directories=tuple(sorted(side.unreached))),)
 
 
-def fewer_checkpoints(side: Side) -> tuple[Note, ...]:
+def fewer_checkpoints(side: SliceSide) -> tuple[Note, ...]:
     """Where more were due than began: at the start of each turn one may, and none while the one before still runs."""
     every_s = side.checkpoint_s
     planned = 0 if every_s is None else math.ceil(side.measured_s / every_s * (1 - 1e-9))
@@ -316,16 +316,16 @@ def fewer_checkpoints(side: Side) -> tuple[Note, ...]:
     return (note("fewer-checkpoints", checkpoints=side.checkpoints, planned=planned, every_s=every_s or 0.0),)
 
 
-def stop_all(sides: Sequence[Side]) -> None:
+def stop_all(sides: Sequence[SliceSide]) -> None:
     """All of them, whatever becomes of one. FailureError: one could not be thawed."""
     with ExitStack() as stack:
         for side in sides:
             stack.callback(side.stop)
 
 
-def _share(sides: Sequence[Side]) -> None:
+def _share(sides: Sequence[SliceSide]) -> None:
     """Those that work on the same data are checked together."""
-    by_place: dict[str, list[Side]] = {}
+    by_place: dict[str, list[SliceSide]] = {}
     for side in sides:
         by_place.setdefault(side.place, []).append(side)
     for of in by_place.values():

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from ironbench.report import theme
-from ironbench.report.cell import Cell, Missing, Row, shown
+from ironbench.report.cell import Missing, Row, TableCell, shown
 from ironbench.words import clean_document
 
 _DECADES = 3.45
@@ -101,7 +101,7 @@ def specification(
     }
 
 
-def figures(cell: Cell, factor: float = 1.0) -> dict[str, Any]:
+def figures(cell: TableCell, factor: float = 1.0) -> dict[str, Any]:
     """Value, range and text of a cell for a chart whose axis counts in `factor` base units."""
     value = math.nan if cell.value is None else cell.value
     low, high = (value if end is None else end for end in (cell.low, cell.high))
@@ -111,10 +111,10 @@ def figures(cell: Cell, factor: float = 1.0) -> dict[str, Any]:
 def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[str, Any]]:
     """The cells of a table as a chart draws them; `row` and `column` name the fields of their places."""
     return [
-        {row: first.value if isinstance(first, Cell) else shown(first), column: head, **figures(cell, factor)}
+        {row: first.value if isinstance(first, TableCell) else shown(first), column: head, **figures(cell, factor)}
         for first, *cells in table.rows
         for head, cell in zip(table.head[1:], cells, strict=True)
-        if isinstance(cell, Cell)
+        if isinstance(cell, TableCell)
     ]
 
 
@@ -134,7 +134,7 @@ def each_line(table: Table, unit: str) -> str:
     """A chart of lines in words, first and last values: `log on disk: 530/s with 1 to 2 560/s with 20 clients; …`."""
     lines = []
     for at, name in enumerate(table.head[1:], 1):
-        cells = [(shown(row[0]), cell) for row in table.rows if isinstance(cell := row[at], Cell)]
+        cells = [(shown(row[0]), cell) for row in table.rows if isinstance(cell := row[at], TableCell)]
         ends = [f"{shown(replace(cell.alone, note=''))} with {place}" for place, cell in (*cells[:1], *cells[1:][-1:])]
         if ends:
             lines.append(f"{name}: {' to '.join(ends)} {unit}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ironbench.report import wording
-from ironbench.report.cell import CONFIDENCE, Cell, Missing, count
+from ironbench.report.cell import CONFIDENCE, Missing, TableCell, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.findings import NO_INTERVAL, metric_words
 from ironbench.report.numbers import moment, scale, times, unit_of
-from ironbench.study.history import History, Line, Point
+from ironbench.study.history import History, HistoryLine, HistoryPoint
 
 _LONGEST = 14
 """Characters of a label below the axis."""
@@ -79,7 +79,7 @@ def points_table(one: History) -> Table:
     )
 
 
-def _remark(line: Line, place: int) -> str:
+def _remark(line: HistoryLine, place: int) -> str:
     change = next((one for one in line.changes if one.place == place), None)
     point = line.points[place]
     last = line.unconfirmed and place == max(at for at, one in enumerate(line.points) if one.judged)
@@ -93,11 +93,11 @@ def _remark(line: Line, place: int) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _value(point: Point, unit: str) -> Cell:
-    return Cell(point.value, unit, *point.interval, CONFIDENCE) if point.interval else Cell(point.value, unit)
+def _value(point: HistoryPoint, unit: str) -> TableCell:
+    return TableCell(point.value, unit, *point.interval, CONFIDENCE) if point.interval else TableCell(point.value, unit)
 
 
-def _row(line: Line, point: Point, place: int, unit: str, factor: float) -> dict[str, Any]:
+def _row(line: HistoryLine, point: HistoryPoint, place: int, unit: str, factor: float) -> dict[str, Any]:
     names = {"system": line.name, "place": place, "point": point.name, "trials": len(point.trials)}
     return {**names, **base.figures(_value(point, unit), factor)}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ironbench.report import theme, wording
-from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, count
+from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell, count
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table, joined, places, whiskered
 from ironbench.report.charts.effects import ticks
@@ -79,9 +79,9 @@ def ends(one: Lead) -> dict[str, float]:
     return {"ratio": one.ratio, "low": low, "high": high}
 
 
-def ratio(one: Lead) -> Cell:
+def ratio(one: Lead) -> TableCell:
     """The ratio with its interval."""
-    return Cell(one.ratio, "times", one.low, one.high, CONFIDENCE)
+    return TableCell(one.ratio, "times", one.low, one.high, CONFIDENCE)
 
 
 def _known(one: Lead) -> bool:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
-from ironbench.report.cell import ABSENT, CONFIDENCE, Cell, Content, Missing, shown
+from ironbench.report.cell import ABSENT, CONFIDENCE, Content, Missing, TableCell, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.speed_up import speed_up
 from ironbench.report.findings import NO_INTERVAL
 from ironbench.report.numbers import number, times
-from ironbench.study.queries import Queries, QueryRatio, Subject
+from ironbench.study.queries import Queries, QueryRatio, QuerySubject
 
 _MOST = 4
 """More systems side by side make bars too thin to see; the heat map and the table have all."""
@@ -162,7 +162,7 @@ def _layers(names: list[str], every: list[str], domain: list[float], labels: str
     return [bar, one, mean, expected, whisker]
 
 
-def _domain(shown: Sequence[Subject]) -> list[float]:
+def _domain(shown: Sequence[QuerySubject]) -> list[float]:
     """Spans ratios and intervals, with 1 inside."""
     logs = [math.log(one.ratio) for subject in shown for one in subject.ratios]
     logs += [math.log(subject.expected) for subject in shown if subject.expected]
@@ -176,17 +176,17 @@ def _domain(shown: Sequence[Subject]) -> list[float]:
     return base.ratio_domain(low, high)
 
 
-def _ratio(one: QueryRatio) -> Cell:
-    return Cell(one.ratio, "times", one.low, one.high, CONFIDENCE)
+def _ratio(one: QueryRatio) -> TableCell:
+    return TableCell(one.ratio, "times", one.low, one.high, CONFIDENCE)
 
 
-def _interval(one: QueryRatio) -> Cell | Missing:
+def _interval(one: QueryRatio) -> TableCell | Missing:
     return _ratio(one).range if one.known else Missing(NO_INTERVAL)
 
 
-def _time(subject: Subject, query: str) -> Cell | Missing:
+def _time(subject: QuerySubject, query: str) -> TableCell | Missing:
     time_s = subject.times_s.get(query)
-    return ABSENT if time_s is None else Cell(time_s, "s")
+    return ABSENT if time_s is None else TableCell(time_s, "s")
 
 
 def _note(queries: Queries, whiskers: bool) -> str:
@@ -198,7 +198,7 @@ def _note(queries: Queries, whiskers: bool) -> str:
     return f"Whiskers are 95 % intervals {kind}. {mean}"
 
 
-def _expected_note(queries: Queries, shown: Sequence[Subject]) -> str:
+def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:
     """Explains the dotted lines, with the reference scores behind them."""
     scores = [
         f"{subject.name} {number(subject.expected, 3)} ({subject.reference_score:g} to "
@@ -219,7 +219,7 @@ def _omitted_note(queries: Queries) -> str:
     return f" Of {len(queries.compared)} systems the first {_MOST} are drawn; the table has all." if rest > 0 else ""
 
 
-def _alt(shown: Sequence[Subject], baseline: str) -> str:
+def _alt(shown: Sequence[QuerySubject], baseline: str) -> str:
     words = []
     for subject in shown:
         best, worst = (pick(subject.ratios, key=lambda one: one.ratio) for pick in (min, max))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironbench.report.cell import EMPTY, Cell, shown
+from ironbench.report.cell import EMPTY, TableCell, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Key
 
@@ -74,14 +74,16 @@ _TOP, _BOTTOM = -0.04, 0.24
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class RowBar:
     name: str
-    parts: Mapping[str, Cell]
-    total: Cell | None = None
+    parts: Mapping[str, TableCell]
+    total: TableCell | None = None
     """Shown above the bar's right end."""
 
 
-def stacked(bars: Sequence[Bar], colours: Mapping[str, str], x: dict[str, Any], factor: float = 1.0) -> dict[str, Any]:
+def stacked(
+    bars: Sequence[RowBar], colours: Mapping[str, str], x: dict[str, Any], factor: float = 1.0
+) -> dict[str, Any]:
     """Bars of parts. `colours`: part → token with `@`, in stacking order; `x`: scale and axis, which counts in `factor`
     base units."""
     names = named([{"name": bar.name, "text": shown(bar.total) if bar.total else ""} for bar in bars])
@@ -90,7 +92,7 @@ def stacked(bars: Sequence[Bar], colours: Mapping[str, str], x: dict[str, Any], 
         start = 0.0
         for part in colours:
             cell = bar.parts.get(part, EMPTY)
-            size = (cell.value or 0.0) / factor if isinstance(cell, Cell) else 0.0
+            size = (cell.value or 0.0) / factor if isinstance(cell, TableCell) else 0.0
             place = {"top": row["place"] + _TOP, "bottom": row["place"] + _BOTTOM}
             data.append(
                 {"cell": bar.name, "part": part, "from": start, "to": start + size, **place} | {"text": shown(cell)}

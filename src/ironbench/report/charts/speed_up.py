@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from ironbench.report.cell import Cell, Row, shown
+from ironbench.report.cell import Row, TableCell, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.study.queries import Queries
@@ -28,9 +28,9 @@ def speed_up(queries: Queries | None) -> list[Chart]:
     }
     means = {degree: _mean(list(values.values())) for degree, values in ratios.items()}
     each: list[Row] = [
-        (query, *(Cell(values[query], "times", bare=True) for values in ratios.values())) for query in shared
+        (query, *(TableCell(values[query], "times", bare=True) for values in ratios.values())) for query in shared
     ]
-    all_of_them: Row = (_ALL, *(Cell(gain, "times", bare=True) for gain in means.values()))
+    all_of_them: Row = (_ALL, *(TableCell(gain, "times", bare=True) for gain in means.values()))
     table = Table(("query", *map(str, ratios)), (*each, all_of_them), numbers=True)
     drawn = [{**row, "degree": int(row["degree"]), "gain": row["value"]} for row in base.data(table, "query", "degree")]
     lines = [row for row in drawn if row["query"] != _ALL]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench.report import theme
-from ironbench.report.cell import ABSENT, Cell, Row, shown
+from ironbench.report.cell import ABSENT, Row, TableCell, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.grouped import Bar as GroupedBar
@@ -14,7 +14,7 @@ from ironbench.report.charts.grouped import Shown, grouped_bars
 from ironbench.report.numbers import number, quantity, scale
 from ironbench.report.theme import symbols
 from ironbench.study.storage import Tested
-from ironbench.study.timelines import Line
+from ironbench.study.timelines import TimelineSeries
 
 Parts = Sequence[tuple[str, Sequence[Tested]]]
 """Systems, each with its tests."""
@@ -103,10 +103,10 @@ def _table(names: Sequence[str], bars: Sequence[Bar], bandwidth: bool) -> Table:
     return Table(("", *names), rows, numbers=True)
 
 
-def _cell(one: Tested, bandwidth: bool) -> Cell:
-    whole = Cell(one.rate.centre, "MB/s", one.low, one.high)
+def _cell(one: Tested, bandwidth: bool) -> TableCell:
+    whole = TableCell(one.rate.centre, "MB/s", one.low, one.high)
     if not bandwidth:
-        whole = Cell(one.iops, "1/s", one.low / one.block_bytes, one.high / one.block_bytes)
+        whole = TableCell(one.iops, "1/s", one.low / one.block_bytes, one.high / one.block_bytes)
     return whole if one.low < one.high else whole.alone
 
 
@@ -151,7 +151,10 @@ def latencies(parts: Parts) -> list[Chart]:
         tuple(
             (
                 f"{name}, {test}" if len(names) > 1 else test,
-                *(Cell(value, "s") if (value := times.get((name, test, point))) else ABSENT for point, _, _ in points),
+                *(
+                    TableCell(value, "s") if (value := times.get((name, test, point))) else ABSENT
+                    for point, _, _ in points
+                ),
             )
             for name, test in of_rows
         ),
@@ -161,7 +164,7 @@ def latencies(parts: Parts) -> list[Chart]:
         {"test": test, "system": name, "point": point, **base.figures(cell, factor)}
         for (name, test), (_, *cells) in zip(of_rows, table.rows, strict=True)
         for (point, _, _), cell in zip(points, cells, strict=True)
-        if isinstance(cell, Cell)
+        if isinstance(cell, TableCell)
     ]
     kind, axis = base.value_scale([row["value"] for row in rows], 25)
     return [
@@ -203,7 +206,7 @@ def _dots(
     }
 
 
-def sustained(lines: Sequence[tuple[str, Line]]) -> list[Chart]:
+def sustained(lines: Sequence[tuple[str, TimelineSeries]]) -> list[Chart]:
     """A long sequential write, second by second."""
     drawn = [(name, line) for name, line in lines if len(line.value) > 1]
     if not drawn:
@@ -225,7 +228,9 @@ def sustained(lines: Sequence[tuple[str, Line]]) -> list[Chart]:
             "tooltip": [{"field": "system"}, {"field": "t", "title": "second"}, {"field": "text", "title": "rate"}],
         },
     }
-    ends: Iterator[Row] = ((name, *(Cell(end(line.value), "bytes/s") for end in (min, max))) for name, line in drawn)
+    ends: Iterator[Row] = (
+        (name, *(TableCell(end(line.value), "bytes/s") for end in (min, max))) for name, line in drawn
+    )
     table = Table(("", "least", "most"), tuple(ends), numbers=True)
     return [
         Chart(

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from ironbench.report import wording
-from ironbench.report.cell import Cell, Row
+from ironbench.report.cell import Row, TableCell
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.study.study import Study
-from ironbench.study.timelines import Line
+from ironbench.study.timelines import TimelineSeries
 
 _TITLES = {
     "throughput": ("Throughput over time", ""),
@@ -62,7 +62,7 @@ def devices(study: Study) -> list[Chart]:
     return charts
 
 
-def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Chart]:
+def _chart(study: Study, metric: str, lines: list[tuple[str, TimelineSeries]]) -> list[Chart]:
     if max((len(line.t_s) for _, line in lines), default=0) < 2:
         return []  # a single value has no course
     title, words = _TITLES[metric]
@@ -107,7 +107,7 @@ def strokes_of(roles: list[str]) -> dict[str, str]:
     return dict(zip(order, (*DASHES, "dot", "dot", "dot"), strict=False))
 
 
-def _seconds(lines: list[tuple[str, Line]]) -> list[int]:
+def _seconds(lines: list[tuple[str, TimelineSeries]]) -> list[int]:
     """About six whole seconds to mark."""
     last = max((line.t_s[-1] for _, line in lines if line.t_s), default=0.0)
     step = next((step for step in _STEPS if last / step <= 7), _STEPS[-1])
@@ -141,17 +141,17 @@ def _layer(
     return {"data": {"name": "line"}, "mark": mark, "encoding": encoding}
 
 
-def _table(lines: list[tuple[str, Line]], unit: str) -> Table:
+def _table(lines: list[tuple[str, TimelineSeries]], unit: str) -> Table:
     rows: list[Row] = []
     for name, line in lines:
         ranked = sorted(line.value)
         if ranked:
             figures = (ranked[0], ranked[(len(ranked) - 1) // 2], ranked[-1])
-            rows.append((_name(name, line), *(Cell(value, unit) for value in figures)))
+            rows.append((_name(name, line), *(TableCell(value, unit) for value in figures)))
     return Table(("", "least", "middle", "most"), tuple(rows))
 
 
-def _name(name: str, line: Line) -> str:
+def _name(name: str, line: TimelineSeries) -> str:
     return f"{name}, {line.part}" if line.part else name
 
 

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from ironbench.report import wording
-from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing
+from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import scale
-from ironbench.study.shares import Step, Waterfall
+from ironbench.study.shares import ShareStep, Waterfall
 
 _ROW = 30
 _LEAST = 0.01
@@ -26,9 +26,9 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
     table = Table(
         ("part", "time", "interval"),
         (
-            ("before", Cell(waterfall.before_s, "s"), EMPTY),
-            *((step.part, Cell(step.delta_s, "s", signed=True), _interval(step)) for step in steps),
-            ("after", Cell(waterfall.after_s, "s"), EMPTY),
+            ("before", TableCell(waterfall.before_s, "s"), EMPTY),
+            *((step.part, TableCell(step.delta_s, "s", signed=True), _interval(step)) for step in steps),
+            ("after", TableCell(waterfall.after_s, "s"), EMPTY),
         ),
     )
     data = [_whole(waterfall.before_s, factor)]
@@ -55,25 +55,25 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
     )
 
 
-def _worth_a_row(waterfall: Waterfall) -> list[Step]:
+def _worth_a_row(waterfall: Waterfall) -> list[ShareStep]:
     """Joins steps too small to be seen into one without an interval; keeps the sum."""
     least = _LEAST * max(waterfall.before_s, waterfall.after_s)
     small = [step for step in waterfall.steps if abs(step.delta_s) < least]
     if len(small) < 2:
         return list(waterfall.steps)
     rest = sum(step.delta_s for step in small)
-    return [*(step for step in waterfall.steps if step not in small), Step(_REST, rest, -math.inf, math.inf)]
+    return [*(step for step in waterfall.steps if step not in small), ShareStep(_REST, rest, -math.inf, math.inf)]
 
 
-def _interval(step: Step) -> Cell | Missing:
-    return Cell(None, "s", step.low_s, step.high_s, CONFIDENCE) if math.isfinite(step.low_s) else EMPTY
+def _interval(step: ShareStep) -> TableCell | Missing:
+    return TableCell(None, "s", step.low_s, step.high_s, CONFIDENCE) if math.isfinite(step.low_s) else EMPTY
 
 
 def _whole(seconds: float, factor: float) -> dict[str, Any]:
     return {"kind": _WHOLE, "clear": True, "from": 0.0, "to": seconds / factor, "end": seconds / factor}
 
 
-def _step(step: Step, level: float, factor: float) -> dict[str, Any]:
+def _step(step: ShareStep, level: float, factor: float) -> dict[str, Any]:
     low, high = sorted((level / factor, (level + step.delta_s) / factor))
     kind = _MORE if step.delta_s > 0 else _LESS
     return {"kind": kind, "clear": step.clear, "from": low, "to": high, "end": high}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ironbench.report import plain
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.page import Command, Page
-from ironbench.report.section import Answer, Point, Section
+from ironbench.report.section import Answer, AnswerPoint, Section
 from ironbench.words import THIN, counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
@@ -70,7 +70,7 @@ def answer(content: Answer) -> list[str]:
     return blocks + [escaped(text) for text in (content.limit, *content.doubts) if text]
 
 
-def _point(point: Point) -> str:
+def _point(point: AnswerPoint) -> str:
     name = f"**{escaped(point.name)}** " if point.name else ""
     return name + escaped(" ".join(filter(None, (point.text, point.doubt))))
 

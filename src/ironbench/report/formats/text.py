@@ -12,7 +12,7 @@ from ironbench.model.sample import IN_TABLES, lacking, late, least_duration_s, t
 from ironbench.model.search import Search
 from ironbench.printer import Printer
 from ironbench.report import plain, wording
-from ironbench.report.cell import ABSENT, EMPTY, Cell, Missing, Row, count, with_range
+from ironbench.report.cell import ABSENT, EMPTY, Missing, Row, TableCell, count, with_range
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.document import report
@@ -108,7 +108,7 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         shown = [name for name in names if kept or not any(late(record, name) for record in usable)]
         summaries = metrics_of(usable, shown, archive)
         tried = (_tried(name, summaries.get(name), usable) for name in names)
-        rows.append((Cell(rate, "rate"), count(len(usable), ", ".join(notes)), *tried))
+        rows.append((TableCell(rate, "rate"), count(len(usable), ", ".join(notes)), *tried))
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
     known = wording.texts((*left_out(records), *doubts(records)))
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
@@ -121,7 +121,7 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
     return "\n".join([*limits, table, *(f"  - {line}" for line in known)])
 
 
-def _tried(name: str, summary: Summary | None, records: Sequence[Record]) -> Cell | Missing:
+def _tried(name: str, summary: Summary | None, records: Sequence[Record]) -> TableCell | Missing:
     if summary is None:
         return ABSENT if any(name in record.metrics for record in records) else EMPTY
     return with_range(summary, unit_of(name))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ironbench.model.record import Record
 from ironbench.report import wording
-from ironbench.report.cell import UNKNOWN, Cell, Row, centre, count
+from ironbench.report.cell import UNKNOWN, Row, TableCell, centre, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
 from ironbench.report.section import Section
-from ironbench.study.study import Measured, Study, SubjectResults
+from ironbench.study.study import CellResults, Study, SubjectResults
 from ironbench.study.summarise import Summary, summarise
 from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE, TAKEN_BACK, allowed
 
@@ -76,7 +76,7 @@ def _of_part(part: SubjectResults) -> _System | None:
     return _System(part.name, main.metrics, main.trials, part.cores) if main and SCORE in main.metrics else None
 
 
-def _of_cell(cell: Measured) -> _System | None:
+def _of_cell(cell: CellResults) -> _System | None:
     scored = any(SCORE in one.metrics for one in cell.usable)
     return _System(cell.name, cell.metrics, cell.usable, cell.cores) if scored else None
 
@@ -94,12 +94,12 @@ def _mix(system: _System) -> Table:
         rows.append(
             (
                 name.replace("_", "-"),
-                Cell(rates[name], "1/s"),
-                Cell(rates[name] / whole, "share"),
-                Cell(share, "share"),
-                Cell(within, "± share"),
+                TableCell(rates[name], "1/s"),
+                TableCell(rates[name] / whole, "share"),
+                TableCell(share, "share"),
+                TableCell(within, "± share"),
                 centre(slowest, "s"),
-                Cell(LIMITS_S[name], "s"),
+                TableCell(LIMITS_S[name], "s"),
                 _judged(abs(rates[name] / whole - share) <= within, slowest, LIMITS_S[name]),
             )
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from ironbench.model.commands import CONTROL, CommandRun, asked
-from ironbench.report.cell import Cell, Row, count
+from ironbench.report.cell import Row, TableCell, count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.section import Section
 from ironbench.study.study import Study
@@ -49,5 +49,5 @@ def _rows(runs: list[CommandRun]) -> Iterator[Row]:
         times = [run.took_s for run in group]
         failed = [run.cause for run in group if run.cause]
         words = f"{len(failed)}: {failed[0]}" if failed else ""
-        took = (Cell(median(times), "duration"), Cell(max(times), "duration"))
+        took = (TableCell(median(times), "duration"), TableCell(max(times), "duration"))
         yield of, when, command, count(len(group)), words, *took

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench.report.cell import Cell, count
+from ironbench.report.cell import TableCell, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.charts.rows import Bar, keys, stacked
+from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.section import Section
 from ironbench.study.shares import OTHER, Shares
 from ironbench.study.study import Study, SubjectResults
@@ -50,7 +50,9 @@ def of_cells(study: Study) -> list[Chart]:
     }
     if not colours:
         return []
-    bars = [Bar(cell.name, {part: Cell(cell.budget.get(part, 0.0), "share") for part in colours}) for cell in cells]
+    bars = [
+        RowBar(cell.name, {part: TableCell(cell.budget.get(part, 0.0), "share") for part in colours}) for cell in cells
+    ]
     table = Table(("cell", *colours), tuple((bar.name, *bar.parts.values()) for bar in bars))
     return [
         Chart(
@@ -117,7 +119,7 @@ def by_clients(
     table = Table(
         (axis, *parts),
         tuple(
-            (streams_words or count(bar.clients), *(Cell(bar.parts.get(part, 0.0), "share") for part in parts))
+            (streams_words or count(bar.clients), *(TableCell(bar.parts.get(part, 0.0), "share") for part in parts))
             for bar in bars
         ),
     )

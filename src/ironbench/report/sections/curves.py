@@ -10,12 +10,12 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, EMPTY, Cell, Row, centre, count, failed, with_range
+from ironbench.report.cell import ABSENT, EMPTY, Row, TableCell, centre, count, failed, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import failed_note, quantity, scale, unit_of
 from ironbench.report.section import Bars, Section, with_rows
-from ironbench.study.curve import Point
+from ironbench.study.curve import CurvePoint
 from ironbench.study.rate import Rate
 from ironbench.words import counted, grouped
 
@@ -40,7 +40,7 @@ def sections(study: Study) -> Iterator[Section]:
 def bars(study: Study) -> Bars | None:
     """Throughput by clients and system, for where a chart cannot be drawn."""
     rows = [
-        (f"{grouped(point.clients):>6}  {part.name}", Cell(point.metrics["throughput"].centre, "1/s"))
+        (f"{grouped(point.clients):>6}  {part.name}", TableCell(point.metrics["throughput"].centre, "1/s"))
         for clients in sorted({point.clients for part in study.closed for point in part.curve.points})
         for part in study.closed
         for point in part.curve.points
@@ -107,7 +107,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     )
 
 
-def _note(points: list[tuple[str, Point]], place: str) -> str:
+def _note(points: list[tuple[str, CurvePoint]], place: str) -> str:
     """Explains lines, bands and the figures above the marks."""
     repeated = any(len(p.trials) > 1 for _, p in points)
     lines = "; lines join the medians of repeats, bands span their smallest to largest value" if repeated else ""
@@ -251,7 +251,7 @@ def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
     return [lead, halo, figure]
 
 
-def _table(names: list[str], points: list[tuple[str, Point]], metric: str, unit: str) -> Table:
+def _table(names: list[str], points: list[tuple[str, CurvePoint]], metric: str, unit: str) -> Table:
     by_place = {(name, point.clients): point for name, point in points}
     rows = []
     for clients in sorted({point.clients for _, point in points}):
@@ -260,7 +260,7 @@ def _table(names: list[str], points: list[tuple[str, Point]], metric: str, unit:
     return Table(("clients", *names), tuple(rows))
 
 
-def _cell(point: Point, metric: str, unit: str) -> Cell:
+def _cell(point: CurvePoint, metric: str, unit: str) -> TableCell:
     """A rate always shows its failures."""
     summary = point.metrics[metric]
     single = "n=1: no spread" if summary.n == 1 else ""
@@ -281,7 +281,7 @@ def rates(study: Study) -> Table:
     for part in study.parts:
         if (rate := part.subject.records[0].cell.load.rate) is None:
             continue
-        asked = Cell(rate, "rate")
+        asked = TableCell(rate, "rate")
         if not part.curve.rates:
             rows.append((part.name, asked, EMPTY, "no usable trial", *(EMPTY for _ in range(5))))
         for one in part.curve.rates:
@@ -293,7 +293,7 @@ def rates(study: Study) -> Table:
     return Table(head, tuple(rows))
 
 
-def _tried(part: SubjectResults, one: Rate) -> Cell:
+def _tried(part: SubjectResults, one: Rate) -> TableCell:
     """Trials that the row shows; after a search confirmations alone."""
     note = f"confirmations of {counted(len(part.subject.usable), 'trial')}" if one.confirmed else ""
     return count(len(one.trials), note)

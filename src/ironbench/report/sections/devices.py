@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, Cell, Missing, Row, centre, count, shown, spread, with_range
+from ironbench.report.cell import ABSENT, Missing, Row, TableCell, centre, count, shown, spread, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.grouped import Bar, Shown, grouped_bars
@@ -148,8 +148,8 @@ def _timed(one: Distribution) -> bool:
     return one.metric.endswith("latency_s")
 
 
-def _edge(one: Distribution, edge: float) -> Cell:
-    return Cell(edge, "s" if _timed(one) else "KiB")
+def _edge(one: Distribution, edge: float) -> TableCell:
+    return TableCell(edge, "s" if _timed(one) else "KiB")
 
 
 def _io_table(distributions: list[tuple[str, Distribution]]) -> Table:
@@ -180,7 +180,7 @@ def read_cost_table(costs: Sequence[ReadCost]) -> Table:
             centre(one.size_bytes, "bytes"),
             _cost(one.engine_s),
             _cost(one.whole_s),
-            Cell(one.engine_s.centre * 1e9 / one.size_bytes.centre, "s") if one.size_bytes.centre > 0 else ABSENT,
+            TableCell(one.engine_s.centre * 1e9 / one.size_bytes.centre, "s") if one.size_bytes.centre > 0 else ABSENT,
         )
         for one in costs
     )
@@ -188,5 +188,5 @@ def read_cost_table(costs: Sequence[ReadCost]) -> Table:
     return Table(head, rows, numbers=True)
 
 
-def _cost(cost: Summary | None) -> Cell | Missing:
+def _cost(cost: Summary | None) -> TableCell | Missing:
     return ABSENT if cost is None else with_range(cost, "s")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, Cell, Content, Missing
+from ironbench.report.cell import ABSENT, Content, Missing, TableCell
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows, fact, fact_name
 from ironbench.report.findings import metric_tables
@@ -16,8 +16,8 @@ from ironbench.study.balance import DATA_TO_CACHE, DATA_TO_MEMORY
 from ironbench.study.differences import telling
 
 if TYPE_CHECKING:
-    from ironbench.study.balance import Entry
-    from ironbench.study.study import Measured, Study, SubjectResults
+    from ironbench.study.balance import SizingRatio
+    from ironbench.study.study import CellResults, Study, SubjectResults
 
 PLACE = 2200
 
@@ -48,7 +48,7 @@ _SIDE_BY_SIDE = 4
 
 def balance(study: Study) -> Table:
     """A row for each ratio, a column for each side; of many cells a row for each value and the cells that have it."""
-    sides: Sequence[SubjectResults | Measured] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
+    sides: Sequence[SubjectResults | CellResults] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
     kinds = dict.fromkeys((entry.name, entry.machine) for side in sides for entry in side.balance)
     names = [name for name, _ in kinds]
     shown: dict[str, list[tuple[str, Content]]] = {}
@@ -65,14 +65,16 @@ def balance(study: Study) -> Table:
     return Table(("ratio", "value", "in"), tuple(rows), words=True)
 
 
-def ratio_of(entry: Entry | None) -> Cell | Missing:
+def ratio_of(entry: SizingRatio | None) -> TableCell | Missing:
     if entry is None:
         return ABSENT
     known = wording.text(entry.note) if entry.note else ""
     if entry.value is None:
         words = wording.text(entry.words) if entry.words else NOT_KNOWN
         return Missing(f"{words} ({known})" if known else words)
-    return Cell(entry.value, "to 1" if entry.name.code in (DATA_TO_CACHE, DATA_TO_MEMORY) else entry.unit, note=known)
+    return TableCell(
+        entry.value, "to 1" if entry.name.code in (DATA_TO_CACHE, DATA_TO_MEMORY) else entry.unit, note=known
+    )
 
 
 REST = "Everything else that differs"

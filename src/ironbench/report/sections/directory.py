@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ironbench.catalogue import part_of
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, Cell, Missing, centre
+from ironbench.report.cell import ABSENT, Missing, TableCell, centre
 from ironbench.report.charts.base import Table
 from ironbench.report.section import Section
 from ironbench.study.study import Study
@@ -49,7 +49,7 @@ def _table(counting: list[tuple[str, Mapping[str, Summary]]]) -> Table | None:
     return Table(("", *(name for name, _ in counting)), rows, numbers=True)
 
 
-def _value(metric: str, metrics: Mapping[str, Summary]) -> Cell | Missing:
+def _value(metric: str, metrics: Mapping[str, Summary]) -> TableCell | Missing:
     if metric not in metrics:
         return ABSENT
     return centre(metrics[metric], "1/s" if metric.startswith(_OPERATIONS) else "1")

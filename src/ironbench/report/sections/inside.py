@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ironbench.model.inside import Index, Plan, Statement
-from ironbench.model.inside import Table as Used
+from ironbench.model.inside import Index, ServerStatement, StatementPlan
+from ironbench.model.inside import TableUse as Used
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Missing, Row, count, shown
+from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCell, count, shown
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.charts.rows import Bar, keys, stacked
+from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import scale
 from ironbench.report.section import Section, by_value, with_rows
 from ironbench.report.walk import OBSERVED
@@ -89,8 +89,8 @@ def by_statement(subjects: Sequence[Use]) -> list[Chart]:
         }
         rest = max(0.0, one.counted.per_transaction(one.statements_s) - sum(spent.values()))
         parts = spent | ({_REST: rest} if rest > 0.005 * sum(spent.values()) else {})
-        cells = {part: Cell(time_s, "s") for part, time_s in parts.items()}
-        bars.append(Bar(one.name, cells, Cell(one.counted.per_transaction(one.statements_s), "s")))
+        cells = {part: TableCell(time_s, "s") for part, time_s in parts.items()}
+        bars.append(RowBar(one.name, cells, TableCell(one.counted.per_transaction(one.statements_s), "s")))
     if any(_REST in bar.parts for bar in bars):
         colours[_REST] = "@p4"
     rows: list[Row] = [(part, *(bar.parts.get(part, EMPTY) for bar in bars)) for part in colours]
@@ -131,17 +131,17 @@ def statement_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
             yield f"{one.name} (rows and bytes per call)", _without_empty(head, rows)
 
 
-def _statement(use: Use, one: Statement) -> Row:
-    def each(amount: float | None, unit: str) -> Cell | Missing:
-        return Cell(amount / one.calls, unit) if amount else EMPTY
+def _statement(use: Use, one: ServerStatement) -> Row:
+    def each(amount: float | None, unit: str) -> TableCell | Missing:
+        return TableCell(amount / one.calls, unit) if amount else EMPTY
 
     return (
         cut(one.text, _WIDTH),
-        Cell(one.time_s / use.statements_s, "share") if use.statements_s else EMPTY,
-        Cell(use.counted.per_second(one.calls), "1/s"),
-        Cell(one.time_s / one.calls, "s"),
-        EMPTY if one.io_s is None or not one.time_s else Cell(one.io_s / one.time_s, "share"),
-        Cell(one.rows / one.calls),
+        TableCell(one.time_s / use.statements_s, "share") if use.statements_s else EMPTY,
+        TableCell(use.counted.per_second(one.calls), "1/s"),
+        TableCell(one.time_s / one.calls, "s"),
+        EMPTY if one.io_s is None or not one.time_s else TableCell(one.io_s / one.time_s, "share"),
+        TableCell(one.rows / one.calls),
         each(one.examined, "1"),
         each(one.read_bytes, "bytes"),
         each(one.temp_bytes, "bytes"),
@@ -169,11 +169,11 @@ def side_by_side(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
     rows = []
     for text in dearest[:_SHOWN]:
         first, rest = means[0].get(text), means[1:]
-        cells: list[Content] = [ABSENT if first is None else Cell(first, "s")]
+        cells: list[Content] = [ABSENT if first is None else TableCell(first, "s")]
         for one in rest:
             mean = one.get(text)
-            ratio = Cell(mean / first, "times") if mean is not None and first else ABSENT
-            cells += [ABSENT if mean is None else Cell(mean, "s"), ratio]
+            ratio = TableCell(mean / first, "times") if mean is not None and first else ABSENT
+            cells += [ABSENT if mean is None else TableCell(mean, "s"), ratio]
         rows.append((cut(text, _WIDTH), *cells))
     if rows:
         name = f"Mean time of a call, and its ratio to {known[0].name}: without a verdict"
@@ -210,7 +210,7 @@ def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
             words = "as asked before"
             if before is not None and not same:
                 words = wording.text(difference(Counter(own.steps), Counter(before.steps)))
-            figures = (count(own.count), Cell(own.slowest_s, "s"))
+            figures = (count(own.count), TableCell(own.slowest_s, "s"))
             rows.append((cut(own.statement, _WIDTH), one.name, *figures, words))
     if rows:
         head = ("command", "in", "plans in the server's log", "the slowest", "its plan")
@@ -241,7 +241,7 @@ def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
             yield f"Plans that differ, {one.name}", "\n\n".join(own)
 
 
-def _plan(plan: Plan) -> str:
+def _plan(plan: StatementPlan) -> str:
     for_any = ", for any values" if plan.generic else ""
     return f"-- {plan.script}, command {plan.number}{for_any}: {plan.statement}\n{plan.text}"
 
@@ -257,7 +257,7 @@ def use_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
         if indexes := [_index(one, own) for own in one.indexes[:_SHOWN]]:
             yield f"Indexes, {one.name}", _without_empty(of_index, indexes)
         if one.vacuums:
-            rows = tuple((own.table, Cell(own.share, "share"), ", ".join(own.phases)) for own in one.vacuums)
+            rows = tuple((own.table, TableCell(own.share, "share"), ", ".join(own.phases)) for own in one.vacuums)
             yield f"Vacuums at work, {one.name}", Table(("table", "of the time", "phases seen"), rows, words=True)
 
 
@@ -275,17 +275,17 @@ def _table(use: Use, one: Used) -> Row:
         _rate(use, one.index_scans),
         _rate(use, one.index_rows),
         _rate(use, changed),
-        Cell(one.hot_updated / one.updated, "share") if one.updated and one.hot_updated is not None else EMPTY,
+        TableCell(one.hot_updated / one.updated, "share") if one.updated and one.hot_updated is not None else EMPTY,
         _hits(one.hit_bytes, one.read_bytes),
         *dead,
-        EMPTY if one.bytes is None else Cell(one.bytes, "bytes"),
-        Cell(grown, "bytes", signed=True) if grown > 0 else EMPTY,
+        EMPTY if one.bytes is None else TableCell(one.bytes, "bytes"),
+        TableCell(grown, "bytes", signed=True) if grown > 0 else EMPTY,
         count(one.vacuums) if one.vacuums else EMPTY,
     )
 
 
 def _index(use: Use, one: Index) -> Row:
-    read = Cell(use.used.per_second(one.read_bytes), "bytes/s") if one.read_bytes else EMPTY
+    read = TableCell(use.used.per_second(one.read_bytes), "bytes/s") if one.read_bytes else EMPTY
     hits = _hits(one.hit_bytes, one.read_bytes)
     return (
         *(one.name, one.table, _time(use, one.time_s)),
@@ -293,17 +293,17 @@ def _index(use: Use, one: Index) -> Row:
     )
 
 
-def _time(use: Use, time_s: float | None) -> Cell | Missing:
+def _time(use: Use, time_s: float | None) -> TableCell | Missing:
     """Of the server, per transaction."""
-    return EMPTY if time_s is None else Cell(use.used.per_transaction(time_s), "s")
+    return EMPTY if time_s is None else TableCell(use.used.per_transaction(time_s), "s")
 
 
-def _rate(use: Use, amount: float) -> Cell | Missing:
-    return Cell(use.used.per_second(amount), "1/s") if amount else EMPTY
+def _rate(use: Use, amount: float) -> TableCell | Missing:
+    return TableCell(use.used.per_second(amount), "1/s") if amount else EMPTY
 
 
-def _hits(hit: float, read: float) -> Cell | Missing:
-    return Cell(hit / (hit + read), "share") if hit + read else EMPTY
+def _hits(hit: float, read: float) -> TableCell | Missing:
+    return TableCell(hit / (hit + read), "share") if hit + read else EMPTY
 
 
 def missing(subjects: Sequence[Use]) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
-from ironbench.report.cell import ABSENT, Cell, count
+from ironbench.report.cell import ABSENT, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import ratio_bounds
 from ironbench.report.section import Section, with_rows
@@ -29,7 +29,7 @@ def together(study: Study) -> Table:
     rows = tuple(
         (
             one.name,
-            Cell(one.ratio, "ratio"),
+            TableCell(one.ratio, "ratio"),
             ratio_bounds(one.low, one.high) if one.blocks >= LEAST_BLOCKS_SHOWN else ABSENT,
             count(one.blocks),
         )

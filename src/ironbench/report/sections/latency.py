@@ -8,7 +8,7 @@ from typing import Any
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Cell, Missing, Row, centre, count
+from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Missing, Row, TableCell, centre, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity, scale
@@ -133,7 +133,7 @@ def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
     for share in _SHOWN:
         values = [dict(line.points).get(share) for _, line in lines]
         if any(value is not None for value in values):
-            cells = [EMPTY if value is None else Cell(value, "s") for value in values]
+            cells = [EMPTY if value is None else TableCell(value, "s") for value in values]
             rows.append((f"{share * 100:g} %", *cells))
     rows.append((units, *(count(line.count) for _, line in lines)))
     return Table(head, tuple(rows))
@@ -173,7 +173,7 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
     return tables
 
 
-def _failed(script: str, trials: Sequence[Record]) -> Cell | Missing:
+def _failed(script: str, trials: Sequence[Record]) -> TableCell | Missing:
     """Failed transactions of a script. A record that counts them names only scripts with some."""
     of_parts = [name for trial in trials for name in trial.metrics if name.startswith("failed{")]
     if not of_parts and any(trial.metrics.get("failed", 1) for trial in trials):

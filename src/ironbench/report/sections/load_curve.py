@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench.report.cell import ABSENT, Cell, count, shown
+from ironbench.report.cell import ABSENT, TableCell, count, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.timelines import DASHES
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.section import Section
-from ironbench.study.load_curve import Course
+from ironbench.study.load_curve import LoadCourse
 from ironbench.study.study import Study
 from ironbench.words import counted
 
@@ -27,15 +27,15 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("load-curve", "Load over time", _LEAD, charts, sentences=sentences, at_end=True)
 
 
-def _asked(one: Course, value: float) -> str:
+def _asked(one: LoadCourse, value: float) -> str:
     return shown(_asked_cell(one, value)) if one.curve.of == "rate" else counted(round(value), "client")
 
 
-def _asked_cell(one: Course, value: float) -> Cell:
-    return Cell(round(value), "rate") if one.curve.of == "rate" else count(round(value))
+def _asked_cell(one: LoadCourse, value: float) -> TableCell:
+    return TableCell(round(value), "rate") if one.curve.of == "rate" else count(round(value))
 
 
-def _knee(name: str, one: Course, counts: str) -> str:
+def _knee(name: str, one: LoadCourse, counts: str) -> str:
     if not one.curve.is_ramp:
         return ""
     last = _asked(one, one.curve.most)
@@ -50,7 +50,7 @@ def _knee(name: str, one: Course, counts: str) -> str:
     )
 
 
-def _chart(place: int, name: str, one: Course, counts: str) -> Chart:
+def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     """Load and work on the left axis, response time on the right one."""
     suffix, factor = scale("s", [value for _, value in one.p99_s])
     keys = (
@@ -59,8 +59,8 @@ def _chart(place: int, name: str, one: Course, counts: str) -> Chart:
         Key(f"99th percentile, {suffix} (right)", "s1", "dot"),
     )
     asked = [_row(m.t_s, keys[0], _asked_cell(one, m.asked)) for m in one.moments]
-    done = [_row(m.t_s, keys[1], Cell(m.done, "1/s")) for m in one.moments]
-    late = [_row(t_s, keys[2], Cell(value, "s"), factor) for t_s, value in one.p99_s]
+    done = [_row(m.t_s, keys[1], TableCell(m.done, "1/s")) for m in one.moments]
+    late = [_row(t_s, keys[2], TableCell(value, "s"), factor) for t_s, value in one.p99_s]
     left = {"tickCount": 5, "format": ",~f", "title": None}
     right = {"tickCount": 5, "format": ",~f", "title": f"99th percentile, {suffix}", "orient": "right", "grid": False}
     # A rate is on the axis of what was finished; clients have a scale of their own, and the table has their numbers.
@@ -88,7 +88,7 @@ def _chart(place: int, name: str, one: Course, counts: str) -> Chart:
     )
 
 
-def _row(t_s: float, key: Key, cell: Cell, factor: float = 1.0) -> dict[str, Any]:
+def _row(t_s: float, key: Key, cell: TableCell, factor: float = 1.0) -> dict[str, Any]:
     return {"t": t_s, "line": key.label, **base.figures(cell, factor)}
 
 
@@ -120,16 +120,16 @@ def _by_line(names: list[str], looks: list[Any]) -> dict[str, Any]:
     return {"field": "line", "type": "nominal", "scale": {"domain": names, "range": looks}}
 
 
-def _table(one: Course) -> Table:
+def _table(one: LoadCourse) -> Table:
     """Ten moments at most, evenly apart."""
     slow = dict(one.p99_s)
     step = max(1, -(-len(one.moments) // 10))
     rows = tuple(
         (
-            Cell(moment.t_s, "seconds", bare=True),
+            TableCell(moment.t_s, "seconds", bare=True),
             _asked_cell(one, moment.asked),
-            Cell(moment.done, "1/s"),
-            Cell(slow[moment.t_s], "s") if moment.t_s in slow else ABSENT,
+            TableCell(moment.done, "1/s"),
+            TableCell(slow[moment.t_s], "s") if moment.t_s in slow else ABSENT,
         )
         for moment in one.moments[::step]
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from ironbench.model.finding import Finding
 from ironbench.report import theme
-from ironbench.report.cell import EMPTY, Cell, Missing, Row, centre, count, with_range
+from ironbench.report.cell import EMPTY, Missing, Row, TableCell, centre, count, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, places, whiskered
 from ironbench.report.findings import interval_cell, metric_words, ratio_cell
@@ -117,7 +117,7 @@ def _rows(
     place = _GROUP / len(shown)
     for at, (rate, (words, *cells)) in enumerate(zip(rates, table.rows, strict=True)):
         for number, (name, cell) in enumerate(zip(shown, cells, strict=True)):
-            if not isinstance(cell, Cell):
+            if not isinstance(cell, TableCell):
                 continue
             time = rate.sides[name].times[metric]
             middle = at + (number - (len(shown) - 1) / 2) * place
@@ -202,9 +202,9 @@ def _times_table(loads: Sequence[SameLoad]) -> Table:
         by_metric = {finding.metric: finding for finding in one.findings}
         cells = [word for metric, _ in _SHOWN for word in _times(one, metric, by_metric.get(metric))]
         blocks = max(finding.blocks for finding in one.findings)
-        rate = Cell(one.rate, "1/s") if one.rate else EMPTY
+        rate = TableCell(one.rate, "1/s") if one.rate else EMPTY
         known = [_behind(one)] if behind else []
-        rows.append((Cell(one.share, "share"), rate, *cells, count(blocks), *known))
+        rows.append((TableCell(one.share, "share"), rate, *cells, count(blocks), *known))
     return Table(tuple(head), tuple(rows), numbers=True)
 
 
@@ -216,7 +216,7 @@ def _times(one: SameLoad, metric: str, finding: Finding | None) -> Row:
     return _time(one.cell, metric), _time(one.baseline, metric), ratio_cell(finding), known
 
 
-def _time(side: Side, metric: str) -> Cell | Missing:
+def _time(side: Side, metric: str) -> TableCell | Missing:
     time = side.times.get(metric)
     return centre(time.summary if time else None, "s")
 

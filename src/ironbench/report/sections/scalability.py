@@ -10,13 +10,13 @@ from typing import Any
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.report import theme, wording
-from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, Row, count, with_range
+from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, Row, TableCell, count, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, clients_axis
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.section import Section, with_rows
-from ironbench.stats.scalability import ENOUGH_DISTINCT, Estimate, Fit
+from ironbench.stats.scalability import ENOUGH_DISTINCT, BoundedValue, Fit
 from ironbench.study.scaling import Scaling
 from ironbench.study.study import Study
 from ironbench.study.subjects import counted_in
@@ -143,7 +143,7 @@ def _law_table(scalings: Sequence[Scaling]) -> Table:
         ("clients at the knee 1/α", *(_estimate(one.fit.knee, "1") for one in scalings)),
         ("clients at the peak", *(_estimate(one.fit.peak_clients, "1") for one in scalings)),
         ("throughput at the peak", *(_estimate(one.fit.peak_throughput, "1/s") for one in scalings)),
-        ("trials around the curve", *(Cell(one.fit.residual_error, "± share") for one in scalings)),
+        ("trials around the curve", *(TableCell(one.fit.residual_error, "± share") for one in scalings)),
     ]
     clients = sorted({row.clients for one in scalings for row in one.fit.residuals})
     for number in clients:
@@ -151,9 +151,9 @@ def _law_table(scalings: Sequence[Scaling]) -> Table:
     return Table(("Universal Scalability Law", *(one.name for one in scalings)), tuple(rows))
 
 
-def _missed(one: Scaling, clients: float) -> Cell | Missing:
+def _missed(one: Scaling, clients: float) -> TableCell | Missing:
     row = next((row for row in one.fit.residuals if row.clients == clients), None)
-    return EMPTY if row is None else Cell(row.measured / row.fitted, "ratio", bare=True)
+    return EMPTY if row is None else TableCell(row.measured / row.fitted, "ratio", bare=True)
 
 
 _LEAD = (
@@ -298,10 +298,10 @@ def laws(study: Study) -> Table:
     return Table(head, tuple(rows))
 
 
-def _estimate(estimate: Estimate, unit: str) -> Cell | Missing:
+def _estimate(estimate: BoundedValue, unit: str) -> TableCell | Missing:
     if not math.isfinite(estimate.value):
         return Missing("none")
-    return Cell(estimate.value, unit, estimate.low, estimate.high, CONFIDENCE)
+    return TableCell(estimate.value, unit, estimate.low, estimate.high, CONFIDENCE)
 
 
 def _doubts_of(fit: Fit, grows: bool) -> str:

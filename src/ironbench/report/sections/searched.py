@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ironbench.model.note import text_note
 from ironbench.model.search import Best, Search
 from ironbench.report import wording
-from ironbench.report.cell import Cell, Content, Missing, Row, count
+from ironbench.report.cell import Content, Missing, Row, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, unit_of
@@ -46,11 +46,11 @@ def tried(study: Study) -> Table:
 
 def _rows(cell: str, search: Search, best: Best) -> Iterator[Row]:
     for one in best.tried:
-        point = Cell(one.point, "rate" if search.of == "rate" else "count")
+        point = TableCell(one.point, "rate" if search.of == "rate" else "count")
         values: list[Content] = [
-            Cell(value, unit_of(limit.metric)) for value, limit in zip(one.limited, search.limits, strict=False)
+            TableCell(value, unit_of(limit.metric)) for value, limit in zip(one.limited, search.limits, strict=False)
         ]
         values += [Missing("failed")] * (len(search.limits) - len(values))
         chosen = "chosen" if one.point == best.point else ""
-        throughput = Cell(one.throughput, "1/s") if one.throughput else Missing("failed")
+        throughput = TableCell(one.throughput, "1/s") if one.throughput else Missing("failed")
         yield cell, point, chosen, count(one.trials), throughput, *values

@@ -15,7 +15,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.facts import configuration
 from ironbench.report.section import Section
-from ironbench.study.study import Measured, Study
+from ironbench.study.study import CellResults, Study
 from ironbench.words import counted
 
 PLACE = 2500
@@ -49,7 +49,7 @@ def plan(study: Study) -> list[tuple[str, Table]]:
     return [("Factors", factors), ("Cells", Table(head, tuple(rows), words=True))]
 
 
-def _changes(cells: Sequence[Measured], baseline: str) -> dict[str, str]:
+def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
     """Cell → its levels that the baseline does not have. Empty where names tell: `run 5` of a screen does not."""
     levels = {cell.name: cell.setup.cell.levels for cell in cells}
     first = levels.get(baseline, {})
@@ -61,7 +61,7 @@ def _changes(cells: Sequence[Measured], baseline: str) -> dict[str, str]:
     return {} if told else {name: ", ".join(texts) for name, texts in changed.items()}
 
 
-def _retried(cell: Measured) -> str:
+def _retried(cell: CellResults) -> str:
     """How many trials were tried twice, and what became of the first attempts."""
     count = sum(record.attempt > 1 for record in cell.trials)
     reasons = dict.fromkeys(

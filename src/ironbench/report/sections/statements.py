@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, Cell, Missing, count
+from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import bounds, ratio_bounds
 from ironbench.report.numbers import times
 from ironbench.report.section import Section
 from ironbench.report.walk import OBSERVED
 from ironbench.study.queries import QueryRatio
-from ironbench.study.statements import Timed, Times, sure
+from ironbench.study.statements import StatementTimings, Timed, sure
 from ironbench.study.study import Study
 from ironbench.words import cut, listed
 
@@ -56,7 +56,7 @@ def sentences(study: Study) -> Iterator[str]:
         yield _NO_VERDICT
 
 
-def side_by_side(subjects: tuple[Times, ...]) -> Iterator[tuple[str, Table]]:
+def side_by_side(subjects: tuple[StatementTimings, ...]) -> Iterator[tuple[str, Table]]:
     """The mean of each command everywhere, and its ratio to the first."""
     if not 1 < len(subjects) <= _SIDE_BY_SIDE:
         return
@@ -80,32 +80,36 @@ def side_by_side(subjects: tuple[Times, ...]) -> Iterator[tuple[str, Table]]:
         yield "99th percentile of the times of answers", Table(("statement", *names), tuple(slow))
 
 
-def _percentile(one: Timed, name: str) -> Cell | Missing:
-    return Cell(one.percentiles[name], "s") if name in one.percentiles else ABSENT
+def _percentile(one: Timed, name: str) -> TableCell | Missing:
+    return TableCell(one.percentiles[name], "s") if name in one.percentiles else ABSENT
 
 
-def _mean(one: Timed | None) -> Cell | Missing:
-    return ABSENT if one is None else Cell(one.mean_s, "s")
+def _mean(one: Timed | None) -> TableCell | Missing:
+    return ABSENT if one is None else TableCell(one.mean_s, "s")
 
 
-def _ratio_cells(one: Timed | None) -> tuple[Cell | Missing, Cell | Missing]:
+def _ratio_cells(one: Timed | None) -> tuple[TableCell | Missing, TableCell | Missing]:
     """The ratio to the baseline's time and its interval."""
     if one is None or one.ratio is None:
         return ABSENT, ABSENT
-    return Cell(one.ratio.ratio, "times"), ratio_bounds(one.ratio.low, one.ratio.high, one.ratio.known)
+    return TableCell(one.ratio.ratio, "times"), ratio_bounds(one.ratio.low, one.ratio.high, one.ratio.known)
 
 
 def _ratio(one: QueryRatio) -> str:
     return f"{times(one.ratio)}, {bounds(one.low, one.high)}" if one.known else times(one.ratio)
 
 
-def _table(subject: Times) -> Table:
+def _table(subject: StatementTimings) -> Table:
     compared = any(one is not None and one.ratio is not None for one in subject.statements)
     shown = [name for name in _HEADS if any(one is not None and name in one.percentiles for one in subject.statements)]
     rows = []
     for one in subject.statements:
         if one is not None:
-            times = (Cell(one.mean_s, "s"), Cell(one.stdev_s, "s"), *(_percentile(one, name) for name in shown))
+            times = (
+                TableCell(one.mean_s, "s"),
+                TableCell(one.stdev_s, "s"),
+                *(_percentile(one, name) for name in shown),
+            )
             ratio = _ratio_cells(one) if compared else ()
             rows.append((_title(one), *times, *ratio, count(one.count), count(one.failed)))
     percentiles = (_HEADS[name] for name in shown)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ironbench.model.observer import PARTS
 from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
-from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, shown
+from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell, shown
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.charts.rows import Bar, keys, stacked
+from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.section import Section, with_rows
 
@@ -60,10 +60,10 @@ def spent(study: Study) -> list[Chart]:
     drawn = {part.name for _, time in known for part in time.parts if part.share >= 0.0005}
     colours = {name: colour for name, colour in COLOURS.items() if name in drawn}
     bars = [
-        Bar(
+        RowBar(
             name,
-            {part.name: Cell(part.time_s, "s", note=quantity(part.share, "share")) for part in time.parts},
-            Cell(time.total_s, "s"),
+            {part.name: TableCell(part.time_s, "s", note=quantity(part.share, "share")) for part in time.parts},
+            TableCell(time.total_s, "s"),
         )
         for name, time in known
     ]
@@ -91,8 +91,8 @@ def _table(study: Study) -> Table:
     rows = []
     for cell in study.cells:
         for part in cell.time.parts if cell.time else ():
-            known = Cell(None, "share", part.low, part.high, CONFIDENCE)
-            figures = (Cell(part.time_s, "s"), Cell(part.share, "share"))
+            known = TableCell(None, "share", part.low, part.high, CONFIDENCE)
+            figures = (TableCell(part.time_s, "s"), TableCell(part.share, "share"))
             rows.append((f"{cell.name}: {part.name}", *figures, known if part.low < part.high else Missing("counted")))
     return Table(("cell and part", "per transaction", "share", "interval"), tuple(rows))
 

@@ -11,14 +11,14 @@ from ironbench.catalogue import base_name
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report import theme
-from ironbench.report.cell import EMPTY, Cell, Row, centre, count, failed, shown, spread
+from ironbench.report.cell import EMPTY, Row, TableCell, centre, count, failed, shown, spread
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.timelines import timelines, typical_trials
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.section import Section
-from ironbench.study.study import Measured, Study
+from ironbench.study.study import CellResults, Study
 from ironbench.study.subjects import counted_in
 
 PLACE = 1400
@@ -132,11 +132,11 @@ _TOOLTIP = [
 def _row(row: Row, factor: float) -> dict[str, Any]:
     """A cell of the lab, from its row of the table."""
     name, _, median, *_ = row
-    figures = base.figures(median, factor) if isinstance(median, Cell) else {}
+    figures = base.figures(median, factor) if isinstance(median, TableCell) else {}
     return {"name": shown(name), "median": figures.get("value"), "text": shown(median)}
 
 
-def _trial(cell: Measured, record: Record, metric: str, factor: float, unit: str) -> dict[str, Any]:
+def _trial(cell: CellResults, record: Record, metric: str, factor: float, unit: str) -> dict[str, Any]:
     value = record.metrics[metric]
     return {
         "cell": cell.name,
@@ -162,7 +162,7 @@ def _title(study: Study, suffix: str, kind: dict[str, Any]) -> str:
     return ", ".join(part for part in (words, "logarithmic" if kind.get("type") == "log" else "") if part)
 
 
-def _colours(cells: Sequence[Measured]) -> dict[str, Any]:
+def _colours(cells: Sequence[CellResults]) -> dict[str, Any]:
     """The cells' colours elsewhere; a single colour for too many cells."""
     if len(cells) > _MOST_LINES:
         return {"value": "@s0"}
@@ -190,7 +190,7 @@ def _points(count: int, x: dict[str, Any], colour: dict[str, Any], some_suspect:
     return [median, each, doubtful] if some_suspect else [median, each]
 
 
-def _table(cells: Sequence[Measured], metric: str) -> Table:
+def _table(cells: Sequence[CellResults], metric: str) -> Table:
     unit = unit_of(metric)
     lines = []
     for cell in cells:
@@ -209,7 +209,7 @@ def _table(cells: Sequence[Measured], metric: str) -> Table:
     return Table(("cell", "trials", "median", "smallest to largest", "failed", "suspect trials"), tuple(lines))
 
 
-def _by_block_table(cells: Sequence[Measured], metric: str) -> Table:
+def _by_block_table(cells: Sequence[CellResults], metric: str) -> Table:
     blocks = sorted({record.block for cell in cells for record in cell.usable})
     lines = []
     for block in blocks:
@@ -218,7 +218,8 @@ def _by_block_table(cells: Sequence[Measured], metric: str) -> Table:
             for cell in cells
         ]
         known = [
-            EMPTY if value is None or not math.isfinite(value) else Cell(value, unit_of(metric)) for value in values
+            EMPTY if value is None or not math.isfinite(value) else TableCell(value, unit_of(metric))
+            for value in values
         ]
         lines.append((count(block + 1), *known))
     return Table(("block", *(cell.name for cell in cells)), tuple(lines))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbench.report.cell import ABSENT, Cell, Missing, count
+from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.section import Section
 from ironbench.study.study import Study
@@ -47,11 +47,11 @@ def _table(one: Workers) -> Table:
             str(share.number),
             share.host,
             count(share.clients),
-            Cell(share.throughput, "1/s"),
-            ABSENT if share.p99_s is None else Cell(share.p99_s, "s"),
-            Cell(share.threads_cpu_share, "share"),
-            ABSENT if share.machine_cpu_share is None else Cell(share.machine_cpu_share, "share"),
-            Cell(share.start_s, "s", signed=True),
+            TableCell(share.throughput, "1/s"),
+            ABSENT if share.p99_s is None else TableCell(share.p99_s, "s"),
+            TableCell(share.threads_cpu_share, "share"),
+            ABSENT if share.machine_cpu_share is None else TableCell(share.machine_cpu_share, "share"),
+            TableCell(share.start_s, "s", signed=True),
             _clock(share),
         )
         for share in one.shares
@@ -59,9 +59,9 @@ def _table(one: Workers) -> Table:
     return Table(head, rows)
 
 
-def _clock(share: Share) -> Cell | Missing:
+def _clock(share: Share) -> TableCell | Missing:
     """How far the worker's clock is ahead of ours, and how well that is known."""
     if not share.clock_error_s:
         return Missing("same clock")
     offset, error = share.clock_offset_s, share.clock_error_s
-    return Cell(offset, "s", offset - error, offset + error, signed=True)
+    return TableCell(offset, "s", offset - error, offset + error, signed=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironbench import units
 from ironbench.model.limits import CLIENT_SATURATED, CUT_OFF, OWN_DELAY, RATE_KEPT
-from ironbench.model.note import Range
+from ironbench.model.note import NoteRange
 from ironbench.model.record import (
     CLIENTS_CUT_OFF,
     CLIENTS_LOST,
@@ -178,7 +178,7 @@ def changed(change: Number, after_s: Number | None) -> str:
     """fell by 20% after 12 s and stayed there; rose by 11 to 15% between the trial's start and its end"""
     if highest(change) < 0:
         by = f"fell by {_turned(change)}"
-    elif isinstance(change, Range) and change.low < 0:
+    elif isinstance(change, NoteRange) and change.low < 0:
         by = f"changed by {percent(change)}"
     else:
         by = f"rose by {percent(change)}"
@@ -188,7 +188,7 @@ def changed(change: Number, after_s: Number | None) -> str:
 
 
 def _turned(change: Number) -> str:
-    return percent(Range(-change.high, -change.low) if isinstance(change, Range) else -change)
+    return percent(NoteRange(-change.high, -change.low) if isinstance(change, NoteRange) else -change)
 
 
 @wording("samples-dropped")

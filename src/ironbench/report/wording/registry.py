@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ironbench.model.note import TEXT, Note, Range
+from ironbench.model.note import TEXT, Note, NoteRange
 from ironbench.report.wording.values import names
 
 Worded = TypeVar("Worded", bound=Callable[..., str])
@@ -41,7 +41,7 @@ def text(note: Note) -> str:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, Range):
+    if isinstance(value, NoteRange):
         return f"{value.low:g} to {value.high:g}"
     if isinstance(value, tuple):
         return f"({', '.join(map(_plain, value))})"

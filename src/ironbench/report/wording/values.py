@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ironbench import units
-from ironbench.model.note import Range
+from ironbench.model.note import NoteRange
 from ironbench.words import counted, grouped, in_percent, percents, some
 
-Number = float | Range
+Number = float | NoteRange
 Strings = str | Sequence[str]
 
 
 def low_to_high(value: Number, written: Callable[[float], str]) -> str:
     """`8 s`, or `8 s to 12 s` for a range."""
-    if not isinstance(value, Range):
+    if not isinstance(value, NoteRange):
         return written(value)
     low, high = written(value.low), written(value.high)
     return low if low == high else f"{low} to {high}"
@@ -22,7 +22,7 @@ def low_to_high(value: Number, written: Callable[[float], str]) -> str:
 
 def percent(value: Number, *limits: float) -> str:
     """`12 %`, or `5 to 12 %`. `limits`: by which the share is judged; its digits show on which side of them it is."""
-    if isinstance(value, Range):
+    if isinstance(value, NoteRange):
         low, high = percents(value.low, limits=limits), percents(value.high, limits=limits)
         return f"{low} to {in_percent(value.high, limits=limits)}" if low != high else in_percent(value.high, limits)
     return in_percent(value, limits=limits)
@@ -30,7 +30,7 @@ def percent(value: Number, *limits: float) -> str:
 
 def count(value: Number, one: str, many: str = "") -> str:
     """`3 trials`, or `3 to 5 trials`."""
-    if isinstance(value, Range):
+    if isinstance(value, NoteRange):
         low, high = grouped(value.low), grouped(value.high)
         return f"{low} to {counted(value.high, one, many)}" if low != high else counted(value.high, one, many)
     return counted(value, one, many)
@@ -54,7 +54,7 @@ def per_second(value: Number) -> str:
 
 
 def highest(value: Number) -> float:
-    return value.high if isinstance(value, Range) else value
+    return value.high if isinstance(value, NoteRange) else value
 
 
 def strings(value: Strings) -> tuple[str, ...]:

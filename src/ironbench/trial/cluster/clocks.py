@@ -16,7 +16,7 @@ LEAD_NS = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ClockReading:
     """One question for the time: sent and heard by our clock, answered by theirs. Nanoseconds since 1970."""
 
     sent_ns: int
@@ -33,7 +33,7 @@ class Offset:
     """It is off by this much at most, where neither clock was set meanwhile."""
 
 
-def offset(answers: Iterable[Answer]) -> Offset:
+def offset(answers: Iterable[ClockReading]) -> Offset:
     """By the answer that took the least time."""
     best = min(answers, key=lambda one: one.heard_ns - one.sent_ns)
     trip_ns = best.heard_ns - best.sent_ns

@@ -88,9 +88,9 @@ class Crew:
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
         return self.drive(plan, load, progress, started)
 
-    def copiers(self, load: Load) -> Copiers | None:
+    def copiers(self, load: Load) -> WorkerCopiers | None:
         """None: this machine copies the rows of large data alone."""
-        return Copiers(self, load) if load.workers else None
+        return WorkerCopiers(self, load) if load.workers else None
 
     def copied(self, plan: dict[str, Any], load: Load, show: Callable[[int, int], None]) -> dict[str, Any]:
         """Copies all pieces of a load plan that are not done; `lost`: why it could not be ended. Raises what a worker
@@ -130,7 +130,7 @@ class Crew:
 
 
 @dataclass(frozen=True, slots=True)
-class Copiers:
+class WorkerCopiers:
     """The workers of a load, as it is loaded by them."""
 
     _crew: Crew

@@ -12,7 +12,7 @@ import msgspec
 from ironbench.model.driven import Driven, client_cpu_s, driving_cpu_s
 from ironbench.model.system import Load
 from ironbench.model.trial_notes import TrialNotes
-from ironbench.model.workers import Worker
+from ironbench.model.workers import WorkerPart
 from ironbench.trial.observe.cpu import parse_stat
 from ironbench.units import span
 from ironbench.words import counted
@@ -73,7 +73,7 @@ def driven(
     )
 
 
-def metrics(workers: Sequence[Worker]) -> dict[str, float]:
+def metrics(workers: Sequence[WorkerPart]) -> dict[str, float]:
     return {
         "workers": float(len(workers)),
         "start_spread_s": max(one.start_s for one in workers),
@@ -81,7 +81,7 @@ def metrics(workers: Sequence[Worker]) -> dict[str, float]:
     }
 
 
-def in_words(workers: Sequence[Worker], load: Load) -> str:
+def in_words(workers: Sequence[WorkerPart], load: Load) -> str:
     hosts = list(dict.fromkeys(one.host for one in workers))
     named = ", ".join(hosts[:4]) + (", …" if len(hosts) > 4 else "")
     spread = span(max(one.start_s for one in workers))
@@ -102,11 +102,11 @@ def second(each: Sequence[Second]) -> Second:
     return max(one[0] for one in each), done, sum(one[2] for one in each), mean, stdev
 
 
-def _worker(result: WorkerResult, summary: Mapping[str, Any], response: Any, start_s: float) -> Worker:
+def _worker(result: WorkerResult, summary: Mapping[str, Any], response: Any, start_s: float) -> WorkerPart:
     elapsed_s = float(summary["elapsed_s"])
     available_s = elapsed_s * summary["threads"]
     p50, p99 = response.quantiles([0.50, 0.99]) if response is not None and response.count else (None, None)
-    return Worker(
+    return WorkerPart(
         number=result.number + 1,
         host=result.hello["host"],
         clients=summary["clients"],

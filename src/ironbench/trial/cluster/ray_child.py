@@ -25,7 +25,7 @@ from ironbench import units
 from ironbench.errors import FailureError
 from ironbench.host.child import Channel, answer
 from ironbench.trial.cluster import clocks, guard, loading
-from ironbench.trial.cluster.clocks import Answer, Offset
+from ironbench.trial.cluster.clocks import ClockReading, Offset
 from ironbench.trial.cluster.hiring import CLUSTER_S, LOST_S, Hired, first_line
 from ironbench.trial.cluster.worker import BOOT
 
@@ -202,12 +202,12 @@ class _RayChild:
     def _offsets(self) -> list[Offset]:
         import ray
 
-        def asked(worker: Any) -> Answer:
+        def asked(worker: Any) -> ClockReading:
             sent_ns = time.time_ns()
             theirs_ns = int(ray.get(worker.now.remote(), timeout=LOST_S))
             heard_ns = time.time_ns()
             answer(self._parent, {"asked": True})  # on a network that loses packets, all questions take long
-            return Answer(sent_ns, theirs_ns, heard_ns)
+            return ClockReading(sent_ns, theirs_ns, heard_ns)
 
         try:
             return [clocks.offset(asked(worker) for _ in range(_QUESTIONS)) for worker in self._hired.workers]

@@ -17,7 +17,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.trial.drive import caches, checkpoints
-from ironbench.trial.drive.caches import Rehearse, State
+from ironbench.trial.drive.caches import CacheState, Rehearse
 from ironbench.trial.load import tables
 
 Chill = Callable[[Session], Mapping[str, str]]
@@ -51,7 +51,7 @@ class Ready:
     sources: tuple[Source, ...]
     """What the core shall do at its times besides observing."""
     prepared: TrialNotes
-    state: State
+    state: CacheState
     read_bytes: int | None = None
     """By the engine so far."""
     pace: Callable[[Session], object] = lambda _: None
@@ -94,9 +94,9 @@ def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None, c
     return replace(ready, prepared=done, read_bytes=read_bytes, clock=Clock())
 
 
-def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> State:
+def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> CacheState:
     if not load.cache:
-        return State("")
+        return CacheState("")
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     names = dataset.tables if dataset is not None else ()
     return caches.prepared(session, plan.system, load, names, tables.size(session, names), rehearse)

@@ -60,7 +60,7 @@ def require(system: System, load: Load) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class CacheState:
     """What was brought about, and what is needed to verify it."""
 
     asked: str
@@ -72,22 +72,22 @@ class State:
 
 def prepared(
     session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
-) -> State:
+) -> CacheState:
     """Brings the caches into the state that the load declares; cold is left to `chill`. FailureError."""
     if not load.cache or not engines.get(session.engine).can("data"):  # labs of earlier builds were not refused
-        return State("")
+        return CacheState("")
     require(system, load)
     fits = data_bytes <= FITS * _memory_bytes(session, system, load.clients)
     if load.cache == "cold":
         word = "guest-cold (the host may hold the files in its memory)" if virtual() else "cold"
-        return State("cold", TrialNotes({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
+        return CacheState("cold", TrialNotes({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
     how = warm(session, system, tables)
     if load.cache == "hot":
         return _hot(session, how, rehearse, data_bytes, fits)
-    return State("warm", TrialNotes({"cache": f"warm: {how}"}), data_bytes, fits)
+    return CacheState("warm", TrialNotes({"cache": f"warm: {how}"}), data_bytes, fits)
 
 
-def verified(state: State, read_bytes: int | None) -> TrialNotes:
+def verified(state: CacheState, read_bytes: int | None) -> TrialNotes:
     """What the trial shows of the state of the caches: bytes that the engine had to read from its devices."""
     if not state.asked:
         return NO_NOTES
@@ -138,7 +138,7 @@ def chill(session: Session) -> Mapping[str, str]:
     return {}
 
 
-def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: bool) -> State:
+def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: bool) -> CacheState:
     last: float | None = None
     for number in range(1, MOST_REHEARSALS + 1):
         before = engines.get(session.engine).administration.hits(session)
@@ -146,13 +146,13 @@ def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: 
         share = hit_share(before, engines.get(session.engine).administration.hits(session))
         if share is None:
             text = f"hot: {how}, rehearsed once; this engine counts no hits"
-            return State("hot", TrialNotes({"cache": text}), data_bytes, fits)
+            return CacheState("hot", TrialNotes({"cache": text}), data_bytes, fits)
         if last is not None and abs(share - last) < STEADY:
             text = f"hot: {how}, rehearsed {number} times until steady at {in_percent(share)} hits"
-            return State("hot", TrialNotes({"cache": text}), data_bytes, fits)
+            return CacheState("hot", TrialNotes({"cache": text}), data_bytes, fits)
         last = share
     unsteady = note("cache-not-steady", rehearsals=MOST_REHEARSALS)
-    return State("hot", TrialNotes({"cache": f"hot: {how}, not steady"}, (unsteady,)), data_bytes, fits)
+    return CacheState("hot", TrialNotes({"cache": f"hot: {how}, not steady"}, (unsteady,)), data_bytes, fits)
 
 
 def _memory_bytes(session: Session, system: System, clients: int) -> int:

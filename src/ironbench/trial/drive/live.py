@@ -31,7 +31,7 @@ IN_TURN = "turns"
 """Phase of a block by slices, which belongs to several trials at once: their figures come when it is over."""
 
 
-class State(msgspec.Struct, frozen=True):
+class LiveTrial(msgspec.Struct, frozen=True):
     """Of one trial, at one moment."""
 
     pid: int
@@ -57,7 +57,7 @@ class State(msgspec.Struct, frozen=True):
     """Number of the first of `seconds`."""
 
 
-_STATES = msgspec.json.Decoder(State)
+_STATES = msgspec.json.Decoder(LiveTrial)
 """Made once, at import: two threads that use a type for the first time at once crash (msgspec 0.22, serve/app.py)."""
 
 
@@ -105,7 +105,7 @@ class Live:
         trial = self._trial
         assert trial is not None
         load, first = trial.cell.load, max(0, len(self._seconds) - _KEPT_S)
-        state = State(
+        state = LiveTrial(
             pid=os.getpid(),
             at=time.time(),
             title=self._title,
@@ -137,7 +137,7 @@ def place(directory: Path, series: str) -> Path:
     return directory / f".{series}.live"
 
 
-def read(path: Path) -> State | None:
+def read(path: Path) -> LiveTrial | None:
     """None: there is none, or it is just being written."""
     try:
         with path.open("rb") as file:

@@ -113,7 +113,7 @@ def run(
     from ironbench import _core
 
     progress = _core.Progress()
-    with Watched(progress, load, show, looks, follow):
+    with ProgressDisplay(progress, load, show, looks, follow):
         return drive_in_child(plan, progress, child) if child else _core.drive(plan, progress)
 
 
@@ -205,7 +205,7 @@ class Driver(Protocol):
         ...
 
 
-class Watched:
+class ProgressDisplay:
     """Shows the progress five times a second from a thread that does nothing else."""
 
     def __init__(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ironbench.errors import IronbenchError
-from ironbench.model.inside import Command
+from ironbench.model.inside import ScriptCommand
 from ironbench.workloads.base import ScriptSource
 
 _PARAMETER = re.compile(r"\$\d+")
@@ -16,7 +16,7 @@ _LEFT = re.compile(r"(?<![:\w]):[A-Za-z_]\w*")
 
 def statements(
     scripts: Sequence[ScriptSource], variables: Mapping[str, str], protocol: str, seed: int
-) -> tuple[Command, ...]:
+) -> tuple[ScriptCommand, ...]:
     from ironbench import _core
 
     given = list(variables.items())
@@ -36,7 +36,7 @@ def statements(
             if at is None and not _PARAMETER.search(text):
                 typical = text
             typical = "" if _LEFT.search(_bare(typical)) else typical
-            found.append(Command(script.name, number, text, typical, sent=at is not None or not sent))
+            found.append(ScriptCommand(script.name, number, text, typical, sent=at is not None or not sent))
     return tuple(found)
 
 

@@ -24,7 +24,7 @@ from ironbench.host.job import Placement
 from ironbench.host.limits import Starved
 from ironbench.host.stall import Stall
 from ironbench.model.driven import Computed, Driven
-from ironbench.model.inside import NOTHING, Inside, Missing
+from ironbench.model.inside import NOTHING, Inside, NotShown
 from ironbench.model.note import note
 from ironbench.model.observation import Sample, Source
 from ironbench.model.own_data import OwnData
@@ -38,7 +38,7 @@ from ironbench.trial.drive import before as preparing
 from ironbench.trial.drive import caches, power
 from ironbench.trial.drive.live import Live
 from ironbench.trial.drive.power import PowerCut
-from ironbench.trial.drive.run import Driver, Follow, Lines, Looks, Tasks, Watched, compiled_plan, run
+from ironbench.trial.drive.run import Driver, Follow, Lines, Looks, ProgressDisplay, Tasks, compiled_plan, run
 from ironbench.trial.drive.statements import statements
 from ironbench.trial.drive.work import Begun, run_work
 from ironbench.workloads.base import checked
@@ -216,7 +216,7 @@ class _Drive:
         try:
             return self._insight.begin(self._session, asked, self._plan.system.dsn is None)
         except IronbenchError as error:
-            return Inside(missing=(Missing("What the server says of the trial", error.cause),))
+            return Inside(missing=(NotShown("What the server says of the trial", error.cause),))
 
     def _ended_inside(self, result: Driven) -> Inside:
         begun, window_s = self.inside, float(result.summary.get("elapsed_s") or 0.0)
@@ -226,7 +226,7 @@ class _Drive:
         try:
             return self._insight.end(self._session, begun, samples, window_s)
         except IronbenchError as error:
-            why = Missing("What the server says of the trial", error.cause)
+            why = NotShown("What the server says of the trial", error.cause)
             return replace(begun, missing=(*begun.missing, why))
 
     @property
@@ -289,7 +289,7 @@ class _Drive:
         plan, session = self._plan, self._session
         if drives is not None:
             progress = _core.Progress()
-            with Watched(progress, load, show, looks, follow):
+            with ProgressDisplay(progress, load, show, looks, follow):
                 return drives(compiled, load, progress, self._begun.at)
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from ironbench import engines, units
 from ironbench.engines.administration import BEGUN, ENTRY_MARK
 from ironbench.errors import FailureError, InputError, IronbenchError, written
-from ironbench.model.session import Directory, Session
+from ironbench.model.session import DirectorySession, Session
 from ironbench.printer import Printer
 from ironbench.trial.load.loaded import Loaded
 from ironbench.words import counted, grouped
@@ -27,7 +27,7 @@ class _Passed:
 
 def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> Loaded:
     """Reuses the entries when they are complete and of the same key, else loads them. InputError: others' entries."""
-    assert isinstance(session, Directory) and dataset.entries is not None
+    assert isinstance(session, DirectorySession) and dataset.entries is not None
     mark = _mark(session, dataset)
     if mark == dataset.key:
         printer.say(f"data: {dataset.key}, used again")
@@ -71,7 +71,7 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
 def _require_absent(session: Session, dataset: Dataset) -> None:
     """InputError: an entry of the user's file exists already, or the file changes one of others, so a load could not be
     undone."""
-    assert isinstance(session, Directory)
+    assert isinstance(session, DirectorySession)
     if dataset.stranger and (found := dataset.stranger(session.base)):
         where, dn = found
         hint = (

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench import engines, units, workloads
-from ironbench.engines.base import Costs
+from ironbench.engines.base import EngineCosts
 from ironbench.model.system import Setup
 from ironbench.plan import blocks
 from ironbench.plan.budget import Cells
@@ -208,5 +208,5 @@ def _changing(setup: Setup) -> float:
     return restart + (PIN_S if setup.system.server_cpus else 0.0)
 
 
-def _costs(setup: Setup) -> Costs:
+def _costs(setup: Setup) -> EngineCosts:
     return engines.get(setup.system.engine).traits.costs

@@ -17,7 +17,7 @@ _SCHEMA = (
 )
 
 
-class Pieces:
+class LoadedPieces:
     """The notes about one family of tables; there are none once its load is complete."""
 
     def __init__(self, session: Session, data: str) -> None:

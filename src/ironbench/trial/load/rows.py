@@ -18,12 +18,12 @@ from ironbench.engines.administration import checkpoint
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.host import copies, job
 from ironbench.host.stall import Stall
-from ironbench.model.session import Line, Remote, Session
+from ironbench.model.session import Remote, Session, WorkConnection
 from ironbench.model.workers import MOST_CONNECTIONS
 from ironbench.printer import Printer
 from ironbench.trial.load.loaded import Loaded
 from ironbench.trial.load.marker import Marker
-from ironbench.trial.load.pieces import Pieces
+from ironbench.trial.load.pieces import LoadedPieces
 from ironbench.trial.load.tables import fixed_rows, size
 from ironbench.words import counted, grouped
 from ironbench.workloads import Dataset
@@ -78,7 +78,7 @@ def drop(session: Session, tables: Sequence[str]) -> None:
 
 def resumable(session: Session, dataset: Dataset) -> bool:
     """Whether an interrupted load of these very data may go on where it stopped."""
-    return dataset.large and Pieces(session, dataset.name).known()
+    return dataset.large and LoadedPieces(session, dataset.name).known()
 
 
 def loaded(
@@ -95,7 +95,7 @@ def loaded(
     `resume`: what an interrupted load brought in whole is kept. `copiers`: who copies the rows of large data.
     """
     phases: dict[str, float] = {}
-    pieces = Pieces(session, dataset.name) if dataset.large else None
+    pieces = LoadedPieces(session, dataset.name) if dataset.large else None
     if pieces and copiers:
         copiers.begin(session.target())
     begin = time.perf_counter()
@@ -162,7 +162,7 @@ def complained(session: Session, error: FailureError) -> FailureError:
     return told
 
 
-def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: Pieces | None) -> None:
+def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: LoadedPieces | None) -> None:
     """The tables, empty. That there are notes about pieces says that all tables are there, so these are begun last."""
     if pieces:
         pieces.end()
@@ -199,7 +199,7 @@ def _copied(
     dataset: Dataset,
     connections: int,
     show: Show,
-    pieces: Pieces | None,
+    pieces: LoadedPieces | None,
     copiers: Copiers | None,
 ) -> dict[str, Any]:
     """Copies in a thread, so that this one can show progress and listen for Ctrl-C; large data in a process, or by
@@ -253,7 +253,7 @@ def _copied_here(plan: bytes, show: Callable[[int, int], None], stopping: Callab
 
 
 def _by_workers(
-    copiers: Copiers, plan: dict[str, Any], pieces: Pieces, show: Callable[[int, int], None]
+    copiers: Copiers, plan: dict[str, Any], pieces: LoadedPieces, show: Callable[[int, int], None]
 ) -> dict[str, Any]:
     """Goes on without a worker that was lost, with the pieces that nobody has noted. FailureError: it happens again
     and again."""
@@ -294,12 +294,12 @@ def _in_parallel(session: Session, statements: Sequence[str], connections: int) 
             connection.close()
 
 
-def _shared_out(connections: Sequence[Line], statements: Sequence[str]) -> None:
+def _shared_out(connections: Sequence[WorkConnection], statements: Sequence[str]) -> None:
     """Each connection takes the next statement until none is left or one failed; then that failure is raised."""
     waiting = iter(statements)
     lock, failures = threading.Lock(), list[IronbenchError]()
 
-    def work(connection: Line) -> None:
+    def work(connection: WorkConnection) -> None:
         while True:
             with lock:
                 statement = None if failures else next(waiting, None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
 from ironbench.model.observer import Samples
-from ironbench.model.points import Growth, Values, growth, points, rate_of, rate_series, steps
+from ironbench.model.points import CounterGrowth, Values, growth, points, rate_of, rate_series, steps
 from ironbench.model.record import Budget
 from ironbench.model.session import Session
 from ironbench.trial.observe import processes
@@ -27,7 +27,7 @@ SHARES = {
 """Share → the kernel's fields; `irq` is a part of `system`, the others together are all time."""
 
 
-class Cpu:
+class CpuObserver:
     name = "cpu"
     doc = "CPU time by kind, for the machine and per core"
 
@@ -50,7 +50,7 @@ class Cpu:
         return Observation(metrics, tuple(_series(steps(readings), cores)))
 
 
-def _series(each: list[tuple[float, Growth]], cores: list[str]) -> list[Series]:
+def _series(each: list[tuple[float, CounterGrowth]], cores: list[str]) -> list[Series]:
     series = [rate_series("context_switches_per_s", each, rate_of("switches"))]
     for core in ["cpu", *cores]:
         label = "" if core == "cpu" else f"{{core={core[3:]}}}"
@@ -72,14 +72,14 @@ def parse_stat(text: str) -> Values:
     return values
 
 
-def share(grown: Growth, core: str, *kinds: str) -> float | None:
+def share(grown: CounterGrowth, core: str, *kinds: str) -> float | None:
     """Share of a core's time (or, for `cpu`, of all cores' time) in these kinds; None when no time passed."""
     total = sum(grown.by.get(f"{core}.{field}", 0.0) for field in _FIELDS)
     part = sum(grown.by.get(f"{core}.{field}", 0.0) for kind in kinds for field in SHARES[kind])
     return part / total if total > 0 else None
 
 
-def _share_of(core: str, kind: str) -> Callable[[Growth], float | None]:
+def _share_of(core: str, kind: str) -> Callable[[CounterGrowth], float | None]:
     return lambda grown: share(grown, core, kind)
 
 
@@ -143,4 +143,4 @@ def budget(
     return Budget(**{part: round(of_all, _DIGITS) for part, of_all in (known | others).items()})
 
 
-OBSERVER = Cpu()
+OBSERVER = CpuObserver()

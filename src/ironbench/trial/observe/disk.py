@@ -13,7 +13,7 @@ from ironbench.host.mounts import all_mounts, device_number, mount_of
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
 from ironbench.model.observer import Samples
-from ironbench.model.points import Growth, Values, growth, points, present, rate_series, steps
+from ironbench.model.points import CounterGrowth, Values, growth, points, present, rate_series, steps
 from ironbench.model.session import Session
 
 _PREFIX = "disk."
@@ -93,11 +93,11 @@ def _parse(text: str) -> Values:
     return {name: float(words[place]) * unit for name, place, unit in _FIELDS if place < len(words)}
 
 
-def _metric(grown: Growth, name: str) -> float | None:
+def _metric(grown: CounterGrowth, name: str) -> float | None:
     return _metrics(grown).get(name)
 
 
-def _metrics(grown: Growth) -> dict[str, float]:
+def _metrics(grown: CounterGrowth) -> dict[str, float]:
     values: dict[str, float | None] = {
         name: grown.count_rate(counter) for name, counter in _COUNTS.items() if counter in grown.by
     }

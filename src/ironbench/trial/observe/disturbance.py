@@ -18,7 +18,7 @@ _NOT_WORK = ("cpu.irq", "cpu.softirq", "cpu.steal")
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class DisturbanceCounters:
     """The machine's CPU time so far."""
 
     ticks: Values
@@ -41,14 +41,14 @@ class Taken:
         return self.programs + self.steal
 
 
-def read(own: Set[int], machine: Tree | None = None) -> Counters:
+def read(own: Set[int], machine: Tree | None = None) -> DisturbanceCounters:
     """`own`: processes of the work, whose descendants belong to it, too."""
     machine = machine or Tree()
     ticks = {name: value for name, value in parse_stat(machine.read("/proc/stat") or "").items() if "cpu." in name}
-    return Counters(ticks, *processes.programs_and_own_s(machine, own))
+    return DisturbanceCounters(ticks, *processes.programs_and_own_s(machine, own))
 
 
-def taken(before: Counters, after: Counters) -> Taken:
+def taken(before: DisturbanceCounters, after: DisturbanceCounters) -> Taken:
     grown = {name: value - before.ticks.get(name, 0.0) for name, value in after.ticks.items()}
     whole = sum(grown.values())
     if whole <= 0:

@@ -13,7 +13,7 @@ from ironbench.host.mounts import COUNTERS, emulated
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Counted, Observation, Series, Source
 from ironbench.model.observer import Samples
-from ironbench.model.points import Growth, Values, growth, points, present, rate_series, steps
+from ironbench.model.points import CounterGrowth, Values, growth, points, present, rate_series, steps
 from ironbench.model.session import Session
 from ironbench.trial.observe.disk import role_devices
 
@@ -76,7 +76,7 @@ def quantile(counts: dict[float, float], q: float) -> float | None:
     return max(counts)
 
 
-def _of_role(grown: Growth, role: str, partition: str) -> dict[str, float]:
+def _of_role(grown: CounterGrowth, role: str, partition: str) -> dict[str, float]:
     label = f"{{role={role}}}"
     figures: dict[str, float | None] = {}
     for kind in _KINDS:
@@ -92,7 +92,7 @@ def _of_role(grown: Growth, role: str, partition: str) -> dict[str, float]:
     return present(figures)
 
 
-def _series(each: list[tuple[float, Growth]], role: str, partition: str) -> list[Series]:
+def _series(each: list[tuple[float, CounterGrowth]], role: str, partition: str) -> list[Series]:
     return [
         rate_series(
             f"device_{kind}_latency_p99_s{{role={role}}}",
@@ -103,7 +103,7 @@ def _series(each: list[tuple[float, Growth]], role: str, partition: str) -> list
     ]
 
 
-def _counted(grown: Growth, role: str, partition: str) -> list[Counted]:
+def _counted(grown: CounterGrowth, role: str, partition: str) -> list[Counted]:
     distributions = []
     for kind in _KINDS:
         whole = {"latency_s": _buckets(grown, f"{partition}.{kind}.within.")}
@@ -117,11 +117,11 @@ def _counted(grown: Growth, role: str, partition: str) -> list[Counted]:
     return distributions
 
 
-def _latency(grown: Growth, key: str, q: float) -> float | None:
+def _latency(grown: CounterGrowth, key: str, q: float) -> float | None:
     return quantile(_buckets(grown, f"{key}.within."), q)
 
 
-def _buckets(grown: Growth, prefix: str) -> dict[float, float]:
+def _buckets(grown: CounterGrowth, prefix: str) -> dict[float, float]:
     """Upper end of a bucket → how many came into it."""
     return {float(name[len(prefix) :]): by for name, by in grown.by.items() if name.startswith(prefix)}
 

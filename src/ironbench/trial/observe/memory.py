@@ -11,7 +11,7 @@ from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import (
-    Point,
+    SamplePoint,
     Values,
     gauge_series,
     growth,
@@ -53,7 +53,9 @@ class Memory:
         series = [gauge_series(name, readings, key) for name, key in _GAUGES.items() if readings]
         counted = points(samples.get(_VMSTAT), _parse_vmstat)
         page_bytes = _page_bytes(readings, counted)
-        swaps = [Point(one.t_s, {key: count * page_bytes for key, count in one.values.items()}) for one in counted]
+        swaps = [
+            SamplePoint(one.t_s, {key: count * page_bytes for key, count in one.values.items()}) for one in counted
+        ]
         if (grown := growth(swaps, window_s)) is not None:
             each = steps(swaps)
             for name, key in _RATES.items():
@@ -80,7 +82,7 @@ def _parse_vmstat(text: str) -> Values:
     return {pair[0]: float(pair[1]) for pair in pairs if pair[0] in (*_RATES.values(), _MAPPED_PAGES)}
 
 
-def _page_bytes(memory: Sequence[Point], pages: Sequence[Point]) -> float:
+def _page_bytes(memory: Sequence[SamplePoint], pages: Sequence[SamplePoint]) -> float:
     """Of the machine that was read, which may be another one than this: by what both files say of one thing.
 
     In a container only one of them may be the container's own (lxcfs, `proc_fuse.c`): then that of this machine.

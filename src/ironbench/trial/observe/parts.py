@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, variance
 
 from ironbench.model.observer import CLIENT, CPU, IDLE, OTHER, PARTS, RUN_QUEUE, OnCores, Waits
-from ironbench.model.points import Point, Values
+from ironbench.model.points import SamplePoint, Values
 
 MOST_BATCHES = 30
 """Fewer and longer batches keep what is correlated together (Law, Simulation Modeling and Analysis, 5th ed., 9.5.3)."""
@@ -66,7 +66,7 @@ def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
     return parts | {CPU: cpu, RUN_QUEUE: queue}
 
 
-def effective(instants: Sequence[Point], part: str, part_of: Callable[[str], str]) -> float:
+def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str], str]) -> float:
     """How many independent observations the samples of a part are worth.
 
     Backends seen at one instant wait for the same flush or the same row, and one instant resembles the next: the
@@ -94,7 +94,7 @@ def _of_part(values: Values, part: str, part_of: Callable[[str], str]) -> float:
     return sum(n for event, n in values.items() if part_of(event) in kinds) / total if total else 0.0
 
 
-def _mean(instants: Sequence[Point]) -> Values:
+def _mean(instants: Sequence[SamplePoint]) -> Values:
     events = {event for point in instants for event in point.values}
     return {event: sum(point.values.get(event, 0.0) for point in instants) / len(instants) for event in events}
 

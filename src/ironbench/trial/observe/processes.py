@@ -17,7 +17,17 @@ from functools import partial
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
-from ironbench.model.points import Growth, Point, Values, by_file, growth, points, rate_of, rate_series, steps
+from ironbench.model.points import (
+    CounterGrowth,
+    SamplePoint,
+    Values,
+    by_file,
+    growth,
+    points,
+    rate_of,
+    rate_series,
+    steps,
+)
 from ironbench.model.session import Session
 
 _ALL = "processes.all"
@@ -58,13 +68,15 @@ def roots(samples: Samples) -> set[int]:
     return {int(name.removeprefix(_ROOT)) for name in samples if name.startswith(_ROOT)}
 
 
-def engine_growth(samples: Samples, window_s: float, observer_pids: frozenset[int] = frozenset()) -> Growth | None:
+def engine_growth(
+    samples: Samples, window_s: float, observer_pids: frozenset[int] = frozenset()
+) -> CounterGrowth | None:
     """CPU seconds over the window: `engine` without, `observers` of the server processes that served our observers."""
     parser = partial(_engine_cpu, first=roots(samples), observers=observer_pids)
     return growth(_whole(points(samples.get(_ALL), parser)), window_s)
 
 
-def _whole(readings: list[Point]) -> list[Point]:
+def _whole(readings: list[SamplePoint]) -> list[SamplePoint]:
     """Without a last reading that is below the one before: of processes that ended while it was taken, as those of all
     clients do when the window is over, it has neither their own time nor that of their parent with them."""
     while len(readings) > 1 and readings[-1].values["engine"] < readings[-2].values["engine"]:
@@ -72,7 +84,7 @@ def _whole(readings: list[Point]) -> list[Point]:
     return readings
 
 
-def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth | None:
+def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> CounterGrowth | None:
     """CPU seconds of `programs` other than the engine and ironbench; None where some of them are out of sight.
 
     `own`: processes of ironbench, whose children are its own, too.
@@ -81,22 +93,22 @@ def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth 
     return growth(_rising(readings, "programs"), window_s)
 
 
-def _rising(readings: list[Point], key: str) -> list[Point]:
+def _rising(readings: list[SamplePoint], key: str) -> list[SamplePoint]:
     """A sum over processes without its falls: the time of one whose parent does not wait for it is lost with it."""
     reached, before, rising = 0.0, 0.0, []
     for point in readings:
         reached += max(0.0, point.values[key] - before)
         before = point.values[key]
-        rising.append(Point(point.t_s, {key: reached}))
+        rising.append(SamplePoint(point.t_s, {key: reached}))
     return rising
 
 
-def own_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth | None:
+def own_growth(samples: Samples, window_s: float, own: Set[int]) -> CounterGrowth | None:
     """CPU seconds of processes and their descendants, as `own`. Some may take the place of others meanwhile."""
     return growth(_rising(points(samples.get(_ALL), partial(_own_cpu, own=own)), "own"), window_s)
 
 
-def children_growth(samples: Samples, window_s: float, parent: int) -> Growth | None:
+def children_growth(samples: Samples, window_s: float, parent: int) -> CounterGrowth | None:
     """CPU seconds of a process's descendants without itself, as `children`."""
     return growth(points(samples.get(_ALL), partial(_children_cpu, parent=parent)), window_s)
 

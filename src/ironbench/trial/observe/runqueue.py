@@ -10,8 +10,8 @@ from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import (
-    Growth,
-    Point,
+    CounterGrowth,
+    SamplePoint,
     Values,
     by_file,
     gauge_series,
@@ -70,12 +70,12 @@ class RunQueue:
         return Observation(metrics, tuple(series))
 
 
-def _delay(grown: Growth) -> float:
+def _delay(grown: CounterGrowth) -> float:
     """Seconds of waiting per second."""
     return sum(grown.by.values()) / 1e9 / grown.span_s
 
 
-def _cores(readings: list[Point], samples: Samples) -> int:
+def _cores(readings: list[SamplePoint], samples: Samples) -> int:
     if readings:
         return len(readings[0].values)
     online = points(samples.get(_ONLINE), lambda text: {"cores": float(count_list(text))})

@@ -12,7 +12,7 @@ from typing import Any
 
 from ironbench.errors import InputError, written
 from ironbench.model.record import Check
-from ironbench.model.session import Directory as DirectorySession
+from ironbench.model.session import DirectorySession as DirectorySession
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.words import counted, listed

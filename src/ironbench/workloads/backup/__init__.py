@@ -8,14 +8,14 @@ from pathlib import Path
 
 from ironbench import engines
 from ironbench.engines.administration import REPLICATION, SIZES
-from ironbench.engines.maintenance import Backup as Request
+from ironbench.engines.maintenance import BackupRequest as Request
 from ironbench.errors import InputError, written
 from ironbench.host import place
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Work
 from ironbench.workloads import backup_folder
 from ironbench.workloads.base import Option
-from ironbench.workloads.maintenance import Done, Maintenance, Ready
+from ironbench.workloads.maintenance import Done, Maintenance, ReadyOperation
 
 TO = Option("to", "", "directory for the backup; empty: beside the data", path="directory")
 _FORMATS = ("plain", "tar", "discard")
@@ -58,14 +58,14 @@ class Backup(Maintenance):
             )
 
     @contextmanager
-    def prepared(self, work: Work) -> Iterator[Ready]:
+    def prepared(self, work: Work) -> Iterator[ReadyOperation]:
         options, maintaining = work.choice.options, engines.get(work.session.engine).administration.maintaining
         need, discarded = maintaining.backup_bytes(work.session), options["format"] == "discard"
         with backup_folder.folder(work, options["to"], 0 if discarded else need) as folder:
             most_bytes_per_s = int(options["rate"]) * 1_000_000
             backup = Request(folder, options["format"], options["checkpoint"], most_bytes_per_s)
             program = maintaining.backup(work.system, work.session, backup)
-            yield Ready(program, lambda: _done(work, folder))
+            yield ReadyOperation(program, lambda: _done(work, folder))
 
 
 def _done(work: Work, folder: Path) -> Done:

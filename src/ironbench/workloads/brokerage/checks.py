@@ -109,7 +109,7 @@ def kept(session: Session) -> tuple[Check, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class BrokerageState:
     """Before a trial. Nothing is under way."""
 
     first: int
@@ -144,9 +144,9 @@ def business_ms(moment: datetime) -> int:
     return passed // timedelta(milliseconds=1)
 
 
-def before(session: Session) -> State:
+def before(session: Session) -> BrokerageState:
     _cancel_what_was_left(session)
-    return State(first_trade(session), _brokers(session), _balances(session), Commits.read(session))
+    return BrokerageState(first_trade(session), _brokers(session), _balances(session), Commits.read(session))
 
 
 def _cancel_what_was_left(session: Session) -> None:
@@ -162,7 +162,7 @@ def _cancel_what_was_left(session: Session) -> None:
         raise
 
 
-def check(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def check(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     # First, for it counts this session's statements.
     commits = commits_check(session, then.commits, summary)
     held = rules(then.first, sample(then.first))
@@ -171,7 +171,7 @@ def check(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Ch
     return (*commits, _paid(session, then), *kept, _cash(session, then), *_counted(session, then, summary))
 
 
-def _paid(session: Session, then: State) -> Check:
+def _paid(session: Session, then: BrokerageState) -> Check:
     """Brokers, by what has changed since: a trial adds up nothing that was there before it."""
     earned = session.query(
         "select ca_b_id, count(*), sum(t_comm) from trade join customer_account on ca_id = t_ca_id "
@@ -186,7 +186,7 @@ def _paid(session: Session, then: State) -> Check:
     return checked(BROKERS, 0, wrong)
 
 
-def _cash(session: Session, then: State) -> Check:
+def _cash(session: Session, then: BrokerageState) -> Check:
     trades = f"cash_transaction join trade on t_id = ct_t_id where ct_t_id >= {then.first}"
     due = _sums(session, "ct_amt", "t_ca_id", trades)
     moved = tuple(now - was for now, was in zip(_balances(session), then.balances, strict=True))
@@ -211,7 +211,7 @@ def _sums(session: Session, amount: str, account: str, rows: str) -> tuple[Decim
     return tuple(Decimal(value or 0) for value in row)
 
 
-def _counted(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def _counted(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     """What clients were told against what is there. Of transactions cut off on their way nobody knows."""
     unsure = int(summary.get("server_commits_uncertain", 0))
     scripts = {script["name"]: script for script in summary["scripts"]}

@@ -14,7 +14,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.note import Note
 from ironbench.model.record import Check
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Directory as DirectorySession
+from ironbench.model.session import DirectorySession as DirectorySession
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked
@@ -30,7 +30,7 @@ def entry_password() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class DirectoryCounts:
     entries: int | None
     """None: the server does not let us count them."""
     writes: int | None
@@ -129,7 +129,7 @@ class Directory(Workload):
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         return entries.dataset(options)
 
-    def before(self, session: Session, options: Mapping[str, str]) -> State:
+    def before(self, session: Session, options: Mapping[str, str]) -> DirectoryCounts:
         """Repairs what a trial that was killed has left."""
         assert isinstance(session, DirectorySession)
         _clear(session)
@@ -139,7 +139,7 @@ class Directory(Workload):
             with suppress(FailureError):  # where a server does not let us see all, job modify-dn does so by itself
                 _rename_back(session)
                 there = counts.entries(session, entries.TOP, size, _IN_PLACE)
-        return State(there if whole is None or there is None else whole, counts.writes(session), size)
+        return DirectoryCounts(there if whole is None or there is None else whole, counts.writes(session), size)
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]

@@ -10,7 +10,7 @@ from ironbench.errors import FailureError
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note, note
 from ironbench.model.record import Check
-from ironbench.model.session import Directory, Session
+from ironbench.model.session import DirectorySession, Session
 from ironbench.workloads.base import checked
 
 WRITES = ("add", "delete", "modify", "modrdn")
@@ -19,12 +19,12 @@ _AMONG = "our changes are among the server's"
 _PATIENCE_S = 1.0
 
 
-def entries(session: Directory, top: str, among: int, which: str = "") -> int | None:
+def entries(session: DirectorySession, top: str, among: int, which: str = "") -> int | None:
     """Below and with this one, by a filter. None: the server refuses to show them. `among`: see `shown`."""
     return shown(session, f"search {top}?1.1?sub{'?' if which else ''}{which}", among)
 
 
-def shown(session: Directory, search: str, among: int) -> int | None:
+def shown(session: DirectorySession, search: str, among: int) -> int | None:
     """How many entries a search finds; None: the server refuses it, e.g. beyond a limit. FailureError: it does not
     answer. `among`: estimated size of the directory, see `model.session.Directory.count`."""
     try:
@@ -54,7 +54,9 @@ def writes_after(session: Session, before: int | None, summary: Mapping[str, Any
     return now
 
 
-def changes(session: Directory, before: int | None, now: int | None, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def changes(
+    session: DirectorySession, before: int | None, now: int | None, summary: Mapping[str, Any]
+) -> tuple[Check, ...]:
     """The server counts what it refused, too, and may count what was under way at the end. Others may change a server
     that is not ours: all that is known of it is the least. After a power cut it begins at zero."""
     if before is None or now is None or summary.get("power_cut"):

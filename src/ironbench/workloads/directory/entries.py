@@ -117,11 +117,11 @@ def _changes(path: str, base: str) -> Iterator[bytes]:
     return _pieces(itertools.dropwhile(_adds, _below(path, base)))
 
 
-def _adds(record: ldif.Record) -> bool:
+def _adds(record: ldif.LdifRecord) -> bool:
     return record.kind == ldif.ADD
 
 
-def _pieces(records: Iterable[ldif.Record]) -> Iterator[bytes]:
+def _pieces(records: Iterable[ldif.LdifRecord]) -> Iterator[bytes]:
     piece: list[bytes] = []
     for record in records:
         piece.append(record.text)
@@ -132,7 +132,7 @@ def _pieces(records: Iterable[ldif.Record]) -> Iterator[bytes]:
         yield b"".join(piece)
 
 
-def _below(path: str, base: str) -> Iterator[ldif.Record]:
+def _below(path: str, base: str) -> Iterator[ldif.LdifRecord]:
     existing = {ldif.plain(dn) for dn in (base, f"{TOP}{base}", f"{WORK}{base}")}
     records = ldif.records(Path(path))
     return (record for record in records if not _adds(record) or ldif.plain(record.dn) not in existing)

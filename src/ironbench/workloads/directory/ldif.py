@@ -47,7 +47,7 @@ _SPACE_AT_SEPARATOR = re.compile(r"(?<!\s)\s++(?=[,=])|(?<=[,=])\s++")
 _LINE = re.compile(rb"([A-Za-z0-9.;_-]+):(<|:)?[ ]*(.*)", re.DOTALL)
 
 
-class Record(NamedTuple):
+class LdifRecord(NamedTuple):
     file: Path
     line: int
     """Line of the file where it begins."""
@@ -63,12 +63,12 @@ class Record(NamedTuple):
         return f"{self.file}, line {self.line}"
 
 
-def records(path: Path) -> Iterator[Record]:
+def records(path: Path) -> Iterator[LdifRecord]:
     """Of a file and those that it includes. InputError: a file cannot be read, or is no LDIF; with the line."""
     return _records(path, ())
 
 
-def _records(path: Path, within: tuple[Path, ...]) -> Iterator[Record]:
+def _records(path: Path, within: tuple[Path, ...]) -> Iterator[LdifRecord]:
     """`within`: the files that include this one."""
     try:
         text_files.refuse_unreadable(text_files.head_of(path), str(path), "LDIF")
@@ -157,7 +157,7 @@ def _lines(path: Path, first_line: int, record: bytes) -> Iterator[_Line]:
             yield _Line(here, parts[1].decode().lower(), parts, line)
 
 
-def _record(path: Path, first_line: int, text: bytes) -> Record | None:
+def _record(path: Path, first_line: int, text: bytes) -> LdifRecord | None:
     """None: it is neither an entry nor a change."""
     lines = list(_lines(path, first_line, text))
     while lines and lines[0].name == "version":
@@ -185,7 +185,7 @@ def _record(path: Path, first_line: int, text: bytes) -> Record | None:
     kept = [one for one in rest if kind != ADD or one.name.partition(";")[0] not in _OPERATIONAL]
     head = [written(b"dn", dn.encode()), *([f"changetype: {_WORDS[kind]}".encode()] if kind != ADD else [])]
     body = b"\n".join([*head, *(_line(path, one) for one in kept)]) + b"\n\n"
-    return Record(path, first.number, dn, body, kind, _renamed(path, dn, rest) if kind == RENAME else "")
+    return LdifRecord(path, first.number, dn, body, kind, _renamed(path, dn, rest) if kind == RENAME else "")
 
 
 _WORDS = {MODIFY: "modify", DELETE: "delete", RENAME: "modrdn"}

@@ -111,7 +111,7 @@ _SUMS = """
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class JobSums:
     """What the jobs leave behind, as sums."""
 
     writing: int
@@ -126,13 +126,13 @@ class State:
     commits: Commits
 
 
-def sums(session: Session) -> State:
+def sums(session: Session) -> JobSums:
     commits = Commits.read(session)
     writing, ageing, posted, held, archived, revisions, changes = one_row(session, _SUMS)
-    return State(writing, ageing, posted, held, archived, revisions, changes, commits)
+    return JobSums(writing, ageing, posted, held, archived, revisions, changes, commits)
 
 
-def check(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def check(session: Session, then: JobSums, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     commits = commits_check(session, then.commits, summary)
     for statement in sql_files.statements(FOLDER, "finish", session.engine):  # of a job that a crash interrupted
         session.query(statement)
@@ -150,7 +150,7 @@ def check(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Ch
     )
 
 
-def _lines(then: State, now: State) -> tuple[int, int]:
+def _lines(then: JobSums, now: JobSums) -> tuple[int, int]:
     return now.posted - then.posted, now.held + now.archived - then.held - then.archived
 
 

@@ -37,7 +37,7 @@ FIXED = (
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class OrderCounts:
     """Numbers of orders.
 
     A customer's orders are numbered without holes, so the sums of the oldest and of the newest numbers tell how many
@@ -53,7 +53,7 @@ class State:
     commits: Commits
 
 
-def before(session: Session) -> State:
+def before(session: Session) -> OrderCounts:
     commits = Commits.read(session)
     orders, newest, oldest, customers = one_row(
         session,
@@ -61,10 +61,12 @@ def before(session: Session) -> State:
         "min(order_no) as oldest from igen_order group by customer_id) per_customer",
     )
     fixed = {rows.table: rows.read(session, 0) for rows in FIXED}
-    return State(orders, newest, oldest, customers, fixed, commits)
+    return OrderCounts(orders, newest, oldest, customers, fixed, commits)
 
 
-def check(session: Session, options: Mapping[str, str], then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def check(
+    session: Session, options: Mapping[str, str], then: OrderCounts, summary: Mapping[str, Any]
+) -> tuple[Check, ...]:
     commits = commits_check(session, then.commits, summary)
     now = before(session)
     inserted, deleted = now.newest - then.newest, now.oldest - then.oldest

@@ -18,7 +18,7 @@ CHANCES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     last: tuple[int, ...]
     """The last customer of each region; customers are numbered region after region."""
     active: tuple[int, ...]
@@ -51,13 +51,13 @@ class Layout:
         }
 
 
-def layout(options: Mapping[str, str]) -> Layout:
+def layout(options: Mapping[str, str]) -> TableLayout:
     """Region r has customers in proportion to r^-skew and activity in proportion to r^-2·skew: where more customers
     are, each of them does more, too. With skew 0 all regions are alike."""
     scale, skew = int(options["scale"]), float(options["skew"])
     homes = [region**-skew for region in range(1, REGIONS + 1)]
     busy = [home * home for home in homes]
-    return Layout(
+    return TableLayout(
         tuple(_shared(CUSTOMERS * scale, homes)), tuple(_shared(CHANCES, busy)), PRODUCTS * scale, CATEGORIES * scale
     )
 

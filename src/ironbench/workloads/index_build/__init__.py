@@ -9,8 +9,8 @@ from ironbench import engines
 from ironbench.engines.administration import CHECKPOINT, checkpoint
 from ironbench.model.work import Work
 from ironbench.workloads.base import Option, checked
-from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
-from ironbench.workloads.operations import Statement
+from ironbench.workloads.maintenance import Done, Maintenance, ReadyOperation, table
+from ironbench.workloads.operations import SqlOperation
 from ironbench.workloads.wide import TABLE
 
 INDEX = "wide_row_amount"
@@ -27,13 +27,13 @@ class IndexBuild(Maintenance):
     )
 
     @contextmanager
-    def prepared(self, work: Work) -> Iterator[Ready]:
+    def prepared(self, work: Work) -> Iterator[ReadyOperation]:
         engine = engines.get(work.session.engine)
         maintaining = engine.administration.maintaining
         work.session.query(maintaining.index_removal.format(INDEX, TABLE))
         checkpoint(work.session, engine.traits.dialect)
         sql = maintaining.index_builds[work.choice.options["concurrently"]].format(INDEX, TABLE)
-        yield Ready(Statement(work.session, sql), lambda: _done(work))
+        yield ReadyOperation(SqlOperation(work.session, sql), lambda: _done(work))
 
 
 def _done(work: Work) -> Done:

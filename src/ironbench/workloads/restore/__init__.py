@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironbench import engines
-from ironbench.engines.maintenance import Backup
+from ironbench.engines.maintenance import BackupRequest
 from ironbench.errors import InputError, written
 from ironbench.host import place
 from ironbench.model.session import Session
@@ -16,14 +16,14 @@ from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.model.work import Work
 from ironbench.workloads import backup_folder
 from ironbench.workloads.backup import TO, refuse_tablespaces
-from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
+from ironbench.workloads.maintenance import Done, Maintenance, ReadyOperation, table
 from ironbench.workloads.operations import Operation, Steps
 
 CONNECTIONS = 5
 RESTORED = "ironbench-restored"
 
 
-class Server:
+class RestoredServer:
     """Starts the restored one: it replays the log of the backup before it answers."""
 
     def __init__(self, system: System, folder: Path, stack: ExitStack) -> None:
@@ -68,7 +68,7 @@ class Restore(Maintenance):
             place.check(choice.options["to"], "backup")
 
     @contextmanager
-    def prepared(self, work: Work) -> Iterator[Ready]:
+    def prepared(self, work: Work) -> Iterator[ReadyOperation]:
         maintaining = engines.get(work.session.engine).administration.maintaining
         to, need = work.choice.options["to"], maintaining.backup_bytes(work.session)
         with (
@@ -77,19 +77,19 @@ class Restore(Maintenance):
             ExitStack() as stack,
         ):
             work.show(0.0, "a backup to restore")
-            maintaining.backup(work.system, work.session, Backup(backup, maintaining.restorable)).run()
-            server = Server(work.system, restored, stack)
+            maintaining.backup(work.system, work.session, BackupRequest(backup, maintaining.restorable)).run()
+            server = RestoredServer(work.system, restored, stack)
             programs = maintaining.unpack(work.system, backup, restored)
             steps = Steps(*(lambda one=one: one for one in programs), lambda: server, lambda: _replay(server, backup))
-            yield Ready(steps, lambda: _done(work, backup, server, steps))
+            yield ReadyOperation(steps, lambda: _done(work, backup, server, steps))
 
 
-def _replay(server: Server, backup: Path) -> Operation | None:
+def _replay(server: RestoredServer, backup: Path) -> Operation | None:
     assert server.session is not None
     return engines.get(server.system.engine).administration.maintaining.replayed(server.system, server.session, backup)
 
 
-def _done(work: Work, backup: Path, server: Server, steps: Steps) -> Done:
+def _done(work: Work, backup: Path, server: RestoredServer, steps: Steps) -> Done:
     assert server.session is not None
     *copies_s, start_s, replay_s = steps.took_s
     return Done(

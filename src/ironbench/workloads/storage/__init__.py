@@ -18,7 +18,7 @@ from ironbench.ranges import MOST_BYTES, Range
 from ironbench.workloads import free
 from ironbench.workloads.base import Option, Workload
 from ironbench.workloads.storage import figures, files, passes
-from ironbench.workloads.storage.files import Measured
+from ironbench.workloads.storage.files import TestFile
 from ironbench.workloads.storage.passes import Pass, Terms, due
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Storage(Workload):
         return _outcome(done, options, used)
 
 
-def _all(work: Work, measured: list[Measured], terms: Terms, window: Window, progress: StorageProgress) -> list[Pass]:
+def _all(work: Work, measured: list[TestFile], terms: Terms, window: Window, progress: StorageProgress) -> list[Pass]:
     options = work.choice.options
     planned = due(options, len(measured), work.load.duration_s)
     done: list[Pass] = []

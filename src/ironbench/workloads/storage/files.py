@@ -26,7 +26,7 @@ PREFIX = ".ironbench-storage-"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TestFile:
     """One file, opened in the ways that tests need; the descriptors belong to `made`."""
 
     folder: str
@@ -63,13 +63,13 @@ def require(folder: str, size: int, direct: bool) -> None:
 
 
 @contextmanager
-def made(folders: Sequence[str], size: int, direct: bool) -> Iterator[list[Measured]]:
+def made(folders: Sequence[str], size: int, direct: bool) -> Iterator[list[TestFile]]:
     """A file in each folder, its space reserved but not written. However this process ends, they are gone with it."""
     with ExitStack() as stack:
         yield [_made(folder, size, direct, stack) for folder in folders]
 
 
-def _made(folder: str, size: int, direct: bool, stack: ExitStack) -> Measured:
+def _made(folder: str, size: int, direct: bool, stack: ExitStack) -> TestFile:
     try:
         fd = _nameless(folder)
         stack.callback(os.close, fd)
@@ -80,7 +80,7 @@ def _made(folder: str, size: int, direct: bool, stack: ExitStack) -> Measured:
             stack.callback(os.close, opened[-1])
     except OSError as error:
         raise FailureError(f"file in {folder}", error.strerror or str(error)) from error
-    return Measured(folder, *opened)
+    return TestFile(folder, *opened)
 
 
 def _nameless(folder: str) -> int:
@@ -129,7 +129,7 @@ def require_emulated_level(folder: str, capacity: int, percent: int, size: int) 
     _missing(folder, capacity, 0, capacity, percent, size)
 
 
-def filled(folder: str, percent: int, size: int, direct: bool) -> AbstractContextManager[list[Measured]]:
+def filled(folder: str, percent: int, size: int, direct: bool) -> AbstractContextManager[list[TestFile]]:
     """A file, its space reserved, that leaves the measured ones to reach the level. InputError, FailureError."""
     return made([folder], filler_bytes(folder, percent, size), direct)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ironbench.catalogue.storage_tests import MIB, Test, chosen
 from ironbench.errors import FailureError
-from ironbench.workloads.storage.files import Measured
+from ironbench.workloads.storage.files import TestFile
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram, StorageProgress
@@ -63,7 +63,7 @@ class Pass:
         return self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
 
-def fill(files: Sequence[Measured], terms: Terms, progress: StorageProgress) -> None:
+def fill(files: Sequence[TestFile], terms: Terms, progress: StorageProgress) -> None:
     """Writes every block once: space that was never written is not read from the device. FailureError."""
     test = Test("fill", "fill", "write", "sequential", MIB, 8, 1, 0)
     size = os.fstat(files[0].direct).st_size
@@ -71,7 +71,7 @@ def fill(files: Sequence[Measured], terms: Terms, progress: StorageProgress) -> 
 
 
 def run(
-    test: Test, files: Sequence[Measured], terms: Terms, seconds: float, began_s: float, progress: StorageProgress
+    test: Test, files: Sequence[TestFile], terms: Terms, seconds: float, began_s: float, progress: StorageProgress
 ) -> Pass:
     """FailureError: an I/O failed."""
     if test.hot:
@@ -105,7 +105,7 @@ def run(
     )
 
 
-def _settled(files: Sequence[Measured]) -> None:
+def _settled(files: Sequence[TestFile]) -> None:
     """Everything written is safe. FailureError."""
     for file in files:
         try:
@@ -114,7 +114,7 @@ def _settled(files: Sequence[Measured]) -> None:
             raise FailureError(f"storage in {file.folder}", f"a flush failed: {error.strerror}") from error
 
 
-def _out_of_cache(files: Sequence[Measured]) -> None:
+def _out_of_cache(files: Sequence[TestFile]) -> None:
     """A write past the page cache throws away what a scan left there of its block (Linux: mm/filemap.c,
     `kiocb_invalidate_pages`), and would be measured with that. Where the page cache is what is measured, all stays."""
     for file in files:
@@ -123,7 +123,7 @@ def _out_of_cache(files: Sequence[Measured]) -> None:
 
 
 def _core_pass(
-    test: Test, files: Sequence[Measured], terms: Terms, until: dict[str, Any], progress: StorageProgress
+    test: Test, files: Sequence[TestFile], terms: Terms, until: dict[str, Any], progress: StorageProgress
 ) -> Any:
     from ironbench import _core
 
@@ -149,7 +149,7 @@ def _core_pass(
     return _core.storage_pass(msgspec.json.encode(plan), progress)
 
 
-def _descriptor(test: Test, file: Measured) -> int:
+def _descriptor(test: Test, file: TestFile) -> int:
     if test.sync == "dsync":
         return file.synced
     return file.cached if test.cached or test.hot or test.sync != "none" else file.direct
@@ -161,7 +161,7 @@ def seeded(terms: Terms, number: int) -> Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DuePass:
     """One pass."""
 
     test: Test
@@ -172,7 +172,7 @@ class Due:
     """The only file it works on, where there are several; None: all at the same time."""
 
 
-def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[Due]:
+def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[DuePass]:
     """Every test once, then every test again: what drifts shows in the range of each. Long ones come last.
 
     With several folders every short pass is made in each of them alone, and then in all together: what they do together
@@ -182,13 +182,13 @@ def due(options: Mapping[str, str], folders: int, duration_s: float | None = Non
     seconds, sustain = float(options["seconds"]), float(options["sustain"])
     ways = (*range(folders), None) if folders > 1 else (None,)
     short = [
-        Due(test, number, seconds, way)
+        DuePass(test, number, seconds, way)
         for number in range(int(options["passes"]))
         for test in tests
         if not test.sustained
         for way in ways
     ]
-    passes = [*short, *(Due(test, 0, sustain) for test in tests if test.sustained)]
+    passes = [*short, *(DuePass(test, 0, sustain) for test in tests if test.sustained)]
     if duration_s is None:
         return passes
     scale = duration_s / sum(one.seconds for one in passes)

@@ -19,7 +19,7 @@ _CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryAnswer:
     """What a query gave: its columns' names, and rows of text; None is NULL."""
 
     columns: tuple[str, ...]
@@ -66,10 +66,10 @@ _PADDED = frozenset(_NAMES.split())
 """Columns of fixed length (1.4.1), which some engines fill with blanks; they mean nothing there."""
 
 
-def answer(columns: Sequence[str], rows: Sequence[Row]) -> Answer:
+def answer(columns: Sequence[str], rows: Sequence[Row]) -> QueryAnswer:
     """As an engine gave it, without the blanks that fill columns of fixed length."""
     padded = [name in _PADDED for name in columns]
-    return Answer(
+    return QueryAnswer(
         tuple(columns),
         tuple(
             tuple(value.rstrip() if fill and value else value for fill, value in zip(padded, row, strict=True))
@@ -78,7 +78,7 @@ def answer(columns: Sequence[str], rows: Sequence[Row]) -> Answer:
     )
 
 
-def difference(query: int, expected: Answer, actual: Answer) -> str:
+def difference(query: int, expected: QueryAnswer, actual: QueryAnswer) -> str:
     """The first one, in words; empty when the answer is right."""
     if len(expected.rows) != len(actual.rows):
         return f"{len(actual.rows)} rows instead of {len(expected.rows)}"
@@ -128,15 +128,15 @@ def _shown(value: str | None) -> str:
     return value or "nothing"
 
 
-def as_csv(answer: Answer) -> str:
+def as_csv(answer: QueryAnswer) -> str:
     """A header, `|` between columns, nothing for NULL. No value of this data holds a `|`."""
     lines: Iterable[Sequence[str | None]] = (answer.columns, *answer.rows)
     return "".join("|".join(value or "" for value in line) + "\n" for line in lines)
 
 
-def from_csv(text: str) -> Answer:
+def from_csv(text: str) -> QueryAnswer:
     """As `as_csv` wrote it. ValueError for lines of unlike widths."""
     head, *rows = (line.split("|") for line in text.removesuffix("\n").split("\n"))
     if any(len(row) != len(head) for row in rows):
         raise ValueError("its lines differ in their number of columns")
-    return Answer(tuple(head), tuple(tuple(value or None for value in row) for row in rows))
+    return QueryAnswer(tuple(head), tuple(tuple(value or None for value in row) for row in rows))

@@ -66,7 +66,7 @@ TESTS = ("power", "throughput", "both", "stream")
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class TrialChoices:
     """The choices of a trial."""
 
     test: str
@@ -118,10 +118,10 @@ class Course:
         return streams * len(self.queries)
 
 
-def course(options: Mapping[str, str], seed: int) -> Course:
+def course(options: Mapping[str, str], seed: int) -> TrialChoices:
     """From validated options. InputError: queries that there are not."""
     scale = Decimal(options["sf"])
-    return Course(
+    return TrialChoices(
         test=options["test"],
         scale=scale,
         streams=int(options["streams"]) or scores.minimum_streams(float(scale)),

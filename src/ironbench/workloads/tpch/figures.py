@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ironbench.workloads.tpch import scores, streams, texts
-from ironbench.workloads.tpch.course import Course
-from ironbench.workloads.tpch.streams import Ran, Stream
+from ironbench.workloads.tpch.course import TrialChoices
+from ironbench.workloads.tpch.streams import StepRun, Stream
 
 _REFRESHES = ("rf1", "rf2")
 
 
-def metrics(course: Course, power: Stream | None, through: Sequence[Stream]) -> dict[str, float]:
+def metrics(course: TrialChoices, power: Stream | None, through: Sequence[Stream]) -> dict[str, float]:
     """`power`: of the power test, or the single stream; `through`: query streams, and last the refresh stream.
 
     Figures of merit are there only when every query of all 22 was answered within its limit. So is the geometric mean
@@ -42,7 +42,7 @@ def metrics(course: Course, power: Stream | None, through: Sequence[Stream]) -> 
     return values | scores.of_both(values) | lateness([stream for stream in (power, *through[:-1]) if stream])
 
 
-def kept(course: Course, plans: str) -> dict[str, tuple[str, ...]]:
+def kept(course: TrialChoices, plans: str) -> dict[str, tuple[str, ...]]:
     """Which metrics a trial will have whose queries are all answered: name → its parts, "" for the whole.
 
     `plans`: how much is asked about them.
@@ -76,7 +76,7 @@ def of_stream(stream: Stream, asked: int) -> dict[str, float]:
     return figures
 
 
-def of_queries(queries: Sequence[Ran], asked: int) -> dict[str, float]:
+def of_queries(queries: Sequence[StepRun], asked: int) -> dict[str, float]:
     """The mean time of each query that was answered, and the geometric mean over these where all `asked` were."""
     means = _means(queries)
     figures = {f"query_time_s{{query={name}}}": means[name] for name in sorted(means)}
@@ -97,28 +97,28 @@ def lateness(query_streams: Iterable[Stream]) -> dict[str, float]:
     }
 
 
-def span_s(steps: Sequence[Ran]) -> float:
+def span_s(steps: Sequence[StepRun]) -> float:
     """From the first submission to the last end (5.3.7.7)."""
     return max(one.answered_s for one in steps) - min(one.submitted_s for one in steps) if steps else 0.0
 
 
-def _queries(steps: Iterable[Ran]) -> list[Ran]:
+def _queries(steps: Iterable[StepRun]) -> list[StepRun]:
     return [one for one in steps if one.name not in _REFRESHES]
 
 
-def _refreshes(steps: Iterable[Ran]) -> list[Ran]:
+def _refreshes(steps: Iterable[StepRun]) -> list[StepRun]:
     return [one for one in steps if one.name in _REFRESHES]
 
 
-def _good(steps: Iterable[Ran]) -> list[Ran]:
+def _good(steps: Iterable[StepRun]) -> list[StepRun]:
     return [one for one in steps if not one.error]
 
 
-def _complete(steps: Sequence[Ran], expected: int) -> bool:
+def _complete(steps: Sequence[StepRun], expected: int) -> bool:
     return len(_good(steps)) == expected
 
 
-def _means(steps: Iterable[Ran]) -> dict[str, float]:
+def _means(steps: Iterable[StepRun]) -> dict[str, float]:
     times: dict[str, list[float]] = {}
     for one in _good(steps):
         times.setdefault(one.name, []).append(one.elapsed_s)

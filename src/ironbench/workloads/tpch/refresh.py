@@ -19,8 +19,8 @@ from typing import Any
 from ironbench.engines.dialect import Dialect
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.host import job
-from ironbench.model.session import Line
-from ironbench.workloads.tpch.streams import Step
+from ironbench.model.session import WorkConnection
+from ironbench.workloads.tpch.streams import StreamStep
 
 SETS = 1000
 """Of one group; the next thousand use the next eight of every 32 keys (4.2.4)."""
@@ -29,7 +29,7 @@ _KEYS_OF_A_GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RefreshPiece:
     """The orders of one transaction: their rows in COPY's text format, and the keys that RF2 deletes for them."""
 
     orders: bytes
@@ -42,7 +42,7 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class RefreshSet:
     number: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RefreshPiece, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class Refresh:
     name: str
     """`rf1` or `rf2`."""
     refresh_set: RefreshSet
-    line: Line
+    line: WorkConnection
     dialect: Dialect
     limit_s: float = float("inf")
 
-    def run(self, after: Step | None) -> tuple[int, float, float]:
+    def run(self, after: StreamStep | None) -> tuple[int, float, float]:
         began_s = time.perf_counter()
         if self.name == "rf1":
             insert(self.line, self.refresh_set, self.dialect)
@@ -65,7 +65,7 @@ class Refresh:
         return len(self.refresh_set.pieces), began_s, time.perf_counter()
 
 
-def insert(line: Line, refresh_set: RefreshSet, dialect: Dialect) -> None:
+def insert(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> None:
     """RF1. FailureError."""
     for piece in refresh_set.pieces:
         with _transaction(line):
@@ -73,19 +73,19 @@ def insert(line: Line, refresh_set: RefreshSet, dialect: Dialect) -> None:
             line.copy_in(dialect.copy("lineitem"), piece.lines)
 
 
-def delete(line: Line, refresh_set: RefreshSet) -> None:
+def delete(line: WorkConnection, refresh_set: RefreshSet) -> None:
     """RF2. FailureError."""
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS)
 
 
-def again(line: Line, refresh_set: RefreshSet, dialect: Dialect) -> None:
+def again(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> None:
     """Both functions, whatever an interrupted trial had done of them already. FailureError."""
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS + 1)
     insert(line, refresh_set, dialect)
     delete(line, refresh_set)
 
 
-def _delete(line: Line, refresh_set: RefreshSet, group: int) -> None:
+def _delete(line: WorkConnection, refresh_set: RefreshSet, group: int) -> None:
     """Orders of the set whose keys are of a group: eight of every 32 keys that follow each other."""
     low = group % _GROUPS * _KEYS_OF_A_GROUP
     for piece in refresh_set.pieces:
@@ -98,7 +98,7 @@ def _delete(line: Line, refresh_set: RefreshSet, group: int) -> None:
 
 
 @contextmanager
-def _transaction(line: Line) -> Iterator[None]:
+def _transaction(line: WorkConnection) -> Iterator[None]:
     """One that fails is undone: what follows in its stream must not run inside of it."""
     line.query("BEGIN")
     try:
@@ -130,7 +130,7 @@ def made(generator: Mapping[str, Any], numbers: Sequence[int], orders: int, fold
     ]
 
 
-def pieces(number: int, orders: bytes, lines: bytes, size: int) -> tuple[Piece, ...]:
+def pieces(number: int, orders: bytes, lines: bytes, size: int) -> tuple[RefreshPiece, ...]:
     """The rows of a set, cut into transactions of `size` orders. Both texts are in order of the orders' keys."""
     offset = ((number - 1) // SETS + 1) % _GROUPS * _KEYS_OF_A_GROUP
     of_order: dict[bytes, list[bytes]] = {}
@@ -142,7 +142,7 @@ def pieces(number: int, orders: bytes, lines: bytes, size: int) -> tuple[Piece, 
     for start in range(0, len(rows), size):
         part = keys[start : start + size]
         parts.append(
-            Piece(
+            RefreshPiece(
                 orders=b"".join(rows[start : start + size]),
                 lines=b"".join(line for key in part for line in of_order[key]),
                 first=int(part[0]) - offset,

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from ironbench.errors import IronbenchError
 from ironbench.host.line import CANCELLED
-from ironbench.model.session import Eager, Line
+from ironbench.model.session import Eager, WorkConnection
 
 OVER_LIMIT = "over-limit"
 """Ended by the watch, in place of a SQLSTATE."""
@@ -27,19 +27,19 @@ _WATCH_S = 0.02
 _AGAIN_S = 0.5
 
 
-class Step(Protocol):
+class StreamStep(Protocol):
     """A query or a refresh function."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def line(self) -> Line: ...
+    def line(self) -> WorkConnection: ...
 
     @property
     def limit_s(self) -> float: ...
 
-    def run(self, after: Step | None) -> tuple[int, float, float]:
+    def run(self, after: StreamStep | None) -> tuple[int, float, float]:
         """Rows, and the instants of submission and end on the clock of `time.perf_counter`. IronbenchError.
 
         `after`: the step that follows, if any does.
@@ -51,17 +51,17 @@ class Step(Protocol):
 class Query:
     name: str
     sql: str
-    line: Line
+    line: WorkConnection
     limit_s: float
 
-    def run(self, after: Step | None) -> tuple[int, float, float]:
+    def run(self, after: StreamStep | None) -> tuple[int, float, float]:
         if isinstance(after, Query) and after.line is self.line and isinstance(self.line, Eager):
             return self.line.measure_before(self.sql, after.sql)
         return self.line.measure(self.sql)
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class StepRun:
     """How a step went."""
 
     name: str
@@ -81,14 +81,14 @@ class Ran:
 class Stream(threading.Thread):
     """Runs its steps until they are done, one breaks the engine, or it is told to end."""
 
-    def __init__(self, number: int, steps: Sequence[Step]) -> None:
+    def __init__(self, number: int, steps: Sequence[StreamStep]) -> None:
         super().__init__(name=f"stream-{number}", daemon=True)
         self.number = number
-        self.ran: list[Ran] = []
+        self.ran: list[StepRun] = []
         self.broke: IronbenchError | None = None
         self._steps = steps
         self._between = threading.Lock()
-        self._current: tuple[Step, float] | None = None
+        self._current: tuple[StreamStep, float] | None = None
         self._ending = self._over_limit = False
         self._cancelled_s = float("-inf")
 
@@ -102,9 +102,9 @@ class Stream(threading.Thread):
                 self._current, self._over_limit = (step, began_s), False
                 self._cancelled_s = float("-inf")
             try:
-                done = Ran(step.name, *step.run(after))
+                done = StepRun(step.name, *step.run(after))
             except IronbenchError as error:
-                done = Ran(step.name, 0, began_s, time.perf_counter(), self._meaning(error))
+                done = StepRun(step.name, 0, began_s, time.perf_counter(), self._meaning(error))
                 if not done.error:
                     self.broke = error
                     return
@@ -137,7 +137,7 @@ class Stream(threading.Thread):
             if self._current is not None:
                 self._cancel(self._current[0])
 
-    def _cancel(self, step: Step) -> None:
+    def _cancel(self, step: StreamStep) -> None:
         """Now and then again: an engine may not have begun when it is first asked to end."""
         now_s = time.perf_counter()
         if now_s - self._cancelled_s > _AGAIN_S:
@@ -168,6 +168,6 @@ def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[
             raise stream.broke
 
 
-def gaps_s(steps: Sequence[Ran]) -> list[float]:
+def gaps_s(steps: Sequence[StepRun]) -> list[float]:
     """From the last byte of each answer to the submission of the next query."""
     return [after.submitted_s - before.answered_s for before, after in itertools.pairwise(steps)]

@@ -42,7 +42,7 @@ DEPTHS = ("no", "shape", "measured")
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class QueryPlanText:
     query: int
     text: str
     planning_s: float | None = None
@@ -59,12 +59,12 @@ class Explained:
         return figures
 
 
-def explained(engine: str, query: int, rows: Sequence[Row]) -> Explained:
+def explained(engine: str, query: int, rows: Sequence[Row]) -> QueryPlanText:
     """`rows`: what the engine told of the query's plan."""
     plan = engines.get(engine).traits.dialect.explained(rows)
-    return Explained(query, plan.text, plan.planning_s, plan.spill_bytes)
+    return QueryPlanText(query, plan.text, plan.planning_s, plan.spill_bytes)
 
 
-def plans_file(plans: Sequence[Explained]) -> str:
+def plans_file(plans: Sequence[QueryPlanText]) -> str:
     """All plans as one text."""
     return "\n".join(f"-- {name(one.query)}: {about(one.query)}\n{one.text}\n" for one in plans)

@@ -16,17 +16,17 @@ from ironbench.errors import EngineDiedError, FailureError
 from ironbench.host.line import CANCELLED
 from ironbench.model.note import Note, note
 from ironbench.model.record import Check
-from ironbench.model.session import Line
+from ironbench.model.session import WorkConnection
 from ironbench.model.work import Outcome, Window, Work
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tally import Tally
 from ironbench.workloads.tpch import figures, position, refresh, streams, texts
-from ironbench.workloads.tpch.answers import ROW_COUNTS, Answer
-from ironbench.workloads.tpch.course import Course, course
+from ironbench.workloads.tpch.answers import ROW_COUNTS, QueryAnswer
+from ironbench.workloads.tpch.course import TrialChoices, course
 from ironbench.workloads.tpch.position import Position
 from ironbench.workloads.tpch.refresh import Refresh, RefreshSet
-from ironbench.workloads.tpch.streams import OVER_LIMIT, Query, Ran, Step, Stream
-from ironbench.workloads.tpch.texts import Explained
+from ironbench.workloads.tpch.streams import OVER_LIMIT, Query, StepRun, Stream, StreamStep
+from ironbench.workloads.tpch.texts import QueryPlanText
 from ironbench.workloads.tpch.validation import Asking
 from ironbench.workloads.tpch.validator import Validated, Validator
 
@@ -47,7 +47,7 @@ class Tests:
         return (*((self.power,) if self.power else ()), *self.through)
 
     @property
-    def queries(self) -> list[Ran]:
+    def queries(self) -> list[StepRun]:
         return [one for stream in self.all for one in stream.ran if one.name.startswith("q")]
 
 
@@ -89,7 +89,7 @@ def rehearsed(work: Work) -> Outcome:
     return tally.outcome(elapsed_s)
 
 
-def _prepared(work: Work, dataset: Dataset, asked: Course, at: Position) -> list[RefreshSet]:
+def _prepared(work: Work, dataset: Dataset, asked: TrialChoices, at: Position) -> list[RefreshSet]:
     """The refresh sets of this trial; what an earlier one had begun and not ended is ended first."""
     begun = list(at.interrupted)
     first = at.past
@@ -106,7 +106,7 @@ def _prepared(work: Work, dataset: Dataset, asked: Course, at: Position) -> list
     return made[len(begun) :]
 
 
-def _measured(work: Work, asked: Course, sets: Sequence[RefreshSet]) -> tuple[Tests, Tally, float]:
+def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tuple[Tests, Tally, float]:
     tally = Tally("query")
     with contextlib.ExitStack() as closing:
         tests = _tests(work, asked, sets, closing)
@@ -130,7 +130,7 @@ def _now(window: Window) -> float:
     return time.perf_counter() - window.elapsed_s
 
 
-def _run(work: Work, asked: Course, tests: Tests, group: Sequence[Stream]) -> None:
+def _run(work: Work, asked: TrialChoices, tests: Tests, group: Sequence[Stream]) -> None:
     if work.stopping() or not group:
         return
     planned = asked.planned()
@@ -141,13 +141,13 @@ def _run(work: Work, asked: Course, tests: Tests, group: Sequence[Stream]) -> No
     streams.run(group, work.stopping, show)
 
 
-def _tests(work: Work, asked: Course, sets: Sequence[RefreshSet], closing: contextlib.ExitStack) -> Tests:
+def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing: contextlib.ExitStack) -> Tests:
     """All lines are opened here, before the window."""
 
-    def line() -> Line:
+    def line() -> WorkConnection:
         return closing.enter_context(contextlib.closing(work.session.line(work.system.server_cpus or ())))
 
-    def queries(stream: int) -> list[Step]:
+    def queries(stream: int) -> list[StreamStep]:
         own = line()
         return [
             Query(texts.name(query), sql, own, asked.limit_s)
@@ -172,14 +172,14 @@ def _tests(work: Work, asked: Course, sets: Sequence[RefreshSet], closing: conte
     return Tests(power, tuple(through))
 
 
-def _explained(work: Work, asked: Course, tests: Tests) -> list[Explained]:
+def _explained(work: Work, asked: TrialChoices, tests: Tests) -> list[QueryPlanText]:
     """The plans that the engine told. A query that gave no answer is not run again: it would give none this time,
     either. A plan that is refused ends no trial, since everything is measured by now."""
     depth, engine = work.choice.options["plans"], work.session.engine
     if depth == "no":
         return []
     stream = 1 if asked.test == "throughput" else 0
-    dialect, plans = engines.get(engine).traits.dialect, dict[int, Answer]()
+    dialect, plans = engines.get(engine).traits.dialect, dict[int, QueryAnswer]()
     unanswered = {one.name for one in tests.queries if one.error}
     with contextlib.closing(work.session.line(work.system.server_cpus or ())) as line:
         steps = []
@@ -196,7 +196,7 @@ def _explained(work: Work, asked: Course, tests: Tests) -> list[Explained]:
     return [texts.explained(engine, query, plan.rows) for query, plan in sorted(plans.items())]
 
 
-def _row_counts(asked: Course, tests: Tests) -> tuple[Check, ...]:
+def _row_counts(asked: TrialChoices, tests: Tests) -> tuple[Check, ...]:
     """Where the specification fixes how many rows there are. Smaller databases may lack some of them."""
     if asked.scale < 1:
         return ()
@@ -216,7 +216,7 @@ def _unfinished(tests: Tests) -> list[Note]:
     return [*notes, *([note("query-failed", queries=tuple(broken))] if broken else [])]
 
 
-def _facts(asked: Course, sets: Sequence[RefreshSet], work: Work) -> dict[str, str]:
+def _facts(asked: TrialChoices, sets: Sequence[RefreshSet], work: Work) -> dict[str, str]:
     facts = {
         "streams": "sequenced by threads of Python, outside the core's loop",
         "parameters": "validation" if asked.validation else f"drawn, seed {asked.seed}",
@@ -230,7 +230,7 @@ def _facts(asked: Course, sets: Sequence[RefreshSet], work: Work) -> dict[str, s
 _COLUMNS = ("stream", "step", "begin_s", "elapsed_s", "rows", "error")
 
 
-def _files(streams: Sequence[Stream], explained: Sequence[Explained]) -> dict[str, bytes]:
+def _files(streams: Sequence[Stream], explained: Sequence[QueryPlanText]) -> dict[str, bytes]:
     """By name of file. The stream of refresh functions in a throughput test has the number -1."""
     by_name = {"streams.csv": steps(streams).encode()}
     if explained:

@@ -16,11 +16,11 @@ from ironbench.errors import FailureError, InputError, written
 from ironbench.host import place
 from ironbench.model.note import Note
 from ironbench.model.record import Check
-from ironbench.model.session import Line
+from ironbench.model.session import WorkConnection
 from ironbench.workloads.tpch import answers, texts
-from ironbench.workloads.tpch.answers import Answer
+from ironbench.workloads.tpch.answers import QueryAnswer
 from ironbench.workloads.tpch.parameters import QUERIES
-from ironbench.workloads.tpch.streams import Step
+from ironbench.workloads.tpch.streams import StreamStep
 
 _STORED = Path(__file__).with_name("expected")
 _LARGEST = 1 << 28
@@ -36,15 +36,15 @@ class Asking:
 
     query: int
     sql: str
-    line: Line
+    line: WorkConnection
     limit_s: float
-    answers: dict[int, Answer]
+    answers: dict[int, QueryAnswer]
 
     @property
     def name(self) -> str:
         return texts.name(self.query)
 
-    def run(self, after: Step | None) -> tuple[int, float, float]:
+    def run(self, after: StreamStep | None) -> tuple[int, float, float]:
         began_s = time.perf_counter()
         rows = self.line.query(self.sql)
         ended_s = time.perf_counter()
@@ -52,7 +52,7 @@ class Asking:
         return len(rows), began_s, ended_s
 
 
-def checks(actual: Mapping[int, Answer], expected: Mapping[int, Answer]) -> tuple[Check, ...]:
+def checks(actual: Mapping[int, QueryAnswer], expected: Mapping[int, QueryAnswer]) -> tuple[Check, ...]:
     """One for all that are right, and one for each that is not."""
     wrong = {
         query: difference
@@ -64,7 +64,7 @@ def checks(actual: Mapping[int, Answer], expected: Mapping[int, Answer]) -> tupl
 
 
 @cache
-def stored(scale: str) -> Mapping[int, Answer] | None:
+def stored(scale: str) -> Mapping[int, QueryAnswer] | None:
     """The answers at validation parameters at a scale factor; None where none are stored."""
     file = _STORED / f"sf{scale}.json.xz"
     if not file.exists():
@@ -73,13 +73,13 @@ def stored(scale: str) -> Mapping[int, Answer] | None:
     return {query: answers.from_csv(by_name[texts.name(query)]) for query in QUERIES}
 
 
-def packed(by_query: Mapping[int, Answer]) -> bytes:
+def packed(by_query: Mapping[int, QueryAnswer]) -> bytes:
     """As `stored` reads them."""
     by_name = {texts.name(query): answers.as_csv(answer) for query, answer in by_query.items()}
     return lzma.compress(json.dumps(by_name, indent=0).encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
-def from_folder(folder: Path) -> Mapping[int, Answer]:
+def from_folder(folder: Path) -> Mapping[int, QueryAnswer]:
     """The answers that another engine wrote. InputError when one is missing."""
     by_query = {}
     for query in QUERIES:
@@ -94,7 +94,7 @@ def from_folder(folder: Path) -> Mapping[int, Answer]:
     return by_query
 
 
-def into_folder(folder: Path, by_query: Mapping[int, Answer]) -> None:
+def into_folder(folder: Path, by_query: Mapping[int, QueryAnswer]) -> None:
     """`q01.csv` … `q22.csv`. FailureError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,11 +15,11 @@ from ironbench.model.session import Session
 from ironbench.model.work import Work
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tpch import parameters, position, streams, texts, validation
-from ironbench.workloads.tpch.answers import Answer
-from ironbench.workloads.tpch.course import Course
+from ironbench.workloads.tpch.answers import QueryAnswer
+from ironbench.workloads.tpch.course import TrialChoices
 from ironbench.workloads.tpch.parameters import QUERIES, Values
 from ironbench.workloads.tpch.position import Position
-from ironbench.workloads.tpch.streams import OVER_LIMIT, Ran
+from ironbench.workloads.tpch.streams import OVER_LIMIT, StepRun
 from ironbench.workloads.tpch.validation import Asking, Ledger
 
 _UNCHECKED = "answers-unchecked"
@@ -46,7 +46,7 @@ class Validated:
 class Validator:
     """Of one trial."""
 
-    def __init__(self, work: Work, asked: Course, dataset: Dataset, at: Position) -> None:
+    def __init__(self, work: Work, asked: TrialChoices, dataset: Dataset, at: Position) -> None:
         self._work = work
         self._asked = asked
         self._at = at
@@ -72,15 +72,15 @@ class Validator:
             return _unchecked(DRAWN if drawn else UNKNOWN_SCALE)
         return self._held(expected)
 
-    def _right(self) -> Mapping[int, Answer] | None:
+    def _right(self) -> Mapping[int, QueryAnswer] | None:
         return _right(self._work.choice.options)
 
     def _values(self, query: int) -> Values:
         return self._asked.values(query, 0) if self._how == "drawn" else parameters.validation(query)
 
-    def _held(self, expected: Mapping[int, Answer] | None) -> Validated:
+    def _held(self, expected: Mapping[int, QueryAnswer] | None) -> Validated:
         queries = QUERIES if self._write else self._asked.queries
-        answers: dict[int, Answer] = {}
+        answers: dict[int, QueryAnswer] = {}
         engine = self._work.session.engine
         with contextlib.closing(self._work.session.line(self._work.system.server_cpus or ())) as line:
             steps = [
@@ -106,14 +106,14 @@ class Validator:
         return Validated(checks, found)
 
 
-def _checked(right: int, of: int, missing: Sequence[str], ran: Sequence[Ran], limit_s: float) -> Note:
+def _checked(right: int, of: int, missing: Sequence[str], ran: Sequence[StepRun], limit_s: float) -> Note:
     """How many answers were right, and why there are none of the others."""
     refused = {one.name: one.error for one in ran if missing and one.error not in ("", OVER_LIMIT, CANCELLED)}
     slow = tuple(name for name in missing if name not in refused)
     return note("answers-checked", right=right, of=of, slow=slow, limit_s=limit_s, refused=tuple(refused.items()))
 
 
-def needs_untouched(session: Session, asked: Course, dataset: Dataset, options: Mapping[str, str]) -> bool:
+def needs_untouched(session: Session, asked: TrialChoices, dataset: Dataset, options: Mapping[str, str]) -> bool:
     """Whether the next trial is to be checked and cannot be, for refresh functions have changed the data. FailureError.
 
     InputError: answers that are expected cannot be read.
@@ -126,7 +126,7 @@ def needs_untouched(session: Session, asked: Course, dataset: Dataset, options: 
     return not (_once(options) and _ledger(session, asked, dataset, at).read(asked.limit_s))
 
 
-def _ledger(session: Session, asked: Course, dataset: Dataset, at: Position) -> Ledger:
+def _ledger(session: Session, asked: TrialChoices, dataset: Dataset, at: Position) -> Ledger:
     version = str(session.facts().get("version", ""))
     part = "" if asked.whole else f"queries {asked.queries}"
     return Ledger(dataset.key, at.loaded_at, session.engine, version, part)
@@ -142,7 +142,7 @@ def _once(options: Mapping[str, str]) -> bool:
     return options["check"] == "once" and not (options["answers"] or options["expected"])
 
 
-def _right(options: Mapping[str, str]) -> Mapping[int, Answer] | None:
+def _right(options: Mapping[str, str]) -> Mapping[int, QueryAnswer] | None:
     """What answers should be; None where that is not known. InputError: they cannot be read."""
     if options["expected"]:
         return validation.from_folder(Path(options["expected"]))

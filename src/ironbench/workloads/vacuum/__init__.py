@@ -12,8 +12,8 @@ from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Work
 from ironbench.workloads.base import Option, checked
-from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
-from ironbench.workloads.operations import Statement
+from ironbench.workloads.maintenance import Done, Maintenance, ReadyOperation, table
+from ironbench.workloads.operations import SqlOperation
 from ironbench.workloads.wide import TABLE
 
 _KINDS = ("plain", "freeze", "full")
@@ -45,13 +45,15 @@ class Vacuum(Maintenance):
             raise InputError(subject, f"{system.engine} has no such vacuum", hint)
 
     @contextmanager
-    def prepared(self, work: Work) -> Iterator[Ready]:
+    def prepared(self, work: Work) -> Iterator[ReadyOperation]:
         session, options = work.session, work.choice.options
         engine = engines.get(session.engine)
         maintaining = engine.administration.maintaining
         maintaining.litter(session, TABLE, int(options["garbage"]))
         checkpoint(session, engine.traits.dialect)
-        yield Ready(Statement(session, maintaining.vacuums[options["kind"]].format(TABLE)), lambda: _done(work))
+        yield ReadyOperation(
+            SqlOperation(session, maintaining.vacuums[options["kind"]].format(TABLE)), lambda: _done(work)
+        )
 
 
 def _done(work: Work) -> Done:

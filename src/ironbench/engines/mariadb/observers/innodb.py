@@ -15,7 +15,7 @@ from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import (
-    Growth,
+    CounterGrowth,
     Values,
     gauge_series,
     growth,
@@ -107,11 +107,11 @@ class Innodb:
         return Observation(metrics, tuple(series))
 
 
-def _rate(grown: Growth, keys: tuple[str, ...]) -> float:
+def _rate(grown: CounterGrowth, keys: tuple[str, ...]) -> float:
     return sum(grown.count_rate(key) for key in keys)
 
 
-def _hit_share(grown: Growth) -> float | None:
+def _hit_share(grown: CounterGrowth) -> float | None:
     asked, read = grown.by.get(_HITS, 0.0), grown.by.get(_READS, 0.0)
     return max(0.0, 1 - read / asked) if asked > 0 else None
 

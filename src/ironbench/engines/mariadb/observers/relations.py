@@ -11,7 +11,7 @@ from typing import Literal
 from ironbench.engines.ends import Ends, counters
 from ironbench.errors import IronbenchError
 from ironbench.host.tree import Tree
-from ironbench.model.inside import Index, Table
+from ironbench.model.inside import Index, TableUse
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples
 from ironbench.model.session import Session
@@ -77,7 +77,7 @@ class MariaRelations:
         return Observation()
 
 
-def used(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[tuple[Table, ...], tuple[Index, ...]]:
+def used(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[tuple[TableUse, ...], tuple[Index, ...]]:
     """Those that were used, the most read and changed ones first."""
     ends = Ends.of(samples.get(_USED, ()), window_s)
     if ends is None:
@@ -103,9 +103,9 @@ def used(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[tupl
     )
 
 
-def _table(name: str, rows: Sequence[Sequence[float]], size: tuple[float, float] | None) -> Table:
+def _table(name: str, rows: Sequence[Sequence[float]], size: tuple[float, float] | None) -> TableUse:
     fetched, inserted, updated, deleted, time_ps, scanned = (sum(column) for column in zip(*rows, strict=True))
-    return Table(
+    return TableUse(
         name,
         scanned_rows=scanned,
         index_rows=fetched - scanned,

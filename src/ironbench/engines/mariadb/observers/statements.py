@@ -89,7 +89,7 @@ Grown = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class DigestCounters:
     by_digest: Grown
     """Growth over the window."""
     prepared: Grown
@@ -97,7 +97,7 @@ class Counted:
     doubts: tuple[str, ...] = ()
 
 
-def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> Counted | None:
+def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> DigestCounters | None:
     """None: not read at both ends."""
     digests, prepared = (Ends.of(samples.get(name, ()), window_s) for name in (DIGESTS, PREPARED))
     if digests is None or prepared is None:
@@ -114,7 +114,7 @@ def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> Counted
         )
     each = dict(_grown(_read(prepared.first), _read(prepared.last)))
     together = each.pop(TOGETHER, None)
-    return Counted(_grown(first, last), each or ({TOGETHER: together} if together else {}), tuple(doubts))
+    return DigestCounters(_grown(first, last), each or ({TOGETHER: together} if together else {}), tuple(doubts))
 
 
 def _grown(first: Grown, last: Grown) -> Grown:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ironbench.engines import examination
-from ironbench.engines.examination import Examination, Needed, Server
+from ironbench.engines.examination import Examination, ExaminedServer, Needed
 from ironbench.errors import IronbenchError
 from ironbench.model.session import Session
 
@@ -23,7 +23,7 @@ MARIADB = "MariaDB"
 _ROLE = "concat(quote(substring_index(current_user(), '@', 1)), '@', quote(substring_index(current_user(), '@', -1)))"
 
 
-def _server(session: Session) -> Server:
+def _server(session: Session) -> ExaminedServer:
     version, database, role = session.query(f"select version(), database(), {_ROLE}")[0]
     maria = MARIADB in (version or "")
     limit = f"max_statement_time = {examination.TIMEOUT_S}"
@@ -35,7 +35,7 @@ def _server(session: Session) -> Server:
     grants = " ".join(row[0] or "" for row in session.query("show grants"))
     everything = re.search(r"GRANT (ALL PRIVILEGES|[^;]*\bPROCESS\b)[^;]* ON \*\.\*", grants, re.IGNORECASE)
     number = sum(int(part) * factor for part, factor in zip(numbers, (10000, 100, 1), strict=False))
-    return Server(
+    return ExaminedServer(
         MARIADB if maria else "MySQL",
         version or "",
         number,
@@ -51,10 +51,10 @@ EXAMINATION = Examination(__name__, AREAS, _server)
 probe = EXAMINATION.probe
 
 
-def of_status(statement: str) -> Callable[[Server], str]:
+def of_status(statement: str) -> Callable[[ExaminedServer], str]:
     """With the places of `{status}` and `{variables}`, which MySQL moved to another schema."""
 
-    def of(server: Server) -> str:
+    def of(server: ExaminedServer) -> str:
         schema = f"{'information' if server.title == MARIADB else 'performance'}_schema"
         return statement.format(status=f"{schema}.global_status", variables=f"{schema}.global_variables")
 

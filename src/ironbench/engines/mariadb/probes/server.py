@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server, connections_reading
+from ironbench.engines.examination import ExaminedServer, Readings, connections_reading
 from ironbench.engines.mariadb.probes import PROCESS, changed, of_status, probe
 from ironbench.model.diagnosis import note, ok, severe, warning
 from ironbench.model.session import Row
@@ -17,7 +17,7 @@ _HOUR_S = 3600.0
 
 
 @probe("durability", "commits", "select @@global.innodb_flush_log_at_trx_commit")
-def commits(rows: Sequence[Row], server: Server) -> Readings:
+def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether a commit waits until the log is safe."""
     value = rows[0][0]
     if value in ("1", "3"):
@@ -31,7 +31,7 @@ def commits(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("durability", "doublewrite", "select @@global.innodb_doublewrite")
-def doublewrite(rows: Sequence[Row], server: Server) -> Readings:
+def doublewrite(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether pages that were written in part can be restored."""
     if rows[0][0] not in ("0", "OFF"):
         return ok("on")
@@ -44,7 +44,7 @@ def doublewrite(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("durability", "binary log", "select @@global.log_bin, @@global.sync_binlog")
-def binary_log(rows: Sequence[Row], server: Server) -> Readings:
+def binary_log(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether the binary log holds what was committed."""
     kept, sync = rows[0]
     if kept in ("0", "OFF"):
@@ -65,7 +65,7 @@ _POOL = """
 
 
 @probe("memory", "buffer pool", _POOL)
-def buffer_pool(rows: Sequence[Row], server: Server) -> Readings:
+def buffer_pool(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """The server's own cache, against its data and the machine's memory."""
     pool, data = (float(value or 0) for value in rows[0])
     seen = f"innodb_buffer_pool_size is {memory(pool)}, tables have {stored(data)}"
@@ -92,7 +92,7 @@ _SPILLS = """
 
 
 @probe("memory", "temporary tables", of_status(_SPILLS))
-def spills(rows: Sequence[Row], server: Server) -> Readings:
+def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Temporary tables of statements that did not fit into memory."""
     known = {str(name).upper(): float(value or 0) for name, value in rows}
     disk, every = known.get("CREATED_TMP_DISK_TABLES", 0.0), known.get("CREATED_TMP_TABLES", 0.0)
@@ -117,7 +117,7 @@ _LOG = """
 
 
 @probe("writing", "room for the log", of_status(_LOG))
-def room(rows: Sequence[Row], server: Server) -> Readings:
+def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether the redo log holds what is written in a good while."""
     known = {str(name).upper(): float(value or 0) for name, value in rows}
     # MySQL 8.0.30 and later: one size for all files, also where those of before are set (MySQL manual, "Redo Log").
@@ -143,7 +143,7 @@ def room(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("observation", "messages", "select @@global.general_log, @@global.slow_query_log, @@global.long_query_time")
-def messages(rows: Sequence[Row], server: Server) -> Readings:
+def messages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Settings by which every statement writes to a log file."""
     general, slow, from_s = rows[0]
     if general in ("1", "ON"):
@@ -159,7 +159,7 @@ _CACHE = "show global variables like 'query_cache_type'"
 
 
 @probe("memory", "query cache", _CACHE)
-def query_cache(rows: Sequence[Row], server: Server) -> Readings:
+def query_cache(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether answers are kept by the text of their statement."""
     if not rows or rows[0][1] in ("OFF", "0"):
         return ok("off")
@@ -177,7 +177,7 @@ _CONNECTIONS = """
 
 
 @probe("sessions", "connections", of_status(_CONNECTIONS))
-def connections(rows: Sequence[Row], server: Server) -> Readings:
+def connections(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How many connections there are of those that there may be."""
     used, most = (int(value or 0) for value in rows[0])
     return connections_reading(used, most, changed("max_connections", str(2 * most)))
@@ -190,7 +190,7 @@ _LONG = """
 
 
 @probe("sessions", "long transactions", _LONG, PROCESS)
-def long(rows: Sequence[Row], server: Server) -> Readings:
+def long(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Transactions that began a minute ago or longer."""
     if not rows:
         return ok("none of a minute or more")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import ExaminedServer, Readings
 from ironbench.engines.mariadb.probes import probe
 from ironbench.model.diagnosis import note, ok, warning
 from ironbench.model.session import Row
@@ -19,7 +19,7 @@ _FOREIGN = """
 
 
 @probe("tables", "engines", _FOREIGN)
-def engines(rows: Sequence[Row], server: Server) -> Readings:
+def engines(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables that know no transactions."""
     if not rows:
         return ok("all tables are InnoDB's")
@@ -40,7 +40,7 @@ _KEYLESS = """
 
 
 @probe("tables", "tables without a key", _KEYLESS)
-def keyless(rows: Sequence[Row], server: Server) -> Readings:
+def keyless(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables without a primary or unique key."""
     if not rows:
         return ok("none")
@@ -59,7 +59,7 @@ _BLOAT = """
 
 
 @probe("tables", "empty space", _BLOAT)
-def bloat(rows: Sequence[Row], server: Server) -> Readings:
+def bloat(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Files of tables that are more than half empty."""
     if not rows:
         return ok("none above 100 MB")
@@ -83,7 +83,7 @@ _TWICE = """
 
 
 @probe("indexes", "duplicate indexes", _TWICE)
-def duplicate(rows: Sequence[Row], server: Server) -> Readings:
+def duplicate(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Indexes of the same columns in the same order."""
     if not rows:
         return ok("none")

@@ -14,7 +14,18 @@ from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
-from ironbench.model.points import Point, Values, growth, number, points, present, rate_of, rate_series, rows, steps
+from ironbench.model.points import (
+    SamplePoint,
+    Values,
+    growth,
+    number,
+    points,
+    present,
+    rate_of,
+    rate_series,
+    rows,
+    steps,
+)
 from ironbench.model.session import Session
 
 _SOURCE = "pg_checkpoint.view"
@@ -68,7 +79,7 @@ def _apart(times: Sequence[float]) -> float:
     return (times[-1] - times[0]) / (len(times) - 1)
 
 
-def _seen_apart(readings: Sequence[Point], window_s: float) -> float | None:
+def _seen_apart(readings: Sequence[SamplePoint], window_s: float) -> float | None:
     """By the samples that first show each done; None where they are too far apart to tell within `WITHIN`."""
     seen: list[tuple[float, float]] = []
     for before, after in pairwise(readings):

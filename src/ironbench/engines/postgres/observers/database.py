@@ -12,7 +12,7 @@ from ironbench.engines.postgres.observers.catalog import as_published, has_relat
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
-from ironbench.model.points import Growth, Values, growth, number, points, present, rate_series, rows, steps
+from ironbench.model.points import CounterGrowth, Values, growth, number, points, present, rate_series, rows, steps
 from ironbench.model.session import Session
 
 _SOURCE = "pg_database.view"
@@ -67,11 +67,11 @@ class PgDatabase:
         return as_published(observation, at_once=("writing_transactions_per_s",))
 
 
-def _rate(grown: Growth, columns: tuple[str, ...]) -> float:
+def _rate(grown: CounterGrowth, columns: tuple[str, ...]) -> float:
     return sum(grown.count_rate(column) for column in columns)
 
 
-def _hit_share(grown: Growth) -> float | None:
+def _hit_share(grown: CounterGrowth) -> float | None:
     hits, reads = grown.by.get("blks_hit", 0.0), grown.by.get("blks_read", 0.0)
     return hits / (hits + reads) if hits + reads > 0 else None
 

@@ -14,7 +14,7 @@ from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import (
-    Growth,
+    CounterGrowth,
     Values,
     count_rate_of,
     growth,
@@ -69,9 +69,9 @@ class PgIo:
         return as_published(Observation(metrics, tuple(series)))
 
 
-def _measures(label: str) -> dict[str, Callable[[Growth], float | None]]:
+def _measures(label: str) -> dict[str, Callable[[CounterGrowth], float | None]]:
     """Metric → how to make it from the counters of one label."""
-    measures: dict[str, Callable[[Growth], float | None]] = {}
+    measures: dict[str, Callable[[CounterGrowth], float | None]] = {}
     for kind in _KINDS:
         counter = f"{label}|{kind}"
         measures[f"engine_{kind}s_per_s{{{label}}}"] = count_rate_of(counter)
@@ -81,7 +81,7 @@ def _measures(label: str) -> dict[str, Callable[[Growth], float | None]]:
     return measures
 
 
-def _latency_of(counter: str) -> Callable[[Growth], float | None]:
+def _latency_of(counter: str) -> Callable[[CounterGrowth], float | None]:
     mean = ratio_of(f"{counter}_s", counter)
     return lambda grown: mean(grown) if grown.count(counter) else None
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ironbench.engines.ends import Ends, counters, fields
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
 from ironbench.host.tree import Tree
-from ironbench.model.inside import Index, Table, Vacuum
+from ironbench.model.inside import Index, TableUse, VacuumRun
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples
 from ironbench.model.session import Session
@@ -82,7 +82,7 @@ class PgRelations:
         return as_published(Observation(metrics))
 
 
-def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Table, ...]:
+def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[TableUse, ...]:
     """Those that were used, the most read and changed ones first."""
     tables = []
     for (name,), before, now, seen in _grown(samples.get(_TABLES, ()), window_s, 1, 13, _STATES):
@@ -91,7 +91,7 @@ def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Ta
         if scans + by_index + inserted + updated + deleted + vacuums + hit + read <= 0:
             continue
         tables.append(
-            Table(
+            TableUse(
                 *(name, scans, scanned, by_index, inserted, updated, deleted, hot, hit, read),
                 dead_rows=now[7],
                 dead_before=before[7],
@@ -114,13 +114,13 @@ def indexes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[I
     return tuple(sorted(indexes, key=lambda one: -(one.hit_bytes + one.read_bytes))[:_SHOWN])
 
 
-def vacuums(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Vacuum, ...]:
+def vacuums(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[VacuumRun, ...]:
     looks = [one for one in samples.get(_PROGRESS, ()) if 0.0 <= one.t_s <= window_s]
     seen: dict[str, list[str]] = {}
     for row in (row for look in looks for row in fields(look) if len(row) == 2):
         seen.setdefault(row[0] or "", []).append(row[1] or "")
     return tuple(
-        Vacuum(table, len(phases) / len(looks), tuple(dict.fromkeys(phases))) for table, phases in seen.items()
+        VacuumRun(table, len(phases) / len(looks), tuple(dict.fromkeys(phases))) for table, phases in seen.items()
     )
 
 

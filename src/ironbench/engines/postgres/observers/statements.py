@@ -38,7 +38,7 @@ _STATE = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StatementsAccess:
     """What keeps the statements from being read, if anything does."""
 
     loaded: bool
@@ -55,12 +55,12 @@ class State:
         return f"{self.schema}.{EXTENSION}"
 
 
-def state(session: Session) -> State:
+def state(session: Session) -> StatementsAccess:
     loaded, schema, there, version, timed = session.query(_STATE)[0]
-    return State(loaded == "t", schema, there == "t", int(version or 0), timed == "on")
+    return StatementsAccess(loaded == "t", schema, there == "t", int(version or 0), timed == "on")
 
 
-def sql(known: State) -> str:
+def sql(known: StatementsAccess) -> str:
     io = "shared_blk_read_time + s.shared_blk_write_time"
     if known.version < 170000:
         io = "blk_read_time + s.blk_write_time"
@@ -102,13 +102,13 @@ class PgStatements:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class PgStatementCounters:
     by_id: Mapping[str, Mapping[str, float]]
     """Growth over the window by query id; "": of statements that the role may not see."""
     doubts: tuple[str, ...] = ()
 
 
-def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> Counted | None:
+def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgStatementCounters | None:
     """None: not read at both ends."""
     ends = Ends.of(samples.get(SOURCE, ()), window_s)
     if ends is None:
@@ -125,7 +125,7 @@ def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> Counted
         change = {name: now[name] - then.get(name, 0.0) for name in COLUMNS if name != "page"}
         if change["calls"] > 0:
             grown[id] = {**change, "page": now["page"]}
-    return Counted(grown, tuple(_doubts(first, last, fell)))
+    return PgStatementCounters(grown, tuple(_doubts(first, last, fell)))
 
 
 def _doubts(first: Sequence[float], last: Sequence[float], fell: bool) -> list[str]:

@@ -6,7 +6,7 @@ Statements read catalogs and statistics views only, which cost milliseconds what
 from __future__ import annotations
 
 from ironbench.engines import examination
-from ironbench.engines.examination import Examination, Needed, Server
+from ironbench.engines.examination import Examination, ExaminedServer, Needed
 from ironbench.engines.postgres.given import MONITOR, RIGHTS
 from ironbench.engines.postgres.resources import rotates
 from ironbench.model.session import Session
@@ -39,12 +39,12 @@ LOADED = f"exists (select from pg_settings where name = '{STATEMENTS}.max')"
 """Whether the server has loaded the library: pg_settings shows no settings of libraries that are not there."""
 
 
-def _server(session: Session) -> Server:
+def _server(session: Session) -> ExaminedServer:
     version, number, database, role, monitors = session.query(_SERVER)[0]
     extensions = {str(name): str(schema) for name, schema in session.query(_EXTENSIONS)}
     if session.query(f"select {LOADED}") != [("t",)]:
         extensions.pop(STATEMENTS, None)
-    return Server(
+    return ExaminedServer(
         title="PostgreSQL",
         version=str(version),
         number=int(number or 0),

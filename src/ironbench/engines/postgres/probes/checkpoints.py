@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import ExaminedServer, Readings
 from ironbench.engines.postgres.probes import changed, probe, since
 from ironbench.model.diagnosis import note, ok, unseen, warning
 from ironbench.model.session import Row
@@ -27,7 +27,7 @@ _ROOM = 2.5
 _LEAST_TIMEOUT_S = 300.0
 
 
-def _counts(server: Server) -> str:
+def _counts(server: ExaminedServer) -> str:
     view, timed, requested = "pg_stat_checkpointer", "num_timed", "num_requested"
     if server.number < 170000:
         view, timed, requested = "pg_stat_bgwriter", "checkpoints_timed", "checkpoints_req"
@@ -36,7 +36,7 @@ def _counts(server: Server) -> str:
 
 
 @probe("checkpoints", "checkpoints", _counts)
-def checkpoints(rows: Sequence[Row], server: Server) -> Readings:
+def checkpoints(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How far apart checkpoints are, and what begins them."""
     timed, requested, over_s = (float(value or 0) for value in rows[0][:3])
     total = timed + requested
@@ -65,7 +65,7 @@ def checkpoints(rows: Sequence[Row], server: Server) -> Readings:
     )
 
 
-def _log(server: Server) -> str:
+def _log(server: ExaminedServer) -> str:
     if server.number < 140000:
         return ""
     return f"""
@@ -76,7 +76,7 @@ def _log(server: Server) -> str:
 
 
 @probe("checkpoints", "room for the log", _log)
-def room(rows: Sequence[Row], server: Server) -> Readings:
+def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether max_wal_size holds what is written between two checkpoints."""
     written, over_s, most, timeout_s = (float(value or 0) for value in rows[0])
     if over_s < timeout_s:
@@ -99,7 +99,7 @@ _PACE = """
 
 
 @probe("checkpoints", "pace", _PACE)
-def pace(rows: Sequence[Row], server: Server) -> Readings:
+def pace(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Over how much of the time between them checkpoints spread their writes."""
     target, timeout_s = (float(value or 0) for value in rows[0])
     seen = f"over {in_percent(target)} of {span(timeout_s)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import ExaminedServer, Readings
 from ironbench.engines.postgres.probes import changed, probe
 from ironbench.model.diagnosis import note, ok, severe, warning
 from ironbench.model.session import Row
@@ -12,7 +12,7 @@ from ironbench.words import counted
 
 
 @probe("durability", "fsync", "show fsync")
-def fsync(rows: Sequence[Row], server: Server) -> Readings:
+def fsync(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether the server makes sure that its writes reach the disk."""
     if rows[0][0] == "on":
         return ok("on")
@@ -25,7 +25,7 @@ def fsync(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("durability", "full pages", "show full_page_writes")
-def full_page_writes(rows: Sequence[Row], server: Server) -> Readings:
+def full_page_writes(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether pages that were written in part can be restored from the log."""
     if rows[0][0] == "on":
         return ok("on")
@@ -38,7 +38,7 @@ def full_page_writes(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("durability", "commits", "show synchronous_commit")
-def commits(rows: Sequence[Row], server: Server) -> Readings:
+def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether a commit waits until the log is safe."""
     value = rows[0][0] or ""
     if value != "off":
@@ -52,7 +52,7 @@ def commits(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("durability", "checksums", "show data_checksums")
-def checksums(rows: Sequence[Row], server: Server) -> Readings:
+def checksums(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether damage done to a page by a drive is noticed."""
     if rows[0][0] == "on":
         return ok("on")
@@ -70,7 +70,7 @@ _FAILURES = """
 
 
 @probe("durability", "damaged pages", _FAILURES)
-def damage(rows: Sequence[Row], server: Server) -> Readings:
+def damage(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Pages whose checksum was wrong when they were read."""
     if not rows:
         return ok("none seen")
@@ -85,7 +85,7 @@ _IGNORED = """
 
 
 @probe("durability", "ignored damage", _IGNORED)
-def ignored(rows: Sequence[Row], server: Server) -> Readings:
+def ignored(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Settings that go on over damaged pages."""
     if not rows:
         return ok("no")

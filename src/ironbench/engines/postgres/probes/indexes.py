@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import ExaminedServer, Readings
 from ironbench.engines.postgres.probes import probe, since
 from ironbench.model.diagnosis import note, ok, warning
 from ironbench.model.session import Row
@@ -29,7 +29,7 @@ _UNUSED = f"""
 
 
 @probe("indexes", "unused indexes", _UNUSED)
-def unused(rows: Sequence[Row], server: Server) -> Readings:
+def unused(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Indexes of more than 1 MB that no statement has read since statistics began."""
     if not rows:
         return ok("none")
@@ -60,7 +60,7 @@ _MISSING = """
 
 
 @probe("indexes", "missing indexes", _MISSING)
-def missing(rows: Sequence[Row], server: Server) -> Readings:
+def missing(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Large tables that are read as a whole again and again."""
     if not rows:
         return ok("no large table is read as a whole often")
@@ -85,7 +85,7 @@ _INVALID = """
 
 
 @probe("indexes", "invalid indexes", _INVALID)
-def invalid(rows: Sequence[Row], server: Server) -> Readings:
+def invalid(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Indexes that a CREATE INDEX CONCURRENTLY left unfinished."""
     if not rows:
         return ok("none")
@@ -110,7 +110,7 @@ _TWICE = """
 
 
 @probe("indexes", "duplicate indexes", _TWICE)
-def duplicate(rows: Sequence[Row], server: Server) -> Readings:
+def duplicate(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Indexes of the same columns in the same order."""
     if not rows:
         return ok("none")
@@ -137,7 +137,7 @@ _KEYS = """
 
 
 @probe("indexes", "foreign keys without an index", _KEYS)
-def foreign_keys(rows: Sequence[Row], server: Server) -> Readings:
+def foreign_keys(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables that are read as a whole when a row that they refer to is deleted."""
     if not rows:
         return ok("none that matters")

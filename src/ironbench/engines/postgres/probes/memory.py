@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import ExaminedServer, Readings
 from ironbench.engines.postgres.probes import changed, probe, since
 from ironbench.engines.postgres.resources import CACHE_SHARE, KNOWN_SHARE
 from ironbench.host.tree import Tree
@@ -33,7 +33,7 @@ def _megabytes(count: float) -> str:
 
 
 @probe("memory", "shared buffers", _CACHE)
-def shared_buffers(rows: Sequence[Row], server: Server) -> Readings:
+def shared_buffers(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """The server's own cache, against its data and the machine's memory."""
     cache, data = (float(value or 0) for value in rows[0])
     seen = f"shared_buffers is {memory(cache)}, databases have {stored(data)}"
@@ -64,7 +64,7 @@ _KNOWN = """
 
 
 @probe("memory", "cache that is known", _KNOWN)
-def effective_cache_size(rows: Sequence[Row], server: Server) -> Readings:
+def effective_cache_size(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How much cache the planner believes in: it decides between index and sequential scans."""
     known, cache = (float(value or 0) for value in rows[0])
     seen = f"effective_cache_size is {memory(known)}"
@@ -95,7 +95,7 @@ _SPILLS = f"""
 
 
 @probe("memory", "spills", _SPILLS)
-def spills(rows: Sequence[Row], server: Server) -> Readings:
+def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Sorts and hashes that did not fit into work_mem and went to disk."""
     files, size = (float(value or 0) for value in rows[0][:2])
     over_s = float(rows[0][2]) if rows[0][2] else None
@@ -119,7 +119,7 @@ _HUGE = """
 
 
 @probe("memory", "huge pages", _HUGE)
-def huge_pages(rows: Sequence[Row], server: Server) -> Readings:
+def huge_pages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether a large cache is mapped by large pages."""
     cache, setting, status = float(rows[0][0] or 0), str(rows[0][1]), rows[0][2]
     if cache < _HUGE_FROM:
@@ -136,7 +136,7 @@ def huge_pages(rows: Sequence[Row], server: Server) -> Readings:
     )
 
 
-def _none_reserved(server: Server) -> bool:
+def _none_reserved(server: ExaminedServer) -> bool:
     """Whether the kernel of this machine, which is the server's, has no huge pages at all."""
     if server.memory_bytes is None:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import ExaminedServer, Readings
 from ironbench.engines.postgres.probes import LOADED, STATEMENTS, changed, probe
 from ironbench.model.diagnosis import note, ok, severe, warning
 from ironbench.model.session import Row
@@ -17,7 +17,7 @@ _STATE = f"""
 
 
 @probe("observation", "statements", _STATE)
-def statements(rows: Sequence[Row], server: Server) -> Readings:
+def statements(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether the server counts what each statement costs (pg_stat_statements)."""
     loaded, made, there = (value == "t" for value in rows[0][:3])
     if loaded and made:
@@ -52,7 +52,7 @@ def _preloaded(libraries: str | None) -> str:
 
 
 @probe("observation", "I/O times", "show track_io_timing")
-def io_times(rows: Sequence[Row], server: Server) -> Readings:
+def io_times(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether the server measures how long its reads and writes take."""
     if rows[0][0] == "on":
         return ok("measured")
@@ -64,7 +64,7 @@ def io_times(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("observation", "activity", "show track_activities")
-def activity(rows: Sequence[Row], server: Server) -> Readings:
+def activity(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether sessions say what they are doing."""
     if rows[0][0] == "on":
         return ok("shown")
@@ -85,7 +85,7 @@ _LOGGED = """
 
 
 @probe("observation", "messages", _LOGGED)
-def messages(rows: Sequence[Row], server: Server) -> Readings:
+def messages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Settings by which every statement writes to the server's log file."""
     names = [str(name) for (name,) in rows]
     if not names:
@@ -99,7 +99,7 @@ def messages(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("observation", "build", "show debug_assertions")
-def build(rows: Sequence[Row], server: Server) -> Readings:
+def build(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether the server was built to be used, or to be debugged."""
     if rows[0][0] == "off":
         return ok("without assertions")
@@ -107,7 +107,7 @@ def build(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("observation", "pending restart", "select name from pg_settings where pending_restart order by name")
-def pending(rows: Sequence[Row], server: Server) -> Readings:
+def pending(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Settings that were changed and wait for a restart."""
     if not rows:
         return ok("none")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import ExaminedServer, Readings
 from ironbench.engines.postgres.probes import STATEMENTS, changed, probe
 from ironbench.model.diagnosis import note, ok, unseen, warning
 from ironbench.model.session import Row
@@ -17,7 +17,7 @@ _SHOWN = 8
 
 
 @probe("planner", "random page cost", "select current_setting('random_page_cost'), current_setting('seq_page_cost')")
-def random_page_cost(rows: Sequence[Row], server: Server) -> Readings:
+def random_page_cost(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How much dearer than the next page the planner takes any other page to be."""
     random, sequential = (float(value or 0) for value in rows[0])
     seen = f"random_page_cost is {random:g}, seq_page_cost {sequential:g}"
@@ -31,7 +31,7 @@ def random_page_cost(rows: Sequence[Row], server: Server) -> Readings:
     return warning(f"{seen}; the data are on no rotating disk", meaning, changed("random_page_cost", _FLASH))
 
 
-def _compiled(server: Server) -> str:
+def _compiled(server: ExaminedServer) -> str:
     head = "select current_setting('jit') = 'on' and pg_jit_available()"
     if STATEMENTS not in server.extensions or server.number < 150000:
         return f"{head}, null, null, null"
@@ -43,7 +43,7 @@ def _compiled(server: Server) -> str:
 
 
 @probe("planner", "compilation", _compiled)
-def jit(rows: Sequence[Row], server: Server) -> Readings:
+def jit(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether compiling statements (JIT) takes more time than it saves."""
     on, calls, spent, whole = rows[0]
     if on != "t":
@@ -67,7 +67,7 @@ _METHODS = """
 
 
 @probe("planner", "methods", _METHODS)
-def methods(rows: Sequence[Row], server: Server) -> Readings:
+def methods(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Ways to run a statement that the planner may not use."""
     names = [str(name) for (name,) in rows]
     if not names:
@@ -89,7 +89,7 @@ _STALE = """
 
 
 @probe("planner", "statistics", _STALE)
-def statistics(rows: Sequence[Row], server: Server) -> Readings:
+def statistics(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables that have changed much since they were last analysed."""
     if not rows:
         return ok("none is stale")

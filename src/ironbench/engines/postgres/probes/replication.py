@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import ExaminedServer, Readings
 from ironbench.engines.postgres.probes import MONITORING, probe
 from ironbench.model.diagnosis import note, ok, severe, warning
 from ironbench.model.session import Row
@@ -22,7 +22,7 @@ _SLOTS = f"""
 
 
 @probe("replication", "inactive slots", _SLOTS)
-def slots(rows: Sequence[Row], server: Server) -> Readings:
+def slots(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Replication slots that nobody reads: the server keeps all log since."""
     if not rows:
         return ok("none")
@@ -46,7 +46,7 @@ _LAG = f"""
 
 
 @probe("replication", "replicas", _LAG, MONITORING)
-def lag(rows: Sequence[Row], server: Server) -> Readings:
+def lag(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How far replicas are behind."""
     if not rows:
         return ok("no replica is connected")
@@ -66,7 +66,7 @@ _STANDBY = "select pg_is_in_recovery(), extract(epoch from now() - pg_last_xact_
 
 
 @probe("replication", "standby", _STANDBY)
-def standby(rows: Sequence[Row], server: Server) -> Readings:
+def standby(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether this server is itself a replica."""
     replica, behind_s = rows[0]
     if replica != "t":
@@ -85,7 +85,7 @@ _ARCHIVE = """
 
 
 @probe("replication", "archive", _ARCHIVE)
-def archive(rows: Sequence[Row], server: Server) -> Readings:
+def archive(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether the log is archived as it should be."""
     mode, failed, behind, ago = rows[0]
     if mode == "off":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server, connections_reading
+from ironbench.engines.examination import ExaminedServer, Readings, connections_reading
 from ironbench.engines.postgres.probes import MONITORING, changed, probe
 from ironbench.model.diagnosis import ok, severe, warning
 from ironbench.model.session import Row
@@ -21,7 +21,7 @@ _CONNECTIONS = """
 
 
 @probe("sessions", "connections", _CONNECTIONS)
-def connections(rows: Sequence[Row], server: Server) -> Readings:
+def connections(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How many connections there are of those that there may be."""
     used, most = (int(value or 0) for value in rows[0])
     remedy = "a pooler in front of the server; or raise max_connections and restart it"
@@ -37,7 +37,7 @@ _IDLE = """
 
 
 @probe("sessions", "idle in a transaction", _IDLE, MONITORING)
-def idle(rows: Sequence[Row], server: Server) -> Readings:
+def idle(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Sessions that began a transaction and do nothing."""
     if not rows:
         return ok("none for a minute or more")
@@ -60,7 +60,7 @@ _LONG = """
 
 
 @probe("sessions", "long transactions", _LONG, MONITORING)
-def long(rows: Sequence[Row], server: Server) -> Readings:
+def long(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Transactions that have been at work for an hour or more."""
     if not rows:
         return ok("none of an hour or more")
@@ -79,7 +79,7 @@ _PREPARED = """
 
 
 @probe("sessions", "prepared transactions", _PREPARED)
-def prepared(rows: Sequence[Row], server: Server) -> Readings:
+def prepared(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Transactions that were prepared for a commit in two phases and forgotten."""
     if not rows:
         return ok("none of ten minutes or more")
@@ -92,7 +92,7 @@ def prepared(rows: Sequence[Row], server: Server) -> Readings:
     )
 
 
-def _waiting(server: Server) -> str:
+def _waiting(server: ExaminedServer) -> str:
     if server.number < 140000:
         return ""
     return """
@@ -102,7 +102,7 @@ def _waiting(server: Server) -> str:
 
 
 @probe("sessions", "waits for locks", _waiting)
-def waits(rows: Sequence[Row], server: Server) -> Readings:
+def waits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Sessions that have waited for a lock for ten seconds or more."""
     waiting, longest_s = int(rows[0][0] or 0), float(rows[0][1] or 0)
     if not waiting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import ExaminedServer, Readings
 from ironbench.engines.postgres.probes import probe
 from ironbench.model.diagnosis import ok, severe, warning
 from ironbench.model.session import Row
@@ -24,7 +24,7 @@ _DEAD = """
 
 
 @probe("tables", "dead rows", _DEAD)
-def dead(rows: Sequence[Row], server: Server) -> Readings:
+def dead(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Old versions of rows that no vacuum has removed yet."""
     if not rows:
         return ok("few")
@@ -59,7 +59,7 @@ _BLOAT = """
 
 
 @probe("tables", "bloat", _BLOAT)
-def bloat(rows: Sequence[Row], server: Server) -> Readings:
+def bloat(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables that take much more space than their rows would."""
     if not rows:
         return ok("none above 8 MB is twice as large as its rows")
@@ -76,7 +76,7 @@ def bloat(rows: Sequence[Row], server: Server) -> Readings:
 
 
 @probe("tables", "autovacuum", "select current_setting('autovacuum'), current_setting('track_counts')")
-def autovacuum(rows: Sequence[Row], server: Server) -> Readings:
+def autovacuum(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether tables are cleaned and analysed by themselves."""
     missing = [name for name, value in zip(("autovacuum", "track_counts"), rows[0], strict=True) if value != "on"]
     if not missing:
@@ -96,7 +96,7 @@ _EXCEPTED = """
 
 
 @probe("tables", "tables without autovacuum", _EXCEPTED)
-def excepted(rows: Sequence[Row], server: Server) -> Readings:
+def excepted(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables that are excepted from autovacuum."""
     if not rows:
         return ok("none")
@@ -116,7 +116,7 @@ _AGE = """
 
 
 @probe("tables", "wraparound", _AGE)
-def wraparound(rows: Sequence[Row], server: Server) -> Readings:
+def wraparound(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How many transactions ago rows were last frozen: numbers of transactions come again after two billion."""
     name = rows[0][0]
     age, many, most, most_many = (int(value or 0) for value in rows[0][1:])
