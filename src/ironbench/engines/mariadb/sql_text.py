@@ -125,6 +125,7 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
     named: dict[str, tuple[int, str]] = {}
     current = ""
     saved = restored = False
+    refused: InputError | None = None
     for piece in pieces(path, "mariadb"):
         if piece.kind == "open-text":
             cause = f"line {piece.line}: the file ends inside a literal or comment"
@@ -143,6 +144,11 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
         elif b"@OLD_" in piece.text.upper():
             saved |= _SAVED.search(piece.text) is not None
             restored |= _SET_BACK.search(piece.text) is not None
+        if not named and refused is None:
+            try:
+                _statement(piece, subject, own=own)
+            except InputError as error:
+                refused = error  # unless the file turns out to be about a database of its own
     is_dump = _DUMP.search(head.decode(errors="replace")) is not None
     if is_dump and not ends_with_line(path, _END):
         cause = f"it begins as a dump, and its last line, {_END.decode()!r}, is missing"
@@ -152,7 +158,9 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
         raise InputError(subject, cause, "export it again: it is incomplete")
     found.has_end_mark = is_dump or saved
     found.database = _the_database(named, filled, created, subject, own, database)
-    for _ in statements(path, subject, found, own=own):
+    if not named and refused is not None:
+        raise refused
+    for _ in statements(path, subject, found, own=own) if named else ():
         pass
     return found
 
@@ -182,22 +190,28 @@ def statements(path: Path, subject: str, known: MysqlSqlText, *, own: bool) -> I
     """What is sent, statement by statement. InputError: one reaches beyond the database of the trials."""
     prefix = _prefix(known.database) if known.database else None
     for piece in pieces(path, "mariadb"):
-        if piece.begins == len(piece.text):
-            continue
-        words = head_of(piece)
-        name, verb = _named(words)
-        if name and name == known.database:
-            settings = _database_settings(words) if verb in ("CREATE", "ALTER") else ""
-            yield SqlStatement(piece.first_line, settings.encode(), "" if settings else "database", words)
-            continue
-        if not own and (kind := next((kind for kind, one in _LEFT_OUT.items() if one.match(words)), "")):
-            yield SqlStatement(piece.first_line, b"", kind, words)
-            continue
-        text = piece.text[piece.begins :]
-        if prefix is not None and known.database.encode() in text:
-            text = prefix.sub(lambda one: b"" if one[1] else one[0], text)
-        refuse_within(subject, f"line {piece.first_line}", text.decode(errors="replace"))
-        yield SqlStatement(piece.first_line, text, "", words)
+        if (statement := _statement(piece, subject, known.database, prefix, own=own)) is not None:
+            yield statement
+
+
+def _statement(
+    piece: Piece, subject: str, database: str = "", prefix: re.Pattern[bytes] | None = None, *, own: bool
+) -> SqlStatement | None:
+    """What is sent of a piece, without the name of the file's `database`; None: it is a comment. InputError."""
+    if piece.begins == len(piece.text):
+        return None
+    words = head_of(piece)
+    name, verb = _named(words)
+    if name and name == database:
+        settings = _database_settings(words) if verb in ("CREATE", "ALTER") else ""
+        return SqlStatement(piece.first_line, settings.encode(), "" if settings else "database", words)
+    if not own and (kind := next((kind for kind, one in _LEFT_OUT.items() if one.match(words)), "")):
+        return SqlStatement(piece.first_line, b"", kind, words)
+    text = piece.text[piece.begins :]
+    if prefix is not None and database.encode() in text:
+        text = prefix.sub(lambda one: b"" if one[1] else one[0], text)
+    refuse_within(subject, f"line {piece.first_line}", text.decode(errors="replace"))
+    return SqlStatement(piece.first_line, text, "", words)
 
 
 def head_of(piece: Piece) -> str:
