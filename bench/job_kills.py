@@ -39,7 +39,7 @@ from bench.job_kinds import (
     words_of,
 )
 from bench.series import DATA, asked
-from ironbench.model.purpose import Purpose
+from ironbench.model.purpose import AUXILIARY
 from ironbench.records import Store
 from ironbench.records.labs import LabDirectory
 from ironbench.serve.queue import Queue
@@ -115,7 +115,7 @@ class Killed:
         usable = [one for one in self._store().all() if one.status.comparable]
         places = Counter((one.cell.name, one.block, one.purpose) for one in usable)
         planned = self._planned()
-        measured = sum(count for (_, _, purpose), count in places.items() if purpose != Purpose.OBSERVED)
+        measured = sum(count for (_, _, purpose), count in places.items() if purpose not in AUXILIARY)
         if planned is not None and measured != planned:
             self.faults.append(f"{measured} usable trials of {planned}: {sorted(places)}")
         self.faults += [f"{place} was measured {count} times" for place, count in places.items() if count > 1]
