@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use ironbench_core::SplitMix64;
 use ironbench_kernels::lottery;
 use ironbench_kernels::mandelbrot::{self, Variant, View};
 use ironbench_kernels::region::{Huge, Region};
@@ -16,14 +17,14 @@ fn main() {
     let time = Duration::from_secs_f64(words[2].parse().expect("seconds"));
     let view = View { width: 480, height: 320, limit: 256 };
     let mut steps = vec![0; view.width * view.height];
-    let mut state = 1;
+    let mut random = SplitMix64::new(1);
     let rate = match words[1].as_str() {
         "scalar" => looped(time, || mandelbrot::draw(black_box(view), Variant::Scalar, &mut steps)),
         "vector" => looped(time, || mandelbrot::draw(black_box(view), Variant::Vector, &mut steps)),
         "lottery" => looped(time, || {
             let mut region = Region::new(LOTTERY_BYTES, Huge::Default).expect("memory");
             lottery::fill(region.words_mut(), 0);
-            black_box(lottery::search(region.words(), &mut state, DRAWS));
+            black_box(lottery::search(region.words(), &mut random, DRAWS));
         }),
         other => panic!("{other}: scalar, vector or lottery"),
     };

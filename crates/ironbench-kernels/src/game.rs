@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ironbench_core::Result;
+use ironbench_core::{Result, SplitMix64};
 use serde_json::{Value, json};
 
 use crate::crew::{Done, Over, Work};
@@ -20,9 +20,9 @@ pub struct Game {
     draws: u64,
     probe: Duration,
     seed: u64,
-    state: u64,
-    /// Of every game: the state its draws began with, and the winners that memory gave.
-    held: Vec<(u64, u64)>,
+    random: SplitMix64,
+    /// Of every game: the generator before its draws, and the winners that memory gave.
+    held: Vec<(SplitMix64, u64)>,
     bandwidth: Bandwidth,
     latency_s: f64,
     huge_bytes: Option<u64>,
@@ -37,7 +37,7 @@ impl Game {
             draws,
             probe,
             seed,
-            state: seed,
+            random: SplitMix64::new(seed),
             held: Vec::new(),
             bandwidth: Bandwidth::default(),
             latency_s: 0.0,
@@ -70,7 +70,7 @@ impl Game {
                 return None;
             }
             let draws = rest.min(DRAWN);
-            winners += lottery::search(region.words(), &mut self.state, draws);
+            winners += lottery::search(region.words(), &mut self.random, draws);
             rest -= draws;
         }
         Some(winners)
@@ -78,7 +78,8 @@ impl Game {
 
     /// Games whose winners are not those that the closed form gives for the same draws.
     fn wrong(&self) -> u64 {
-        let expected = |&(mut state, _): &(u64, u64)| lottery::expected(self.tickets(), &mut state, self.draws);
+        let expected =
+            |&(mut random, _): &(SplitMix64, u64)| lottery::expected(self.tickets(), &mut random, self.draws);
         self.held.iter().filter(|game| expected(game) != game.1).count() as u64
     }
 }
@@ -99,7 +100,7 @@ impl Work for Game {
         let began = Instant::now();
         let Some(region) = self.bought(over)? else { return Ok(None) };
         let allocated = began.elapsed();
-        let before = self.state;
+        let before = self.random;
         let Some(winners) = self.searched(&region, over) else { return Ok(None) };
         let took = began.elapsed();
         self.held.push((before, winners));

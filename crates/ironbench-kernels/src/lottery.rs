@@ -3,13 +3,15 @@
 //! Of every four numbers one is sold: the ticket at place i has the number 4i + h(i), h a hash of two bits. So the
 //! numbers look random, the memory must be read to know them, and yet a formula says of every number whether it is sold.
 
+use ironbench_core::SplitMix64;
+
 /// Of so many numbers one is sold.
 pub const GAP: u64 = 4;
 
 /// The number of the ticket at a place: the closed form that memory is held against.
 #[inline(always)]
 pub fn number(place: u64) -> u64 {
-    place * GAP + (mixed(place) & (GAP - 1))
+    place * GAP + (SplitMix64::mixed(place) & (GAP - 1))
 }
 
 /// Whether a number was sold, without looking at any ticket.
@@ -17,21 +19,10 @@ pub fn is_sold(drawn: u64, tickets: u64) -> bool {
     drawn / GAP < tickets && number(drawn / GAP) == drawn
 }
 
-/// The draw after a draw: numbers from 0 to 4 × `tickets` − 1, all equally likely but for 2⁻⁴⁰ (Lemire, "Fast Random
-/// Integer Generation in an Interval", 2019, without the rejection).
+/// The next draw: a number from 0 to 4 × `tickets` − 1, all equally likely but for 2⁻⁴⁰.
 #[inline(always)]
-pub fn draw(state: &mut u64, tickets: u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    ((u128::from(mixed(*state)) * u128::from(tickets * GAP)) >> 64) as u64
-}
-
-/// The output function of SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
-#[inline(always)]
-fn mixed(value: u64) -> u64 {
-    let mut z = value;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+pub fn draw(random: &mut SplitMix64, tickets: u64) -> u64 {
+    random.below(tickets * GAP)
 }
 
 /// Writes the tickets from `first` on.
@@ -46,11 +37,11 @@ pub fn fill(tickets: &mut [u64], first: u64) {
 /// The search has no branch to predict, so that every step waits for memory, as in a tree: 27 steps in 1 GB, of which
 /// the first stay in caches.
 #[inline(never)]
-pub fn search(tickets: &[u64], state: &mut u64, draws: u64) -> u64 {
+pub fn search(tickets: &[u64], random: &mut SplitMix64, draws: u64) -> u64 {
     let count = tickets.len() as u64;
     let mut winners = 0;
     for _ in 0..draws {
-        let drawn = draw(state, count);
+        let drawn = draw(random, count);
         let (mut base, mut rest) = (0_usize, tickets.len());
         while rest > 1 {
             let half = rest / 2;
@@ -65,8 +56,8 @@ pub fn search(tickets: &[u64], state: &mut u64, draws: u64) -> u64 {
 }
 
 /// The winners of the same draws by the closed form.
-pub fn expected(tickets: u64, state: &mut u64, draws: u64) -> u64 {
-    (0..draws).filter(|_| is_sold(draw(state, tickets), tickets)).count() as u64
+pub fn expected(tickets: u64, random: &mut SplitMix64, draws: u64) -> u64 {
+    (0..draws).filter(|_| is_sold(draw(random, tickets), tickets)).count() as u64
 }
 
 #[cfg(test)]
@@ -93,7 +84,7 @@ mod tests {
     fn the_search_finds_what_the_closed_form_says() {
         for count in [1, 2, 3, 1000, 4097] {
             let tickets = sold(count);
-            let (mut one, mut other) = (7, 7);
+            let (mut one, mut other) = (SplitMix64::new(7), SplitMix64::new(7));
             let found = search(&tickets, &mut one, 20_000);
             assert_eq!(found, expected(count as u64, &mut other, 20_000), "{count} tickets");
             assert_eq!(one, other);
@@ -102,16 +93,16 @@ mod tests {
 
     #[test]
     fn about_a_quarter_of_the_draws_win() {
-        let winners = expected(1_000_000, &mut 1, 100_000);
+        let winners = expected(1_000_000, &mut SplitMix64::new(1), 100_000);
         assert!((24_000..26_000).contains(&winners), "{winners}");
     }
 
     #[test]
     fn a_ticket_that_memory_lost_is_missed() {
         let mut tickets = sold(64);
-        let right = search(&tickets, &mut 3, 10_000);
+        let right = search(&tickets, &mut SplitMix64::new(3), 10_000);
         tickets[20] ^= 1;
-        assert_ne!(search(&tickets, &mut 3, 10_000), right);
+        assert_ne!(search(&tickets, &mut SplitMix64::new(3), 10_000), right);
     }
 
     #[test]

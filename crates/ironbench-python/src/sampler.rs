@@ -5,8 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ironbench_core::Error;
-use ironbench_core::drive::plan::{ObserverSource, Server};
+use ironbench_core::drive::plan::ObserverSource;
 use ironbench_core::sample;
+use ironbench_core::wire::Server;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::de::DeserializeOwned;

@@ -1,6 +1,6 @@
 //! Distributions for Python.
 
-use ironbench_stats::student;
+use ironbench_core::student;
 use pyo3::prelude::*;
 
 /// P(T ≥ t) of Student's t.

@@ -7,9 +7,10 @@ use ironbench_core::measure::clock;
 
 use super::buffer::Buffer;
 use super::crew::Shift;
-use super::lane::{Lane, Random};
+use super::lane::Lane;
 use super::plan::{Pass, Sync};
 use super::record::Recording;
+use ironbench_core::SplitMix64;
 
 pub struct Blocking {
     file: RawFd,
@@ -20,14 +21,14 @@ pub struct Blocking {
 
 impl Blocking {
     pub fn prepare(pass: &Pass, file: RawFd, stream: u64) -> Self {
-        let mut random = Random::new(pass.seed.wrapping_add(stream));
+        let mut random = SplitMix64::new(pass.seed.wrapping_add(stream));
         let buffer = Buffer::new(pass, &mut random);
         Self { file, buffer, sync: pass.sync, evict: pass.evict }
     }
 
     /// Works until the shift ends.
     pub fn run(mut self, mut lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
-        let mut stamps = Random::new(shift.start ^ self.buffer.as_ptr() as u64);
+        let mut stamps = SplitMix64::new(shift.start ^ self.buffer.as_ptr() as u64);
         let mut began = shift.start;
         while let Some(next) = lane.next() {
             if next.wraps && self.evict {

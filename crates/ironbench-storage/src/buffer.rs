@@ -2,8 +2,8 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-use super::lane::Random;
 use super::plan::{ALIGNMENT, Pass};
+use ironbench_core::SplitMix64;
 
 /// Devices and file systems that fold equal blocks or compress look at units of 4 KiB or more.
 const UNIT: usize = 4096;
@@ -28,7 +28,7 @@ unsafe impl Send for Buffer {}
 
 impl Buffer {
     /// Of each 4 KiB the last `zero_percent` are zeros, and what is before them is random.
-    pub fn new(pass: &Pass, random: &mut Random) -> Self {
+    pub fn new(pass: &Pass, random: &mut SplitMix64) -> Self {
         let (bytes, zero_percent) = (pass.block_bytes as usize, pass.zero_percent);
         let large = bytes >= LARGE && !pass.small_pages;
         let (size, align) =
@@ -49,7 +49,7 @@ impl Buffer {
         for unit in buffer.as_mut().chunks_mut(UNIT) {
             let filled = unit.len() * (100 - zero_percent.min(100)) as usize / 100;
             for word in unit[..filled].chunks_mut(8) {
-                word.copy_from_slice(&random.draw().to_le_bytes()[..word.len()]);
+                word.copy_from_slice(&random.next_u64().to_le_bytes()[..word.len()]);
             }
         }
         buffer
@@ -57,10 +57,10 @@ impl Buffer {
 
     /// Makes every unit unlike every other ever written, so that nothing on the way can fold equal blocks into one.
     #[inline]
-    pub fn stamp(&mut self, random: &mut Random) {
+    pub fn stamp(&mut self, random: &mut SplitMix64) {
         if self.stamped {
             for unit in self.as_mut().chunks_exact_mut(UNIT) {
-                unit[..8].copy_from_slice(&random.draw().to_le_bytes());
+                unit[..8].copy_from_slice(&random.next_u64().to_le_bytes());
             }
         }
     }
@@ -103,7 +103,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_share_of_zeros_is_the_one_asked_for(units in 1usize..20, percent in 0u32..=100, seed: u64) {
-            let mut random = Random::new(seed);
+            let mut random = SplitMix64::new(seed);
             let mut buffer = Buffer::new(&of(units, percent), &mut random);
             buffer.stamp(&mut random);
             let zeros = buffer.as_mut().iter().filter(|&&byte| byte == 0).count() as f64;
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn no_two_stamped_units_are_equal() {
-        let mut random = Random::new(1);
+        let mut random = SplitMix64::new(1);
         let mut buffer = Buffer::new(&of(4, 0), &mut random);
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..100 {

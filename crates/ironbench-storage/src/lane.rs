@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use ironbench_core::SplitMix64;
+
 use super::plan::{Order, Pass, Until};
 
 /// One I/O.
@@ -21,8 +23,8 @@ pub struct Cursor(AtomicU64);
 #[derive(Debug)]
 pub struct Lane<'a> {
     cursor: &'a Cursor,
-    random: Option<Random>,
-    mix: Random,
+    random: Option<SplitMix64>,
+    mix: SplitMix64,
     read_percent: u32,
     first_block: u64,
     blocks: u64,
@@ -43,8 +45,8 @@ impl<'a> Lane<'a> {
         };
         Self {
             cursor,
-            random: (pass.order == Order::Random).then(|| Random::new(pass.seed ^ stream.wrapping_mul(GOLDEN))),
-            mix: Random::new(!pass.seed ^ stream.wrapping_mul(GOLDEN)),
+            random: (pass.order == Order::Random).then(|| SplitMix64::new(pass.seed ^ stream.wrapping_mul(GOLDEN))),
+            mix: SplitMix64::new(!pass.seed ^ stream.wrapping_mul(GOLDEN)),
             read_percent: pass.read_percent,
             first_block: blocks * u64::from(number) / threads,
             blocks,
@@ -72,32 +74,8 @@ impl<'a> Lane<'a> {
     }
 }
 
+/// Spreads the numbers of streams over all seeds.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
-#[derive(Debug, Clone)]
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    #[inline]
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 to `n` − 1. Biased by at most n / 2⁶⁴ (Lemire: "Fast random integer generation in an interval", 2019).
-    #[inline]
-    pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.draw()) * u128::from(n)) >> 64) as u64
-    }
-}
 
 #[cfg(test)]
 mod tests {

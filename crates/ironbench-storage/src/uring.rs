@@ -16,9 +16,10 @@ use ironbench_core::measure::cpu::Cpu;
 
 use super::buffer::Buffer;
 use super::crew::Shift;
-use super::lane::{Lane, Random};
+use super::lane::Lane;
 use super::plan::Pass;
 use super::record::Recording;
+use ironbench_core::SplitMix64;
 
 /// Completions that a round takes at most. With as many as there were, the disk of a virtual machine did 0.84 to 0.91 of the
 /// random 4 KiB I/Os that it does for fio, which replaces each by itself; with four as many, for two thirds of fio's CPU time
@@ -43,7 +44,7 @@ impl Uring {
     pub fn prepare(pass: &Pass, file: RawFd, stream: u64) -> io::Result<Self> {
         let ring = ring(pass.depth, may_block(file))?;
         ring.submitter().register_files(&[file])?;
-        let mut random = Random::new(pass.seed.wrapping_add(stream));
+        let mut random = SplitMix64::new(pass.seed.wrapping_add(stream));
         let mut slots: Vec<_> =
             (0..pass.depth).map(|_| Slot { buffer: Buffer::new(pass, &mut random), began: 0, reads: false }).collect();
         let vectors: Vec<_> = slots
@@ -59,7 +60,7 @@ impl Uring {
     /// Works until the shift ends. Nothing is under way any more when it returns.
     pub fn run(mut self, mut lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
         let mut free: Vec<u16> = (0..self.slots.len() as u16).rev().collect();
-        let mut stamps = Random::new(shift.start ^ 0x5EED);
+        let mut stamps = SplitMix64::new(shift.start ^ 0x5EED);
         let mut failed = None;
         let mut goes_on = true;
         let mut now = shift.start;
@@ -107,7 +108,7 @@ impl Uring {
     }
 
     #[inline]
-    fn entry(&mut self, number: u16, reads: bool, offset: u64, now: u64, stamps: &mut Random) -> squeue::Entry {
+    fn entry(&mut self, number: u16, reads: bool, offset: u64, now: u64, stamps: &mut SplitMix64) -> squeue::Entry {
         let slot = &mut self.slots[usize::from(number)];
         slot.began = now;
         slot.reads = reads;

@@ -2,7 +2,7 @@
 //! script with a given seed draws the same values in both.
 //!
 //! Generator: xoroshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), its state
-//! filled by splitmix64.
+//! filled by SplitMix64.
 
 use std::f64::consts::PI;
 
@@ -18,9 +18,8 @@ const FRACTION_BITS: u32 = 52;
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        let mut counter = seed;
-        let low = splitmix64(&mut counter);
-        let high = splitmix64(&mut counter);
+        let mut seeds = SplitMix64::new(seed);
+        let (low, high) = (seeds.next_u64(), seeds.next_u64());
         if low == 0 && high == 0 {
             // All zeroes is the one state the generator cannot leave; PostgreSQL replaces it by these constants.
             return Self { low: 0x5851_F42D_4C95_7F2D, high: 0x1405_7B7E_F767_814F };
@@ -117,11 +116,36 @@ fn stretch(min: i64, max: i64, fraction: f64) -> i64 {
     min + ((size as f64 * fraction) as i64).min(size - 1)
 }
 
-fn splitmix64(counter: &mut u64) -> u64 {
-    *counter = counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let value = (*counter ^ (*counter >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    value ^ (value >> 31)
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). Any seed is good:
+/// streams whose seeds are neighbouring numbers are independent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SplitMix64(u64);
+
+impl SplitMix64 {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        Self::mixed(self.0)
+    }
+
+    /// From 0 to `n` − 1. Biased by at most n / 2⁶⁴ (Lemire, "Fast random integer generation in an interval", 2019, without
+    /// the rejection).
+    #[inline]
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// The output function alone: a hash of the value.
+    #[inline]
+    pub fn mixed(value: u64) -> u64 {
+        let mixed = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
 }
 
 /// All seeds of a trial, drawn from its one seed in the order of a pgbench with as many threads as clients: the clients'

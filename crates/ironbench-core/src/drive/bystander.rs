@@ -14,10 +14,10 @@ use super::engines::Poll;
 use super::haul::{Ended, Haul};
 use super::kind::Kind;
 use super::outcome::Outcome;
-use super::plan::{self, Plan, Server};
+use super::plan::{self, Plan};
 use crate::measure::clock::{self, MILLISECOND};
 use crate::measure::{Recorder, schedule::Schedule};
-use crate::wire::{Session, Wish, mysql, postgres};
+use crate::wire::{Server, Session, Wish, mysql, postgres};
 use crate::{Error, Result};
 use pgbench_script::Random;
 

@@ -13,7 +13,7 @@ use super::ldap::{LdapScript, Operations};
 use super::mysql::{MysqlScript, Statements as MysqlStatements};
 use super::null::NullScript;
 use super::opening::{self, Carried};
-use super::plan::{Connection, Engine, Io, LdapConnection, MysqlConnection, Plan};
+use super::plan::{Engine, Io, Plan};
 use super::postgres::{PostgresScript, Statements};
 use super::reconnector::{Connect, Reconnector};
 use super::script::Clients;
@@ -23,7 +23,10 @@ use crate::wire::library::Library;
 use crate::wire::transport::epoll::Epoll;
 use crate::wire::transport::null::Null;
 use crate::wire::transport::uring::Uring;
-use crate::wire::{Cancelling, Stream, ldap as ldap_wire, mysql as mysql_wire, postgres as postgres_wire, sqlite};
+use crate::wire::{
+    Cancelling, LdapConnection, MysqlConnection, PostgresConnection, Stream, ldap as ldap_wire, mysql as mysql_wire,
+    postgres as postgres_wire, sqlite,
+};
 use crate::{Error, Result};
 use pgbench_script::{Program, Seeds};
 
@@ -120,7 +123,7 @@ pub fn null<X: Transaction>(
 /// `reconnects`: clients may want new connections.
 pub fn postgres<X: Transaction>(
     orders: &Orders,
-    connection: &Connection,
+    connection: &PostgresConnection,
     io: Io,
     reconnects: bool,
     make: impl Fn(usize) -> X + Sync,

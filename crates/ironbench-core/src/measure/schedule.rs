@@ -1,6 +1,7 @@
 //! When transactions should start in an open loop, whatever the server does.
 
 use super::curve::Curve;
+use pgbench_script::SplitMix64;
 
 /// Instants in nanoseconds, never decreasing. Works on absolute times, so lateness never accumulates into drift.
 #[derive(Debug, Clone)]
@@ -14,7 +15,7 @@ pub struct Schedule {
 #[derive(Debug, Clone)]
 enum Kind {
     Fixed { gap_ns: f64 },
-    Poisson { mean_gap_ns: f64, random: SplitMix },
+    Poisson { mean_gap_ns: f64, random: SplitMix64 },
     Curve(Follower),
 }
 
@@ -26,7 +27,7 @@ struct Follower {
     sum: f64,
     piece: usize,
     /// None: the integral grows by 1 from one transaction to the next.
-    random: Option<SplitMix>,
+    random: Option<SplitMix64>,
 }
 
 impl Follower {
@@ -37,7 +38,7 @@ impl Follower {
     }
 
     fn advance(&mut self) -> f64 {
-        self.sum += self.random.as_mut().map_or(1.0, SplitMix::exponential);
+        self.sum += self.random.as_mut().map_or(1.0, exponential);
         self.next_ns()
     }
 }
@@ -52,9 +53,9 @@ impl Schedule {
 
     /// Exponentially distributed gaps of mean `1 / rate`: independent users. The sum of several such schedules is one.
     pub fn poisson(origin: u64, rate: f64, seed: u64) -> Self {
-        let mut random = SplitMix(seed);
+        let mut random = SplitMix64::new(seed);
         let mean_gap_ns = 1e9 / rate;
-        let next_ns = random.exponential() * mean_gap_ns;
+        let next_ns = exponential(&mut random) * mean_gap_ns;
         Self { kind: Kind::Poisson { mean_gap_ns, random }, next_ns, origin }
     }
 
@@ -65,8 +66,8 @@ impl Schedule {
 
     /// Along a curve of the rate: independent users, as many as it says at each moment.
     pub fn poisson_curve(origin: u64, curve: Curve, seed: u64) -> Self {
-        let mut random = SplitMix(seed);
-        let sum = random.exponential();
+        let mut random = SplitMix64::new(seed);
+        let sum = exponential(&mut random);
         Self::follow(origin, Follower { curve, sum, piece: 0, random: Some(random) })
     }
 
@@ -86,7 +87,7 @@ impl Schedule {
     pub fn advance(&mut self) {
         self.next_ns = match &mut self.kind {
             Kind::Fixed { gap_ns } => self.next_ns + *gap_ns,
-            Kind::Poisson { mean_gap_ns, random } => self.next_ns + random.exponential() * *mean_gap_ns,
+            Kind::Poisson { mean_gap_ns, random } => self.next_ns + exponential(random) * *mean_gap_ns,
             Kind::Curve(follower) => follower.advance(),
         };
     }
@@ -102,25 +103,10 @@ impl Schedule {
     }
 }
 
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014): any seed is good, so that
-/// processes seeded with neighbouring numbers are independent. Scripts have their own generator.
-#[derive(Debug, Clone)]
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Mean 1. The argument of the logarithm is in (0, 1], so the result is finite and not negative.
-    fn exponential(&mut self) -> f64 {
-        let uniform = ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        -uniform.ln()
-    }
+/// Exponentially distributed with mean 1. The argument of the logarithm is in (0, 1], so the result is finite and not negative.
+fn exponential(random: &mut SplitMix64) -> f64 {
+    let uniform = ((random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    -uniform.ln()
 }
 
 #[cfg(test)]

@@ -18,8 +18,9 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::drive::plan::{ObserverSource, Server};
+use crate::drive::plan::ObserverSource;
 use crate::measure::crew::{Gate, Post, Resident};
+use crate::wire::Server;
 use crate::{Error, Result};
 use files::Files;
 use pace::{Command, LivePace};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::watch::{Reader, Trouble};
 use crate::Result;
-use crate::drive::plan::{Connection, LdapConnection, MysqlConnection, Server};
+use crate::wire::{LdapConnection, MysqlConnection, PostgresConnection, Server};
 use crate::wire::{Rows, Session, Wish, ldap, mysql, postgres};
 
 /// What the observers' connection is called in `pg_stat_activity` and `session_connect_attrs`.
@@ -32,7 +32,7 @@ pub fn connect(server: &Server, texts: &[&str]) -> Result<Opened> {
 }
 
 /// Prepares each text on the server, so that a sample costs it no planning.
-fn connect_postgres(connection: &Connection, texts: &[&str]) -> Result<Opened> {
+fn connect_postgres(connection: &PostgresConnection, texts: &[&str]) -> Result<Opened> {
     let mut own = connection.clone();
     own.options.retain(|(name, _)| name != "application_name");
     own.options.push(("application_name".to_owned(), APPLICATION_NAME.to_owned()));

@@ -1,6 +1,8 @@
-//! How engines are talked to: `postgres`, `mysql`, `ldap` and `sqlite`; `library` is what those have in common that are called. What the wires of servers share: where a server listens
-//! (`address`), the blocking stream to it (`pipe`), `tls`, faults and rows; `transport` carries bytes of many clients.
+//! The protocols of the engines: `postgres`, `mysql` and `ldap` for servers, `sqlite` for a library. `library` is the trait of
+//! engines that are called and block. Servers share their settings (`connection`), `address`, the blocking stream (`pipe`), `tls`,
+//! faults and rows; `transport` carries the bytes of many clients.
 mod address;
+mod connection;
 mod fault;
 mod interrupt;
 
@@ -19,6 +21,7 @@ pub mod transport;
 mod words;
 
 pub use address::Address;
+pub use connection::{LdapConnection, MysqlConnection, PostgresConnection, Server};
 pub use interrupt::Cancelling;
 pub use pipe::Stream;
 pub use rows::Rows;

@@ -1,5 +1,6 @@
 //! What a power cut takes: writes that no flush has followed.
 
+use ironbench_core::SplitMix64;
 use serde::Deserialize;
 
 /// What becomes of writes that were not flushed when the power goes.
@@ -57,17 +58,17 @@ impl Undo {
 
     /// What to write, in this order, so that the partitions are as the cut leaves them; how many writes were at stake.
     pub fn cut(&mut self, how: Cut, seed: u64) -> (Vec<(usize, u64, Vec<u8>)>, usize) {
-        let mut dice = Dice(seed);
+        let mut dice = SplitMix64::new(seed);
         let written: Vec<Written> = self.written.drain(..).collect();
         let mut steps: Vec<_> =
             written.iter().rev().map(|one| (one.partition, one.offset, one.before.clone())).collect();
         for one in &written {
             match how {
                 Cut::Lose => {}
-                Cut::Subset if dice.heads() => steps.push((one.partition, one.offset, one.after.clone())),
+                Cut::Subset if heads(&mut dice) => steps.push((one.partition, one.offset, one.after.clone())),
                 Cut::Subset => {}
                 Cut::Torn => {
-                    let sectors = one.after.chunks(SECTOR).enumerate().filter(|_| dice.heads());
+                    let sectors = one.after.chunks(SECTOR).enumerate().filter(|_| heads(&mut dice));
                     steps.extend(
                         sectors.map(|(place, sector)| {
                             (one.partition, one.offset + (place * SECTOR) as u64, sector.to_vec())
@@ -80,17 +81,8 @@ impl Undo {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-struct Dice(u64);
-
-impl Dice {
-    fn heads(&mut self) -> bool {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) & 1 == 0
-    }
+fn heads(dice: &mut SplitMix64) -> bool {
+    dice.next_u64() & 1 == 0
 }
 
 #[cfg(test)]

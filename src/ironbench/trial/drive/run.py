@@ -93,7 +93,7 @@ def compiled_plan(
             "on_error": load.on_error,
             "reconnect_on_loss": load.reconnect_on_loss,
             "statements": load.report_per_statement,
-            "log": {"path": log, "sampling_rate": plan.sampling_rate} if plan and log else None,
+            **({"log": {"path": log, "sampling_rate": plan.sampling_rate}} if plan and log else {}),
             "observers": [
                 {"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources
             ],

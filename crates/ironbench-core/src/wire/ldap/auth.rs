@@ -10,7 +10,7 @@ use super::ber::{self, Malformed, tag};
 use super::channel::Channel;
 use super::fault::Fault;
 use super::message::{self, Done, code, done, op};
-use crate::drive::plan::LdapConnection;
+use crate::wire::LdapConnection;
 use crate::wire::security::Security;
 use crate::{Error, Result};
 

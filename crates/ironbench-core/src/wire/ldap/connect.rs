@@ -17,6 +17,7 @@ use super::{
     fault::{Fault, cannot_connect, server_at},
     message::code,
 };
+use crate::wire::LdapConnection;
 use crate::wire::{
     address::{Address, Endpoint, deadline_after},
     interrupt::{self, Interrupt, Wish, answers},
@@ -24,7 +25,7 @@ use crate::wire::{
     security::Security,
     tls::{self, Mode, Wanted, Words},
 };
-use crate::{Error, Result, drive::plan::LdapConnection};
+use crate::{Error, Result};
 
 /// An idle session that has been bound.
 #[derive(Debug)]

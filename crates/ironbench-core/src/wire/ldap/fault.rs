@@ -3,7 +3,7 @@
 use super::ber::Malformed;
 use super::connect::wanted;
 use super::message::{Done, code};
-use crate::drive::plan::LdapConnection;
+use crate::wire::LdapConnection;
 use crate::wire::address::Address;
 use crate::wire::fault::{self, not_reached, not_trusted};
 use crate::{Error, Kind};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::drive::plan::MysqlConnection;
+use crate::wire::MysqlConnection;
 use crate::wire::address::Address;
 use crate::wire::tls::{Wanted, Words};
 

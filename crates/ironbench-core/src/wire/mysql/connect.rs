@@ -27,6 +27,7 @@ use super::{
         is_unasked_allowed,
     },
 };
+use crate::wire::MysqlConnection;
 use crate::wire::{
     address::{Address, Endpoint, deadline_after},
     interrupt::{self, Cancelling, Interrupt, Wish, answers},
@@ -34,7 +35,7 @@ use crate::wire::{
     security::Security,
     tls::{self, Mode},
 };
-use crate::{Error, Result, drive::plan::MysqlConnection};
+use crate::{Error, Result};
 
 /// For a second connection and the command on it.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 
 use super::address::wanted;
 use super::protocol::{Malformed, backend::ServerError};
-use crate::drive::plan::MysqlConnection;
+use crate::wire::MysqlConnection;
 use crate::wire::address::Address;
 use crate::wire::fault::{self, not_reached, not_trusted};
 use crate::{Error, Kind};

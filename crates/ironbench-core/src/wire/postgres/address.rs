@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::drive::plan::Connection;
+use crate::wire::PostgresConnection;
 use crate::wire::address::Address;
 use crate::wire::tls::{Wanted, Words};
 
 /// A host starting with `/` is the directory of a Unix socket, one starting with `@` that of an abstract socket, as for
 /// libpq.
-pub(super) fn address(connection: &Connection) -> Address {
-    let Connection { host, hostaddr, port, .. } = connection;
+pub(super) fn address(connection: &PostgresConnection) -> Address {
+    let PostgresConnection { host, hostaddr, port, .. } = connection;
     if host.starts_with(['/', '@']) && hostaddr.is_none() {
         Address::Unix(PathBuf::from(host).join(format!(".s.PGSQL.{port}")))
     } else {
@@ -17,7 +17,7 @@ pub(super) fn address(connection: &Connection) -> Address {
     }
 }
 
-pub(super) fn wanted(connection: &Connection) -> Wanted<'_> {
+pub(super) fn wanted(connection: &PostgresConnection) -> Wanted<'_> {
     let words = Words { mode: "sslmode", roots: "sslrootcert" };
     Wanted {
         mode: &connection.sslmode,

@@ -15,8 +15,9 @@ use super::{
         frontend,
     },
 };
+use crate::Error;
+use crate::wire::PostgresConnection;
 use crate::wire::{security::Security, tls::Mode};
-use crate::{Error, drive::plan::Connection};
 
 const WAY_OUT: &str = "use sslmode=verify-full, or let the user in by scram-sha-256; sslmode=require takes any certificate, and \
                        require_auth=password sends the password over any connection";
@@ -34,7 +35,7 @@ mod code {
 /// Answers the server until it lets us in. `end_point`: the digest that binds SCRAM to the TLS connection, if known.
 pub(super) fn authenticate(
     channel: &mut Channel,
-    connection: &Connection,
+    connection: &PostgresConnection,
     security: Security,
     end_point: Option<Vec<u8>>,
 ) -> Result<(), Fault> {
@@ -113,7 +114,7 @@ struct Policy<'a> {
 }
 
 impl<'a> Policy<'a> {
-    fn of(connection: &'a Connection) -> Self {
+    fn of(connection: &'a PostgresConnection) -> Self {
         let methods = connection.require_auth.split(',').filter(|word| !word.is_empty()).collect();
         Self { methods, binding_required: connection.channel_binding == "require" }
     }
@@ -154,7 +155,7 @@ fn choose(offered: &[u8], over_tls: bool, end_point: Option<Vec<u8>>) -> Result<
     }
 }
 
-fn password(connection: &Connection) -> Result<&[u8], Error> {
+fn password(connection: &PostgresConnection) -> Result<&[u8], Error> {
     match connection.password.as_deref() {
         Some(password) if !password.is_empty() => Ok(password.as_bytes()),
         _ => Err(Error::input(
@@ -188,13 +189,13 @@ mod tests {
     use super::*;
     use crate::wire::pipe::Pipe;
 
-    fn connection(more: &str) -> Connection {
+    fn connection(more: &str) -> PostgresConnection {
         let text = format!(r#"{{"host": "h", "port": 1, "user": "u", "database": "d", "password": "secret" {more}}}"#);
         serde_json::from_str(&text).unwrap()
     }
 
     /// What a server is sent that asks for the password itself, and then lets the client in.
-    fn asked_for_password(connection: &Connection, security: Security) -> Vec<u8> {
+    fn asked_for_password(connection: &PostgresConnection, security: Security) -> Vec<u8> {
         let (client, mut server) = UnixStream::pair().unwrap();
         for number in [code::CLEARTEXT_PASSWORD, code::OK] {
             server.write_all(b"R\0\0\0\x08").unwrap();
@@ -248,7 +249,7 @@ mod tests {
                 r#"{{"host": "h", "port": 1, "user": "u", "database": "d", "require_auth": "{require_auth}",
                     "channel_binding": "{binding}"}}"#
             );
-            let connection: Connection = serde_json::from_str(&text).unwrap();
+            let connection: PostgresConnection = serde_json::from_str(&text).unwrap();
             Policy::of(&connection).judge(method, bound).is_ok()
         };
         for method in ["none", "password", "md5", "scram-sha-256"] {

@@ -26,6 +26,7 @@ use super::{
         frontend, is_unasked_allowed,
     },
 };
+use crate::wire::PostgresConnection;
 use crate::wire::{
     address::{Address, Endpoint, deadline_after},
     interrupt::{self, Cancelling, Interrupt, Wish, answers},
@@ -33,7 +34,7 @@ use crate::wire::{
     security::Security,
     tls::{self, Mode},
 };
-use crate::{Error, Result, drive::plan::Connection};
+use crate::{Error, Result};
 
 /// Said inside TLS: what libpq 17 and later say; servers before that ignore it.
 const PROTOCOL: &[u8] = b"postgresql";
@@ -64,7 +65,7 @@ struct Attempt<'a> {
 /// Makes connections to one server as one user.
 #[derive(Debug, Clone)]
 pub struct Connector {
-    connection: Arc<Connection>,
+    connection: Arc<PostgresConnection>,
     address: Address,
     mode: Mode,
     /// None: without TLS.
@@ -73,7 +74,7 @@ pub struct Connector {
 
 impl Connector {
     /// Checks `connection` and reads the trusted certificates.
-    pub fn new(connection: Connection) -> Result<Self> {
+    pub fn new(connection: PostgresConnection) -> Result<Self> {
         let texts = [&connection.host, &connection.user, &connection.database];
         let options = connection.options.iter().flat_map(|(name, value)| [name, value]);
         if texts.into_iter().chain(options).any(|text| frontend::has_zero_byte(text)) {
@@ -157,7 +158,7 @@ impl Connector {
 
     fn start(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Connected, Fault> {
         let mut channel = self.open(attempt, config)?;
-        let Connection { user, database, options, .. } = &*self.connection;
+        let PostgresConnection { user, database, options, .. } = &*self.connection;
         let ours = [("client_encoding", "UTF8"), ("application_name", "ironbench")];
         let ours = ours.into_iter().filter(|(name, _)| options.iter().all(|(given, _)| given != name));
         let given = options.iter().map(|(name, value)| (name.as_str(), value.as_str()));

@@ -2,7 +2,7 @@
 
 use super::address::wanted;
 use super::protocol::{Malformed, backend::ServerError};
-use crate::drive::plan::Connection;
+use crate::wire::PostgresConnection;
 use crate::wire::address::Address;
 use crate::wire::fault::{self, not_reached, not_trusted};
 use crate::{Error, Kind};
@@ -24,7 +24,7 @@ pub(super) fn server_at(address: &Address) -> String {
 }
 
 /// Why no connection came about.
-pub(super) fn cannot_connect(fault: Fault, connection: &Connection, address: &Address) -> Error {
+pub(super) fn cannot_connect(fault: Fault, connection: &PostgresConnection, address: &Address) -> Error {
     let server = server_at(address);
     match fault {
         Fault::Told(error) => error,
@@ -37,7 +37,7 @@ pub(super) fn cannot_connect(fault: Fault, connection: &Connection, address: &Ad
 }
 
 /// The server answered and said no. Codes: PostgreSQL documentation, appendix A.
-fn not_admitted(error: &ServerError, server: String, connection: &Connection) -> Error {
+fn not_admitted(error: &ServerError, server: String, connection: &PostgresConnection) -> Error {
     let (kind, hint) = match error.sqlstate.as_str() {
         "28P01" => (Kind::Input, "correct the password: in the DSN, in PGPASSWORD or in ~/.pgpass"),
         "28000" if error.message.contains("does not exist") => {
