@@ -1,7 +1,7 @@
-//! Somebody who uses the database while something else is done to it: opens a connection now and then, and reads a row by
-//! its key over one that is open. What the owner of a server feels while it is backed up.
+//! The probe client: uses the database while other work runs on it. It opens a connection from time to time, and reads
+//! a row by its key over an open one. It measures what other users of a server notice while it is backed up.
 //!
-//! Both start on schedule, so that a reading that had to wait for the one before counts its wait.
+//! Both follow a schedule, so that the response time includes the wait for the previous request.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,14 +21,14 @@ use crate::wire::{Server, Session, Wish, mysql, postgres};
 use crate::{Error, Result};
 use pgbench_script::Random;
 
-/// Longest sleep without looking whether to end.
+/// Longest sleep without checking whether to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;
 const SELECT: usize = 0;
 const CONNECT: usize = 1;
-/// One thread and one share of the rate for each kind.
+/// One thread for each kind of request, with half of the rate.
 pub const THREADS: usize = 2;
 
-/// What the bystander reads.
+/// The requests of the probe client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bystander {
@@ -73,7 +73,7 @@ struct Watcher<'a, S: Session> {
     random: Random,
 }
 
-/// To give up when the trial is stopped.
+/// Interrupts a request when the trial is stopped.
 fn wish(control: &Control) -> Wish {
     let stopped = control.stopped();
     Box::new(move || stopped.load(Relaxed))
@@ -103,7 +103,7 @@ impl<S: Session> Worker for Watcher<'_, S> {
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let plan::Schedule::Open { rate, .. } = start.plan.schedule else { unreachable!("the plan has a rate") };
-        // Its own: what one kind does not do, the other cannot do for it. They interleave.
+        // One schedule for each kind, since neither can do the other's requests. The two interleave.
         let mut due = Schedule::fixed(start.origin, rate / THREADS as f64, (self.kind as f64 + 0.5) / THREADS as f64);
         let mut ended = Ended::default();
         clock::sleep_until(start.origin);
@@ -113,13 +113,13 @@ impl<S: Session> Worker for Watcher<'_, S> {
             recorder.late(intended, begun);
             let done = self.act(start.control);
             let now = clock::now();
-            // Before the end of the trial is looked at: a reading that hung until then is what it is about.
+            // Before checking for the end of the trial: a request that hung until then must count.
             if now >= recorder.boundary() {
                 recorder.cross(now);
             }
             match done {
                 Ok(()) => recorder.complete(self.kind, intended, begun, now),
-                // Given up, and no failure of the server.
+                // Interrupted, so no failure of the server.
                 Err(_) if start.control.is_stopped() => ended.unfinished += 1,
                 Err(error) => {
                     recorder.tally.kinds[self.kind].failed += 1;
@@ -135,7 +135,7 @@ impl<S: Session> Worker for Watcher<'_, S> {
     }
 }
 
-/// Until the next is due; false when the window closed before.
+/// Waits until the next request is due; false if the window closed before.
 fn wait(due: &Schedule, start: &Start, recorder: &mut Recorder) -> bool {
     loop {
         let now = clock::now();

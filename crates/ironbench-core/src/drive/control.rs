@@ -1,4 +1,4 @@
-//! What the caller, the driving threads and whoever shows progress share while a trial runs.
+//! State that the caller, the driving threads and progress displays share while a trial runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,7 +12,7 @@ use crate::measure::seconds::Second;
 #[repr(u8)]
 pub enum Phase {
     Connect,
-    /// A part that waits for the instant at which all begin.
+    /// A part waits for the common start of all parts.
     Ready,
     WarmUp,
     Run,
@@ -33,7 +33,7 @@ impl Phase {
     }
 }
 
-/// May be read and stopped from any thread.
+/// Reads the progress of a trial and stops it, from any thread.
 #[derive(Debug, Default)]
 pub struct Control {
     pub live: Live,
@@ -41,11 +41,11 @@ pub struct Control {
     stop: Arc<AtomicBool>,
     finish: AtomicBool,
     phase: AtomicU8,
-    /// Of a part: when all begin, on CLOCK_REALTIME; 0: not known yet.
+    /// For a part: the common start on CLOCK_REALTIME; 0: unknown so far.
     begin_unix_ns: AtomicU64,
-    /// Of the window, as each has passed.
+    /// Seconds of the window that have passed.
     seconds: Mutex<Vec<Second>>,
-    /// Start of the window on the monotonic clock; 0: not known yet.
+    /// Start of the window on the monotonic clock; 0: unknown so far.
     window_start: AtomicU64,
     window_end: AtomicU64,
 }
@@ -60,7 +60,7 @@ impl Control {
         self.stop.store(true, Relaxed);
     }
 
-    /// Closes the window now, in good order: what the trial was to watch is over.
+    /// Closes the window normally, for a trial that watches work which has ended.
     pub fn finish(&self) {
         self.finish.store(true, Relaxed);
     }
@@ -73,7 +73,7 @@ impl Control {
         self.stop.load(Relaxed)
     }
 
-    /// Of a part: all of them begin at this instant.
+    /// For a part: sets the common start of all parts.
     pub fn begin_at(&self, unix_ns: u64) {
         self.begin_unix_ns.store(unix_ns, Relaxed);
     }
@@ -93,7 +93,7 @@ impl Control {
         seconds.get(after..).unwrap_or_default().to_vec()
     }
 
-    /// `all` of them so far.
+    /// Publishes all seconds that have passed so far.
     pub fn show_seconds(&self, all: &[Second]) {
         let mut seconds = self.seconds.lock().expect("no thread panics while it holds the seconds");
         let known = seconds.len();
@@ -122,7 +122,7 @@ impl Control {
         self.window_start.store(instant, Relaxed);
     }
 
-    /// Since the window began; negative during the warm-up, 0 before anything started. Stands still after its end.
+    /// Seconds since the start of the window: negative during the warm-up, 0 before the start, constant after the end.
     pub fn elapsed_s(&self) -> f64 {
         let (start, end) = (self.window_start.load(Relaxed), self.window_end.load(Relaxed));
         if start == 0 {
@@ -137,7 +137,7 @@ impl Control {
 #[derive(Debug, Default)]
 pub struct Abort {
     happened: AtomicBool,
-    /// A transaction failed, and that ends the trial. The connections are as good as before.
+    /// Whether a failed transaction ends the trial. The connections are intact.
     by_error: AtomicBool,
     cause: Mutex<String>,
 }
@@ -150,7 +150,7 @@ impl Abort {
         }
     }
 
-    /// For a transaction that failed.
+    /// Aborts the trial for a failed transaction.
     pub fn fail(&self, words: &str) {
         if !self.happened() {
             self.by_error.store(true, Relaxed);
@@ -166,7 +166,7 @@ impl Abort {
         self.by_error.load(Relaxed)
     }
 
-    /// Empty when nothing happened.
+    /// The cause of the abort; empty without one.
     pub fn cause(&self) -> String {
         self.cause.lock().expect("no thread panics while it holds the cause").clone()
     }
@@ -180,12 +180,12 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// A client has lost its connection; the first cause is kept.
+    /// Notes that a client has lost its connection; keeps the first cause.
     pub fn note(&self, cause: &str) {
         self.cause.get_or_init(|| cause.to_owned());
     }
 
-    /// A client has ended because it lost its connection; how many have so far.
+    /// Counts a client that ended because it lost its connection; returns the count so far.
     pub fn end_client(&self) -> usize {
         self.clients.fetch_add(1, Relaxed) + 1
     }
@@ -194,7 +194,7 @@ impl Losses {
         self.clients.load(Relaxed)
     }
 
-    /// Empty when no connection was lost.
+    /// Why the first connection was lost; empty without a loss.
     pub fn cause(&self) -> String {
         self.cause.get().cloned().unwrap_or_default()
     }

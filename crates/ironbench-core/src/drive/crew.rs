@@ -1,4 +1,4 @@
-//! The driving threads: they connect, wait for each other, run, and hand over what they recorded.
+//! The driving threads: they connect, start together, run, and return what they recorded.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -22,35 +22,35 @@ use crate::measure::seconds::Seconds;
 use crate::measure::seconds::Slice;
 use crate::sample::{Prepared, Sampler};
 
-/// How long transactions under way may take to end after the window closed by itself, and after somebody stopped it.
+/// Time limits for transactions in progress: after the window has closed, and after the trial was stopped.
 pub const DRAIN_PATIENCE_NS: u64 = if cfg!(test) { 2 * SECOND } else { 5 * SECOND };
 pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
-/// From "all are connected" to the start, so that no thread begins late.
+/// From the last connection to the common start, so that no thread starts late.
 const LEAD_NS: u64 = 5 * MILLISECOND;
-/// Errors of this time from the start on end a trial, where the plan says so.
+/// Where the plan says so, an error this soon after the start ends the trial.
 const FIRST_ERRORS_NS: u64 = SECOND;
-/// How often the caller is asked whether to go on.
+/// How often `poll` asks the caller whether to continue.
 const POLL_NS: u64 = 50 * MILLISECOND;
 
-/// What a thread runs once all are connected.
+/// The work of a thread, from the common start on.
 pub trait Worker {
-    /// How it talks to the engine, as the record says it.
+    /// How the worker communicates with the engine, for the record.
     fn io(&self) -> &'static str;
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended;
 
-    /// Whether clients wait for work that is due: response time is then more than service time.
+    /// Whether clients wait for jobs that are due, which makes the response time longer than the service time.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Whether calls may keep it from looking at the clock for long: then others read its CPU time.
+    /// Whether long calls keep the worker from reading its CPU clock on time, so that another thread reads it.
     fn blocks(&self) -> bool {
         false
     }
 
-    /// Takes leave of the engine, once the last samples are taken: the CPU time of a server process that has ended is no
-    /// longer its own, and a sample that had read its parent before would find it nowhere.
+    /// Ends the sessions, after the last samples were taken: the CPU time of a server process that has ended moves to
+    /// its parent, so a sample that had already read the parent would miss it.
     fn leave(self)
     where
         Self: Sized,
@@ -63,7 +63,7 @@ pub struct Start<'a> {
     pub plan: &'a Plan,
     pub origin: u64,
     pub pace: Pace<'a>,
-    /// `u64::MAX`: as many as time allows.
+    /// `u64::MAX`: no limit.
     pub transactions_per_client: u64,
     pub control: &'a Control,
     pub abort: &'a Abort,
@@ -75,8 +75,8 @@ pub struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// How many clients of all threads come before the one at this place of this thread: threads take turns, so that they
-    /// have equally many of the first ones.
+    /// The rank among all clients of the client at `place` of this thread. Ranks alternate between threads, so that
+    /// each thread has equally many active clients.
     pub fn rank(&self, place: usize) -> usize {
         rank(self.shares, self.thread, place)
     }
@@ -87,12 +87,13 @@ impl Start<'_> {
         self.log.map(|log| log.lines(self.thread, share.start, share.len()))
     }
 
-    /// A client that the schedule moves has ended.
+    /// Called when a client that follows the schedule has ended.
     pub fn gone(&self) {
         self.at_work.fetch_sub(1, Relaxed);
     }
 
-    /// A client that the schedule moves has ended because it lost its connection. Without any left, the trial ends.
+    /// Called when a client that follows the schedule has ended because it lost its connection. The trial ends with the
+    /// last of them.
     #[cold]
     pub fn client_lost(&self) {
         if self.losses.end_client() == self.plan.clients {
@@ -100,7 +101,8 @@ impl Start<'_> {
         }
     }
 
-    /// Whether a client that the schedule moves is still there, in any thread: those that wait for work end with the last.
+    /// Whether a client that follows the schedule is left in any thread. Clients that wait for jobs end with the last
+    /// one.
     pub fn goes_on(&self) -> bool {
         self.at_work.load(Relaxed) > 0
     }
@@ -109,7 +111,7 @@ impl Start<'_> {
         self.control.is_stopped() || self.control.is_finished() || self.abort.happened()
     }
 
-    /// A transaction failed at `now`: ends the trial where the plan says so.
+    /// Called when a transaction failed at `now`. Ends the trial where the plan says so.
     #[cold]
     pub fn failed(&self, tally: &Tally, now: u64) {
         let began = || self.control.turns.first_ns().unwrap_or(self.origin);
@@ -124,7 +126,7 @@ impl Start<'_> {
     }
 }
 
-/// The clients of each thread: as even as can be.
+/// The clients of each thread, distributed evenly.
 pub fn shares(clients: usize, threads: usize) -> Vec<Range<usize>> {
     let threads = threads.clamp(1, clients.max(1));
     (0..threads).map(|t| clients * t / threads..clients * (t + 1) / threads).collect()
@@ -135,16 +137,16 @@ fn rank(shares: &[Range<usize>], thread: usize, place: usize) -> usize {
     (0..shares.len()).map(before).sum()
 }
 
-/// Everything the crew needs to know of a trial, whatever its engine.
+/// What the driving threads need to know about a trial, whatever the engine.
 pub struct Orders<'a> {
     pub plan: &'a Plan,
-    /// None: weights choose the transactions.
+    /// None: weights choose the scripts.
     pub jobs: Option<&'a dyn Jobs>,
     pub kinds: usize,
-    /// Of all clients: first those of the plan, then those that wait for work.
+    /// The clients of each thread: first those of the plan, then those that wait for jobs.
     pub shares: Vec<Range<usize>>,
     pub control: &'a Control,
-    /// Clients of the plan that have not ended.
+    /// Number of clients of the plan that have not ended.
     pub at_work: AtomicUsize,
 }
 
@@ -159,8 +161,8 @@ struct Crew<'a> {
     log: &'a OnceLock<TransactionLog>,
 }
 
-/// Makes a worker for every share of clients in a thread of its own and runs them. `poll` is called at least every
-/// 50 ms and says whether to go on.
+/// Runs a worker for each share of clients, each in its own thread. `poll` is called at least every 50 ms and returns
+/// whether to continue.
 pub fn run<W: Worker>(
     orders: &Orders,
     make: impl Fn(usize, Range<usize>) -> Result<W> + Sync,
@@ -205,7 +207,7 @@ pub fn run<W: Worker>(
     let crew = Crew { gate: &gate, orders, abort: &abort, losses: &losses, edges: &edges, log: &log };
     let lead = || if crew.all_ready(poll) { crew.work(&slices, poll) } else { Ok(Haul::dismissed()) };
     let (mut haul, each) = match led(&gate, members, lead) {
-        // A thread may have heard of the stop first, and given up for it.
+        // A thread may have noticed the stop first and returned an error for it.
         Err(_) if orders.control.is_stopped() && gate.start().is_none() => (Haul::dismissed(), Vec::new()),
         outcome => outcome?,
     };
@@ -230,7 +232,7 @@ pub fn run<W: Worker>(
 }
 
 impl Crew<'_> {
-    /// False: stopped before all were connected.
+    /// False: the trial was stopped before all clients were connected.
     fn all_ready(&self, poll: &mut dyn FnMut() -> bool) -> bool {
         loop {
             if !poll() {
@@ -245,7 +247,8 @@ impl Crew<'_> {
         }
     }
 
-    /// When to start, on the monotonic clock. A part waits for whoever knows when all begin; None: stopped before.
+    /// The common start on the monotonic clock. A part waits for the coordinator to announce it. None: the trial was
+    /// stopped before.
     fn origin(&self, poll: &mut dyn FnMut() -> bool) -> Option<u64> {
         let Orders { plan, control, .. } = *self.orders;
         let mut wait = 0;
@@ -301,7 +304,7 @@ impl Crew<'_> {
         })
     }
 
-    /// Opens the gate and waits for the end of all driving threads.
+    /// Starts the driving threads and waits until all have ended.
     fn worked(
         &self,
         origin: u64,
@@ -329,7 +332,7 @@ impl Crew<'_> {
             if control.phase() == Phase::WarmUp && now >= window.start {
                 control.set_phase(Phase::Run);
             }
-            // A thread that panicked has stopped the gate: there is nothing to go on for.
+            // A thread that panicked has stopped the gate, which ends the trial.
             if !poll() || self.gate.is_stopped() {
                 control.stop();
             }

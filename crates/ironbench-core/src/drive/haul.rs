@@ -1,4 +1,4 @@
-//! What the driving threads bring home.
+//! What the driving threads return.
 
 use super::pace;
 use super::plan::{Plan, Stop};
@@ -7,7 +7,7 @@ use crate::measure::seconds::{MergeableSecond, Second};
 use crate::measure::{Histogram, clock};
 use crate::sample::Samples;
 
-/// What was not done when a thread's window closed.
+/// Work that was unfinished when a thread's window closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Transactions taken from the shared schedule and begun, since the start; None: the worker does not follow it.
@@ -18,29 +18,29 @@ pub struct Ended {
     pub unfinished: u64,
     /// and the time they had taken inside the window, all clients together.
     pub unfinished_ns: u64,
-    /// Not done even after the time they had to drain: whether the engine committed them is unknown.
+    /// Transactions still unfinished after the drain: whether the engine committed them is unknown.
     pub abandoned: u64,
-    /// Times that receiving had to be started again because all receive buffers were in use.
+    /// How often receiving had to be restarted because all receive buffers were in use.
     pub receive_rearms: u64,
 }
 
-/// Transactions of the shared schedule that a thread began.
+/// Transactions of the shared schedule that a thread started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Before its window closed,
+    /// Started before the window closed.
     pub in_time: u64,
-    /// and until it gave up.
+    /// Started in total, including those after the window closed.
     pub begun: u64,
 }
 
-/// What became of the shared schedule, by the schedule itself.
+/// The demand of the shared schedule, computed from the schedule itself.
 #[derive(Debug, Default)]
 pub struct Due {
-    /// Transactions due inside the window; None: nothing follows a schedule.
+    /// Transactions due inside the window; None: a closed loop.
     pub in_window: Option<u64>,
-    /// Times waited by those of them that were never begun.
+    /// Times that those transactions had waited that never started.
     pub never_begun: Histogram,
-    /// From when the first that was not begun in the window was due until the end of the window.
+    /// Wait until the end of the window of the earliest transaction that had not started by then.
     pub longest_wait_ns: u64,
 }
 
@@ -61,30 +61,30 @@ impl Ended {
     }
 }
 
-/// What all threads together brought home.
+/// The results of all threads.
 pub struct Haul {
     pub recordings: Vec<Recording>,
     pub ended: Ended,
     pub due: Due,
     pub seconds: Vec<Second>,
-    /// The same of a part, to be merged with those of others.
+    /// The seconds of a part, in a form that can be merged with other parts.
     pub mergeable: Vec<MergeableSecond>,
     pub samples: Samples,
     pub io: String,
     pub started_unix_ns: u64,
-    /// Somebody stopped it before its end.
+    /// Whether the trial was stopped from outside before its end.
     pub cut_short: bool,
-    /// Why it ended early by itself; empty if it did not.
+    /// Why the trial ended early by itself; empty if it did not.
     pub cause: String,
-    /// A transaction failed, and that ended it.
+    /// Whether a failed transaction ended the trial.
     pub by_error: bool,
-    /// Clients that ended because they lost their connection, and why the first connection was lost.
+    /// Clients that ended because they lost their connection. `loss_cause` says why the first connection was lost.
     pub clients_lost: usize,
     pub loss_cause: String,
 }
 
 impl Haul {
-    /// Of a trial that was stopped before it began.
+    /// The result of a trial that was stopped before it started.
     pub(super) fn dismissed() -> Self {
         Self {
             recordings: Vec::new(),
@@ -103,8 +103,8 @@ impl Haul {
         }
     }
 
-    /// Compares the schedule with the transactions begun from it: they are begun in their order, so that those missing are
-    /// the last ones.
+    /// Compares the schedule with the transactions begun from it: they are begun in their order, so that those missing
+    /// are the last ones.
     pub(super) fn count_due(&mut self, plan: &Plan, origin: u64, window_start: u64, gave_up: u64) {
         let (Some(mut schedule), Some(scheduled)) = (pace::schedule(plan, origin), self.ended.scheduled) else {
             return;

@@ -1,62 +1,64 @@
-//! Who chooses the transactions of a trial where weights do not: a source of jobs. Each client has a role, which gives it
-//! its next script with its inputs, and hears how that ended.
+//! Sources of jobs, which choose the transactions of a trial instead of weights. Each client has a role, which provides
+//! its next script with the inputs, and is notified of the outcome.
 
 use std::collections::BTreeMap;
 
 use crate::Result;
 use pgbench_script::{Program, Variables};
 
-/// The line whose waits are the lag of the source. What waits in others has it in its response times alone.
+/// The queue whose waiting times are the lag of the source. Waiting times of other queues are only part of response
+/// times.
 pub const LAGGING_LINE: usize = 0;
 
 /// A source of jobs.
 pub trait Jobs: Sync {
-    /// The first word of its figures' names.
+    /// Prefix of the names of the source's metrics.
     fn name(&self) -> &'static str;
 
-    /// Variables that it sets: no script has to define them.
+    /// Variables that the source sets, so that scripts need not define them.
     fn variables(&self) -> &'static [&'static str];
 
-    /// Clients beyond those of the plan, numbered after them: they wait for work, and no schedule moves them.
+    /// Clients in addition to those of the plan, numbered after them. They wait for jobs and follow no schedule.
     fn waiting_clients(&self) -> usize;
 
     /// # Errors
-    /// Input: it cannot drive these scripts.
+    /// Input: the source cannot drive these scripts.
     fn check(&self, program: &Program) -> Result<()>;
 
     fn role<'a>(&'a self, program: &Program, client: usize) -> Box<dyn Role + 'a>;
 
-    /// What it counted itself since the start, by name. Of several parts they are added up; of `…_max` the largest counts.
+    /// The source's own counts since the start, by name. Parts are merged by sum, names ending in `_max` by maximum.
     fn figures(&self) -> BTreeMap<String, f64>;
 
-    /// Name of the histogram of work of `LAGGING_LINE` that became due: from then to its start.
+    /// Name of the histogram of the waiting times in `LAGGING_LINE`, from due to started.
     fn lag(&self) -> String {
         format!("{}_lag", self.name())
     }
 
-    /// Name of the mean number of such jobs that were due and not begun.
+    /// Name of the metric for the mean number of those jobs that were due and not started.
     fn queue(&self) -> String {
         format!("{}_queue_mean", self.name())
     }
 }
 
-/// What one client does.
+/// The role of one client.
 pub trait Role {
-    /// The line in which the client waits for work, numbered from `LAGGING_LINE`; None: the plan's schedule moves it, and it
-    /// always has work. Clients of one line do the same.
+    /// The queue in which the client waits for jobs, numbered from `LAGGING_LINE`; None: the client follows the
+    /// schedule of the plan and always has work. Clients of one queue do the same work.
     fn line(&self) -> Option<usize>;
 
-    /// The next job; its inputs are set.
+    /// Returns the next job, with its input variables set.
     fn next(&mut self, now: u64, variables: &mut Variables) -> Next;
 
-    /// The job is over, with the variables as the script left them. True: it was rolled back on purpose.
+    /// Called when the job has ended, with the variables as the script left them. Returns whether it rolled back on
+    /// purpose.
     fn ended(&mut self, variables: &mut Variables, well: bool) -> bool;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Run this script. `due`: since when it could have begun, for clients that wait.
+    /// Run this script. `due`: when the job became due, for clients that wait.
     Job { script: usize, due: u64 },
-    /// Nothing is due; ask again at this instant.
+    /// No job is due before this instant.
     NotBefore(u64),
 }

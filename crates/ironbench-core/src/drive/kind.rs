@@ -1,4 +1,4 @@
-//! What a trial runs, by name: each kind of transaction is counted and timed apart.
+//! The kinds of transactions of a trial, which are counted and timed separately.
 
 use pgbench_script::{Command, Place, Program, Script};
 
@@ -6,11 +6,11 @@ use pgbench_script::{Command, Place, Program, Script};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     pub name: String,
-    /// How often it is chosen, beside the others.
+    /// Weight with which it is chosen.
     pub weight: u32,
     /// SQL commands of one transaction that each connection prepares.
     pub statements: usize,
-    /// Of each command of a script, where it stands.
+    /// Place of each command in the script.
     pub places: Vec<Place>,
 }
 

@@ -1,26 +1,26 @@
-//! Opens many connections, several at a time: PostgreSQL starts a process for each, and a client that waits for one before
-//! it asks for the next leaves the server's cores idle (1000 connections on 2 cores: 5.7 s one by one, 1.7 s by eight).
+//! Opens many connections in parallel: PostgreSQL starts a process for each, and opening them one after the other
+//! leaves the server's cores idle (1000 connections on 2 cores: 5.7 s one by one, 1.7 s by eight threads).
 
 use super::crew::shares;
 use crate::Result;
 use crate::measure::crew::together;
 use crate::wire::{Cancelling, Stream};
 
-/// A connection that has been opened, for a transport to carry on.
+/// An open connection, to be handed to a transport.
 pub struct Carried {
     pub stream: Stream,
-    /// What has been read of it already.
+    /// Bytes already read from the connection.
     pub unread: Vec<u8>,
-    /// Ends on the server what the connection is running; None: its protocol has nothing for that.
+    /// Cancels the connection's running statement on the server; None: the protocol cannot do that.
     pub cancel: Option<Cancelling>,
 }
 
-/// By all driving threads together. The server's own work of accepting them is done by one process anyway.
+/// Parallel openings of all driving threads. More would not help: one server process accepts all connections.
 const AT_ONCE: usize = 8;
-/// Fewer than this are opened before helpers would have started.
+/// Below this number, all connections are open before helper threads have started.
 const FEW: usize = 16;
 
-/// `count` connections for one of `threads` driving threads; the first failure ends it.
+/// Opens `count` connections for one of `threads` driving threads; the first failure ends the attempt.
 pub fn open<T: Send>(count: usize, threads: usize, one: impl Fn() -> Result<T> + Sync) -> Result<Vec<T>> {
     let hands = AT_ONCE / threads.max(1);
     if hands <= 1 || count < FEW {

@@ -1,4 +1,4 @@
-//! When a client that is free begins its next transaction.
+//! When a free client starts its next transaction.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,13 +7,13 @@ use crate::measure::clock::{self, NEVER};
 use crate::measure::curve::{Curve, Piece};
 use crate::measure::schedule::Schedule;
 
-/// The same for all threads.
+/// The rule by which clients start transactions, shared by all threads.
 #[derive(Debug, Clone)]
 pub enum Pace<'a> {
     Closed {
         think_ns: u64,
     },
-    /// As closed, of so many clients as `active` says at seconds from `origin` on.
+    /// As `Closed`, with a number of active clients that follows a curve over the seconds since `origin`.
     Varied {
         think_ns: u64,
         active: Curve,
@@ -22,16 +22,16 @@ pub enum Pace<'a> {
     Open(&'a SharedSchedule),
 }
 
-/// The schedule of a process. A client that becomes free takes the next transaction, whichever thread the client is on, and
-/// sleeps until the transaction is due. So a transaction waits only while all clients are busy, and an instant wakes only
-/// the thread that has it.
+/// The schedule of an open loop, shared by all threads. A client that becomes free takes the next transaction,
+/// whichever thread the client is on, and sleeps until the transaction is due. So a transaction waits only while all
+/// clients are busy, and each scheduled start wakes only one thread.
 #[derive(Debug)]
 pub struct SharedSchedule(Mutex<Queue>);
 
 #[derive(Debug)]
 struct Queue {
     schedule: Schedule,
-    /// Taken from it by clients that could not begin them.
+    /// Transactions returned by clients that could not start them.
     returned: Vec<u64>,
 }
 
@@ -56,7 +56,7 @@ impl SharedSchedule {
         Some(due)
     }
 
-    /// The caller has taken a transaction that it cannot begin: the next client takes it instead.
+    /// Returns a transaction that the caller has taken and cannot start: the next client takes it instead.
     #[cold]
     pub fn give_back(&self, due: u64) {
         self.queue().returned.push(due);
@@ -68,7 +68,7 @@ impl SharedSchedule {
 }
 
 impl Queue {
-    /// The earliest of those before `until`.
+    /// Takes the earliest returned transaction that is due before `until`.
     #[cold]
     fn take_returned(&mut self, until: u64) -> Option<u64> {
         let earliest = (0..self.returned.len()).min_by_key(|&place| self.returned[place])?;
@@ -96,7 +96,7 @@ pub fn schedule(plan: &Plan, origin: u64) -> Option<Schedule> {
 }
 
 impl<'a> Pace<'a> {
-    /// `shared`: of an open loop.
+    /// `shared`: the schedule of an open loop.
     pub fn new(schedule: &plan::Schedule, origin: u64, shared: Option<&'a SharedSchedule>) -> Self {
         match (schedule, shared) {
             (_, Some(shared)) => Self::Open(shared),
@@ -123,7 +123,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// When a client may begin that wants to at `instant`: it is the one that comes after `rank` others.
+    /// When the client that comes after `rank` others may start, if it wants to start at `instant`.
     pub fn admits(&self, rank: usize, instant: u64) -> u64 {
         let Self::Varied { active, origin, .. } = self else { return instant };
         // The number of active clients is the nearest whole number.

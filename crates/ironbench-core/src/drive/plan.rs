@@ -1,4 +1,4 @@
-//! The frozen plan that one `drive` call gets, as JSON. `src/ironbench/trial/drive/run.py` writes it.
+//! The plan of one `drive` call, read from JSON that `src/ironbench/trial/drive/run.py` writes.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,40 +10,41 @@ use crate::wire::{LdapConnection, MysqlConnection, PostgresConnection, Server};
 pub struct Plan {
     pub engine: Engine,
     pub scripts: Vec<ScriptSource>,
-    /// Work that is no script, for whoever does it.
+    /// Work other than scripts, in the form that the code running it reads.
     #[serde(default)]
     pub work: Option<serde_json::Value>,
-    /// Who chooses the transactions in place of weights, for whoever makes that.
+    /// The source of jobs that chooses the scripts instead of weights, in the form that its code reads.
     #[serde(default)]
     pub jobs: Option<serde_json::Value>,
     /// `-D` variables, defined for every client before the first transaction.
     pub variables: Vec<(String, String)>,
     pub clients: usize,
     pub threads: usize,
-    /// CPUs the driving threads may use; empty: any.
+    /// CPUs that the driving threads are pinned to; empty: any CPU.
     #[serde(default)]
     pub client_cpus: Vec<usize>,
     pub seed: u64,
     pub schedule: Schedule,
     pub stop: Stop,
-    /// Transactions completed before this long after the start are not measured.
+    /// Length of the warm-up: transactions that end in it are not measured.
     pub warmup_s: f64,
-    /// 1: no retry; 0: without limit (as pgbench's --max-tries).
+    /// Tries of a transaction after serialization failures and deadlocks, as pgbench's --max-tries: 1 is no retry, 0 is
+    /// no limit.
     pub max_tries: u32,
-    /// What becomes of the trial when a transaction fails in the first second.
+    /// Whether a transaction that fails in the first second ends the trial.
     #[serde(default)]
     pub on_error: OnError,
-    /// Clients that lose their connection open a new one, also where an error would end the trial.
+    /// Whether clients that lose their connection open a new one, even where an error would end the trial.
     #[serde(default)]
     pub reconnect_on_loss: bool,
-    /// Times every SQL command by itself.
+    /// Whether every SQL command is timed separately.
     #[serde(default)]
     pub statements: bool,
     pub observers: Vec<ObserverSource>,
-    /// It is one of several drives that load one system together; None: it is alone.
+    /// Which of several drives this is that load one system together; None: the only one.
     #[serde(default)]
     pub part: Option<Part>,
-    /// Where a line for each measured transaction goes.
+    /// The log with a line for each measured transaction; None: nothing is logged.
     #[serde(default)]
     pub log: Option<TransactionLogFile>,
 }
@@ -58,27 +59,28 @@ pub struct TransactionLogFile {
     pub sampling_rate: f64,
 }
 
-/// Which of several drives: together they do what one drive of all their clients would. All have as many threads.
+/// One of several drives that together do what a single drive of all clients would do. All have the same number of
+/// threads.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
     /// From 0.
     pub number: usize,
     pub of: usize,
-    /// Clients of the parts before this one: a client draws the same in whatever part it is.
+    /// Number of clients in the parts before this one, so that a client draws the same random numbers in any part.
     pub first_client: usize,
     pub all_clients: usize,
 }
 
 impl Part {
-    /// The only one, of so many clients.
+    /// The only part, with this many clients.
     pub fn whole(clients: usize) -> Self {
         Self { number: 0, of: 1, first_client: 0, all_clients: clients }
     }
 }
 
 impl Plan {
-    /// Which part of a trial it drives: all of it unless it says so.
+    /// The part of the trial that this plan drives; by default the whole trial.
     pub fn its_part(&self) -> Part {
         self.part.unwrap_or(Part::whole(self.clients))
     }
@@ -96,7 +98,7 @@ pub enum Engine {
         connection: PostgresConnection,
         protocol: Protocol,
         io: Io,
-        /// After so many transactions a client ends its connection and opens a new one; 0: never.
+        /// Transactions after which a client opens a new connection; 0: never.
         #[serde(default)]
         reconnect: u64,
     },
@@ -105,10 +107,10 @@ pub enum Engine {
         connection: MysqlConnection,
         protocol: Protocol,
         io: Io,
-        /// As of `Postgres`.
+        /// As in `Postgres`.
         #[serde(default)]
         reconnect: u64,
-        /// Of the clients' sessions; empty: not known.
+        /// SQL mode of the clients' sessions; empty: unknown.
         #[serde(default)]
         sql_mode: String,
     },
@@ -117,28 +119,28 @@ pub enum Engine {
         /// Run on every connection after opening, e.g. `PRAGMA synchronous=FULL`.
         pragmas: Vec<String>,
     },
-    /// A directory. Its commands are operations as `wire::ldap::operation` reads them.
+    /// An LDAP directory. Its commands are operations as `wire::ldap::operation` reads them.
     Ldap {
         connection: LdapConnection,
         io: Io,
-        /// After so many requests a client ends its connection and opens a new one, between two transactions; 0: never.
+        /// Requests after which a client opens a new connection, between two transactions; 0: never.
         #[serde(default)]
         reconnect: u64,
-        /// Whether a client that has bound as somebody else binds as the user of the connection again, before anything
-        /// else is done and within the transaction.
+        /// Whether a client that has bound as another user binds as the user of the connection again, within the same
+        /// transaction.
         #[serde(default)]
         bind_back: bool,
     },
-    /// Its connections are objects that the caller brings (`drive::called`): a driver in another language.
+    /// The caller provides the connections as objects (`drive::called`), such as those of a Python driver.
     Called {
         /// Whether scripts are written for MySQL or MariaDB.
         #[serde(default)]
         mysql: bool,
-        /// As of `Mysql`.
+        /// As in `Mysql`.
         #[serde(default)]
         sql_mode: String,
     },
-    /// Answers at once, or after `service_ns` without using CPU: measures the harness.
+    /// Replies immediately, or after `service_ns` without using CPU, to measure the harness itself.
     Null {
         #[serde(default)]
         service_ns: u64,
@@ -168,9 +170,9 @@ pub enum Protocol {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// It ends with the error, unless repeating the transaction might have succeeded.
+    /// The trial ends with the error, unless a retry could succeed.
     Stop,
-    /// It goes on, and the transaction counts as failed.
+    /// The trial continues, and the transaction counts as failed.
     #[default]
     Continue,
 }
@@ -198,9 +200,9 @@ pub enum Schedule {
     Closed { think_time_s: f64 },
     /// Transactions start at planned instants whatever the server does; response time counts from those.
     Open { rate: f64, arrivals: Arrivals },
-    /// As `closed`, of so many clients as the curve says, from the start of the warm-up on; the others rest.
+    /// As `closed`, but the curve says how many clients are active, from the start of the warm-up on.
     ClosedCurve { pieces: Vec<Piece>, think_time_s: f64 },
-    /// As `open`, at a rate that follows the curve, from the start of the warm-up on.
+    /// As `open`, but the rate follows the curve, from the start of the warm-up on.
     OpenCurve { pieces: Vec<Piece>, arrivals: Arrivals },
 }
 
@@ -221,9 +223,9 @@ pub enum Arrivals {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// Measured seconds, warm-up not included.
+    /// Measured seconds, without the warm-up.
     DurationS(f64),
-    /// Measured transactions of each client; those of the warm-up come before and are not counted.
+    /// Measured transactions of each client, without those of the warm-up.
     Transactions(u64),
 }
 

@@ -1,5 +1,5 @@
-//! New connections for the clients of a driving thread, made by helpers: connecting waits for the server several times, and
-//! the other clients must not wait with it.
+//! Opens new connections for the clients of a driving thread in helper threads: connecting waits for the server several
+//! times, which must not delay the other clients.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,10 +13,10 @@ use super::opening::Carried;
 use crate::measure::cpu::{Cpu, bind_thread};
 use crate::{Error, Result};
 
-/// Opens a connection. Ends in a failure soon after the flag is set.
+/// Opens a connection. Fails soon after the flag is set.
 pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<Carried> + Send + Sync>;
 
-/// How much of its life a client's connection has behind it.
+/// Counts the uses of a client's connection.
 #[derive(Debug)]
 pub struct Lifetime {
     most: u64,
@@ -24,7 +24,7 @@ pub struct Lifetime {
 }
 
 impl Lifetime {
-    /// A new connection is wanted after `most` uses; 0: never.
+    /// The client opens a new connection after `most` uses; 0: never.
     pub fn new(most: u64) -> Self {
         Self { most: if most > 0 { most } else { u64::MAX }, used: 0 }
     }
@@ -39,35 +39,35 @@ impl Lifetime {
         self.used >= self.most
     }
 
-    /// There is a new connection.
+    /// Restarts the count for a new connection.
     pub fn begins(&mut self) {
         self.used = 0;
     }
 }
 
-/// At the same time, for one driving thread.
+/// Helper threads per driving thread.
 const AT_ONCE: usize = 8;
 
-/// A connection that was asked for.
+/// A requested connection, or why it could not be opened.
 pub struct Made {
     pub client: usize,
     pub connection: Result<Carried>,
-    /// That making it took.
+    /// CPU time of opening it.
     pub cpu: Cpu,
 }
 
 pub struct Reconnector {
-    /// None: nothing more is asked for.
+    /// None: no more requests.
     asked: Option<Sender<usize>>,
     made: Receiver<Made>,
-    /// Written to whenever one was made.
+    /// Written to whenever a connection is ready.
     event: Arc<OwnedFd>,
     stop: Arc<AtomicBool>,
     helpers: Vec<JoinHandle<()>>,
 }
 
 impl Reconnector {
-    /// `cpus`: where helpers may run; empty: anywhere.
+    /// `cpus`: CPUs of the helpers; empty: any.
     pub fn new(connect: Connect, clients: usize, cpus: &[usize]) -> Result<Self> {
         let failed = |error: rustix::io::Errno| Error::failure("eventfd", error.to_string());
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?);
@@ -101,7 +101,7 @@ impl Reconnector {
         Ok(reconnector)
     }
 
-    /// Becomes readable when a connection was made.
+    /// Becomes readable when a connection is ready.
     pub fn event(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
@@ -111,7 +111,7 @@ impl Reconnector {
         let _ = self.asked.as_ref().map(|asked| asked.send(client));
     }
 
-    /// A connection that has been made since; None: there is none.
+    /// Takes a connection that is ready; None: there is none.
     pub fn next(&self) -> Option<Made> {
         self.made.try_recv().ok()
     }

@@ -1,4 +1,4 @@
-//! One client's way through the scripts: what it executes next, and back to the start of a transaction to repeat it.
+//! A client's position in its scripts: which command is next, and the state at the start of a transaction for a retry.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub const CONNECTION_LOST: &str = "connection-lost";
 const MOST_SHOWN: usize = 200;
 const MOST_CAUSE: usize = 400;
 
-/// What the script wants.
+/// What the script does next.
 #[derive(Debug)]
 pub enum Action<'p> {
     Sql(&'p Sql),
@@ -35,7 +35,7 @@ pub struct ScriptClient<'p> {
     pub program: &'p Program,
     pub variables: Variables,
     random: Random,
-    /// A stream of its own, so that choosing among scripts does not shift what `random()` gives.
+    /// A separate stream, so that choosing a script does not change the numbers that `random()` draws.
     choice: Random,
     /// Chooses in place of weights.
     role: Option<Box<dyn Role + 'p>>,
@@ -124,7 +124,7 @@ impl<'p> ScriptClient<'p> {
         self.script
     }
 
-    /// Chooses a script by weight, or begins the next job, and stands at its start.
+    /// Chooses a script by weight, or takes the next job, and goes to its start.
     #[inline]
     pub fn begin(&mut self) {
         self.script = if self.role.is_none() { self.program.choose(&mut self.choice) } else { self.job() };
@@ -148,7 +148,7 @@ impl<'p> ScriptClient<'p> {
         self.role.as_ref().and_then(|role| role.line())
     }
 
-    /// Takes the job that is due for a client with a role; the next `begin` begins it.
+    /// Takes the job that is due for a client with a role; the next `begin` starts it.
     pub fn claim(&mut self, now: u64) -> Next {
         let Some(role) = &mut self.role else { return Next::NotBefore(clock::NEVER) };
         let next = role.next(now, &mut self.variables);
@@ -207,8 +207,8 @@ impl<'p> ScriptClient<'p> {
         self.words(at, &format!("error of the script itself: {cause}"))
     }
 
-    /// See [`super::Transaction::abandon`]. A transaction that loses its connection is not repeated, though it might then
-    /// succeed: whether it was committed is unknown.
+    /// See [`super::Transaction::abandon`]. A transaction that loses its connection is not repeated, though it might
+    /// then succeed: whether it was committed is unknown.
     #[cold]
     pub fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
         if self.line().is_some() {

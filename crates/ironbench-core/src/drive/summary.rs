@@ -1,4 +1,4 @@
-//! Everything of a trial that is one number or one text.
+//! The summary of a trial: every result that is a single number or text.
 
 use std::collections::BTreeMap;
 
@@ -18,120 +18,121 @@ pub struct Summary {
     /// Length of the measured window.
     pub elapsed_s: f64,
     pub warmup_s: f64,
-    /// Transactions that ended well inside the window, whenever they began.
+    /// Transactions that succeeded inside the window, including those that started before it.
     pub transactions: u64,
-    /// Of those: by clients that the plan's schedule moves. Those that wait for work follow no rate.
+    /// The part of `transactions` run by clients that follow the schedule. Clients that wait for jobs follow no rate.
     #[serde(default)]
     pub scheduled: u64,
-    /// Errors inside the window by SQLSTATE, engine's name or class of ours; repeated attempts included.
+    /// Errors inside the window by SQLSTATE, by the engine's name or by ironbench's class, including errors of retried
+    /// attempts.
     pub errors: BTreeMap<String, u64>,
     /// The first message of each class of error.
     pub error_messages: BTreeMap<String, String>,
-    /// Transactions given up inside the window.
+    /// Transactions that failed inside the window.
     pub failed: u64,
-    /// Attempts inside the window that were repeated.
+    /// Retries inside the window.
     pub retries: u64,
-    /// Transactions that were repeated at least once.
+    /// Transactions that were retried at least once.
     pub retried: u64,
-    /// Open loop: transactions due inside the window, by the schedule.
+    /// Open loop: transactions that the schedule has inside the window.
     #[serde(default)]
     pub due: Option<u64>,
-    /// Open loop: due before the end of the window and not begun at its end.
+    /// Open loop: transactions due before the end of the window that had not started by then.
     pub not_started: u64,
-    /// Begun and not done at the end of the window.
+    /// Transactions in progress at the end of the window.
     pub unfinished: u64,
-    /// The time they had taken inside the window, all clients together.
+    /// The time that `unfinished` transactions had taken inside the window, summed over all clients.
     pub unfinished_s: f64,
-    /// How long the longest waiting of those had been due at the end of the window, of those not begun as well.
+    /// The longest time that an unfinished transaction, started or not, had been due at the end of the window.
     #[serde(default)]
     pub longest_wait_s: f64,
-    /// Due before the end of the window, and not done when the trial gave up waiting: response times contain how long they
-    /// had waited.
+    /// Transactions due before the end of the window that were still unfinished when the trial stopped waiting. They
+    /// enter the response times with the time they had waited.
     #[serde(default)]
     pub censored: u64,
-    /// Of the unfinished: those that had taken longer at the end of the window than 99 % of all that ended,
+    /// The part of `unfinished` that had run longer at the end of the window than 99% of the finished transactions.
     #[serde(default)]
     pub cut_off: u64,
-    /// and the time they had taken inside the window, all clients together.
+    /// The time that `cut_off` transactions had taken inside the window, summed over all clients.
     #[serde(default)]
     pub cut_off_s: f64,
-    /// Time before the window of transactions that ended inside it: their response times hold it.
+    /// Time that transactions finished inside the window had spent before it; their response times include it.
     pub carried_s: f64,
-    /// Commits of the engine since the sessions began, warm-up and drain included: to compare with its own counter. A
+    /// Commits since the sessions started, including warm-up and drain, for comparison with the server's own counter. A
     /// script of three statements outside a transaction block commits three times.
     pub commits: u64,
-    /// Changes that a directory refused, since the sessions began: it counts them as completed, too.
+    /// Changes that a directory refused since the sessions started; the directory itself counts them as completed.
     #[serde(default)]
     pub refused_changes: u64,
-    /// Transactions that ended well since the sessions began, warm-up and drain included.
+    /// Transactions that succeeded since the sessions started, including warm-up and drain.
     pub completed: u64,
-    /// Transactions under way when the trial gave up waiting: the server may or may not have committed each.
+    /// Transactions in progress when the trial stopped waiting: the server may have committed them or not.
     pub server_commits_uncertain: u64,
-    /// Connections that clients opened anew inside the window, and how long they waited for them, all together.
+    /// Connections that clients reopened inside the window. `reconnects_s` is the total time they waited for them.
     #[serde(default)]
     pub reconnects: u64,
     #[serde(default)]
     pub reconnects_s: f64,
-    /// CPU time of the threads that connect anew; a part of `client_cpu_s`.
+    /// CPU time of the threads that reconnect; included in `client_cpu_s`.
     #[serde(default)]
     pub reconnects_cpu_s: f64,
-    /// Connections that broke or that the server ended, since the sessions began, in a trial that continued,
+    /// Connections that broke or that the server closed since the sessions started, in a trial that continued.
     #[serde(default)]
     pub connections_lost: u64,
-    /// clients that ended because of that before the end of the window,
+    /// Clients that ended before the end of the window because they lost their connection.
     #[serde(default)]
     pub clients_lost: u64,
-    /// and why the first connection was lost, also where that ended the trial; empty if none was.
+    /// Why the first connection was lost, including where the loss ended the trial; empty without a loss.
     #[serde(default)]
     pub loss_cause: String,
     pub scripts: Vec<ScriptSummary>,
-    /// Inside the window, in the order written; empty unless statements are timed.
+    /// Statements inside the window, in the order of the scripts; empty unless statements are timed.
     pub statements: Vec<StatementSummary>,
-    /// CPU time of the driving threads inside the window, and of those that connect anew.
+    /// CPU time inside the window of the driving threads and of the threads that reconnect.
     pub client_cpu_s: CpuSeconds,
-    /// None when no transaction ended well.
+    /// None when no transaction succeeded.
     pub client_cpu_per_transaction_s: Option<f64>,
-    /// How late our loop served its own timers (think time, sleeps, due transactions); 0 when it set none.
+    /// How late the drive loop served its own timers (think time, sleeps, scheduled starts); 0 without timers.
     pub lateness_mean_s: f64,
     pub lateness_p99_s: f64,
     pub lateness_max_s: f64,
-    /// How long replies waited for the loop, which worked on others of the same wait, all together.
+    /// Total time that replies waited while the drive loop handled other replies of the same wait.
     #[serde(default)]
     pub loop_wait_s: f64,
-    /// Times that receiving had to be started again because all receive buffers were in use.
+    /// How often receiving had to be restarted because all receive buffers were in use.
     #[serde(default)]
     pub receive_rearms: u64,
     /// `io_uring`, `epoll`, `blocking`, `driver` or `null`.
     pub io: String,
-    /// Somebody stopped the trial before its end.
+    /// Whether the trial was stopped from outside before its end.
     pub cut_short: bool,
-    /// The trial ended by itself before its end, for this cause.
+    /// Whether the trial ended early by itself; `cause` says why.
     pub aborted: bool,
     pub cause: String,
-    /// A transaction failed in the first second, and that ended the trial: `cause` says where and why.
+    /// Whether a transaction that failed in the first second ended the trial; `cause` says where and why.
     pub stopped_on_error: bool,
-    /// When the measured window began.
+    /// When the measured window started.
     pub started_unix_s: f64,
     pub observer_cpu_s: f64,
-    /// What the source of jobs counted itself, by name, since the start; empty where weights choose.
+    /// Counts of the source of jobs by name, since the start; empty where weights choose the scripts.
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     pub samples_dropped: u64,
     pub samples_missed: u64,
     pub observer_notes: Vec<String>,
     pub observer_backend_pids: Vec<i32>,
-    /// Connections of the observers, since the sessions began.
+    /// Connections of the observers since the sessions started.
     #[serde(default)]
     pub observer_connections: u64,
-    /// Transactions that the server committed for them; 0 where the wire does not count them.
+    /// Transactions that the server committed for the observers; 0 where the protocol does not show commits.
     #[serde(default)]
     pub observer_commits: u64,
-    /// Their statements that were never answered: the server may or may not have committed each.
+    /// Statements of the observers without an answer: the server may have committed them or not.
     #[serde(default)]
     pub observer_commits_uncertain: u64,
     pub threads: usize,
     pub clients: usize,
-    /// Clients beyond those, which wait for work.
+    /// Clients in addition to `clients`, which wait for jobs.
     #[serde(default)]
     pub waiting_clients: usize,
 }
@@ -142,7 +143,7 @@ pub struct CpuSeconds {
     pub system: f64,
 }
 
-/// Counts of one script, inside the window except `completed`.
+/// Counts of one script inside the window; `completed` and the counts `…_in_all` also cover warm-up and drain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScriptSummary {
     pub name: String,
@@ -153,38 +154,38 @@ pub struct ScriptSummary {
     pub failed: u64,
     pub retries: u64,
     pub retried: u64,
-    /// Of the transactions: rolled back on purpose.
+    /// The part of `transactions` that was rolled back on purpose.
     #[serde(default)]
     pub rolled_back: u64,
-    /// Ended well since the sessions began, warm-up and drain included.
+    /// Transactions that succeeded since the sessions started, including warm-up and drain.
     pub completed: u64,
-    /// The same of those rolled back on purpose,
+    /// The part of `completed` that was rolled back on purpose.
     #[serde(default)]
     pub rolled_back_in_all: u64,
-    /// and of those given up.
+    /// Transactions that failed since the sessions started.
     pub failed_in_all: u64,
-    /// Why the first of those was given up: place, cause and command; empty without any.
+    /// Why the first of those failed: place, cause and command; empty without failures.
     pub first_failure: String,
 }
 
-/// How long the answers to one command of a script took, from sending it.
+/// Times from sending one command of a script to its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StatementSummary {
     pub script: String,
-    /// From 1, as the number of the command.
+    /// Line in the script, from 1; `command` counts from 1 as well.
     pub line: u32,
     pub command: u32,
     /// As written, on one line.
     pub text: String,
     pub count: u64,
-    /// Answers that were an error.
+    /// Answers that reported an error.
     pub failed: u64,
     pub mean_s: f64,
     /// Standard deviation.
     pub stdev_s: f64,
 }
 
-/// Of all threads: how late timers were served, and how long work waited for a client.
+/// Over all threads: how late timers were served, and how long jobs waited for a client.
 pub(super) struct Delays {
     pub lateness: Histogram,
     pub lag: Histogram,
@@ -275,8 +276,8 @@ pub(super) fn of(
     summary
 }
 
-/// Transactions under way at the end of the window that had already taken longer than 99 % of those that ended, and the time
-/// they had taken. Others were only being served, as some are at any instant.
+/// Transactions under way at the end of the window that had already taken longer than 99 % of those that ended, and the
+/// time they had taken. Others were only being served, as some are at any instant.
 fn cut_off(haul: &Haul) -> (u64, f64) {
     let (mut service, mut in_flight) = (Histogram::new(), Histogram::new());
     for recording in &haul.recordings {
@@ -297,8 +298,8 @@ impl Summary {
     }
 }
 
-/// In turns, the time that clients spent on measured transactions and thinking after them, per client: throughput is then
-/// exact however the ends of slices cut the transactions (see `measure::recorder::turns`).
+/// In turns, the time that clients spent on measured transactions and thinking after them, per client: throughput is
+/// then exact however the ends of slices cut the transactions (see `measure::recorder::turns`).
 fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
     let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
     match in_turns.reduce(|a, b| a + b) {

@@ -1,13 +1,13 @@
 //! Turns: a system is driven for a while, then its clients finish their transactions and rest until its next turn.
 //!
-//! Several systems are measured side by side so: one has its turn, the others rest, frozen by the caller. Transactions that
-//! begin inside a turn's slice are measured; connections are kept. Two systems may have their turns at once, on CPUs of
-//! their own.
+//! Interleaved measurements use turns: while one system has its turn, the others rest, paused by the caller.
+//! Transactions that start inside a turn's slice are measured; connections stay open. Two systems may have their turns
+//! at the same time, on separate CPUs.
 //!
-//! Clients do not begin a turn in step: their first transactions are spread evenly over the mean length of their last ones,
-//! shifted by another share of it in each turn, so that they compete for CPU, locks and devices as clients do that have
-//! worked for long. At the end of a slice all clients go on until every transaction that is measured has ended: the last
-//! ones have as much competition as the others.
+//! Clients do not start a turn in step: their first transactions are spread evenly over the mean duration of their last
+//! ones, with a different shift in each turn, so that they compete for CPU, locks and devices as in a steady state. At
+//! the end of a slice all clients continue until every measured transaction has ended, so that the last ones have as
+//! much competition as the others.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,31 +16,31 @@ use std::time::Duration;
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::cpu;
 
-/// How often a thread that rests looks whether the trial is over.
+/// How often a resting thread checks whether the trial is over.
 const LOOK: Duration = Duration::from_nanos(50 * MILLISECOND);
 
-/// How long transactions under way may take to end after their slice: a system that answers no more has no other end.
+/// Time limit for transactions in progress to end after their slice, for a system that has stopped answering.
 pub(super) const REST_PATIENCE_NS: u64 = if cfg!(test) { 300 * MILLISECOND } else { 60 * SECOND };
 
-/// The starts of clients are spread over so much at most: longer transactions would take too much of a turn.
+/// Limit of the time over which the starts of clients are spread: long transactions would use up the turn.
 const LONGEST_SPREAD_NS: u64 = 2 * SECOND;
 
-/// One turn. Its slice, which is measured, lies between two instants of the monotonic clock.
+/// One turn. Its measured slice is given by two instants of the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// From 1; 0: none yet.
+    /// Counts from 1; 0: no turn yet.
     pub number: u64,
     pub from: u64,
     pub until: u64,
-    /// The starts of clients are spread over so much.
+    /// The time over which the starts of clients are spread.
     pub spread_ns: u64,
 }
 
-/// Before the first one.
+/// The state before the first turn.
 pub const NONE: Turn = Turn { number: 0, from: 0, until: 0, spread_ns: 0 };
 
 impl Turn {
-    /// How long after the start of the turn a client begins; `rank`: how many of all `clients` come before it.
+    /// The delay from the start of the turn to the start of the client that is number `rank` of `clients`, from 0.
     pub fn delay_ns(&self, rank: usize, clients: usize) -> u64 {
         // Shifts by the golden ratio fill the circle evenly (D. Knuth, The Art of Computer Programming 3, 6.4).
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
@@ -49,55 +49,55 @@ impl Turn {
     }
 }
 
-/// What came of a turn, all threads together.
+/// The result of a turn, summed over all threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turned {
-    /// Transactions that began inside the slice and ended well,
+    /// Transactions that started inside the slice and succeeded.
     pub transactions: u64,
-    /// and those given up.
+    /// Transactions that started inside the slice and failed.
     pub failed: u64,
-    /// The time that all clients spent on these, and thinking after them.
+    /// The time that all clients spent on these transactions and on the think time after them.
     pub busy_ns: u64,
-    /// From the start of the turn to that of its slice.
+    /// From the start of the turn to the start of its slice.
     pub start_up_ns: u64,
     /// From the end of the slice until the last client rested.
     pub drain_ns: u64,
-    /// How long the last transaction of each client took, all together.
+    /// Sum of the durations of each client's last transaction.
     pub last_ns: u64,
 }
 
 #[derive(Debug, Default)]
 struct State {
     asked: bool,
-    /// None until the trial knows how many it has.
+    /// None until the number of threads is known.
     threads: Option<usize>,
     turn: Option<Turn>,
-    /// Where the driving threads work in this turn; empty: where they are.
+    /// CPUs of the driving threads in this turn; empty: unchanged.
     cpus: Vec<usize>,
     resting: usize,
     turned: Turned,
-    /// Of the trial.
+    /// Number of clients of the trial.
     clients: usize,
-    /// When the first turn began,
+    /// When the first turn started.
     first_ns: Option<u64>,
-    /// and its slice, on CLOCK_REALTIME.
+    /// When the slice of the first turn started, on CLOCK_REALTIME.
     first_unix_ns: Option<u64>,
-    /// Number of the last turn that is not to be measured.
+    /// Number of the last turn whose measurements are discarded.
     forgotten: u64,
     over: bool,
 }
 
-/// Between the caller, who opens turns, and the driving threads.
+/// Coordinates the caller, which starts turns, and the driving threads.
 #[derive(Debug, Default)]
 pub struct Turns {
     state: Mutex<State>,
     changed: Condvar,
-    /// Threads in which measured transactions of this turn may be under way.
+    /// Number of threads that may have measured transactions of this turn in progress.
     under_way: AtomicUsize,
 }
 
 impl Turns {
-    /// Before the trial: it goes by turns.
+    /// Called before the trial: the trial is driven in turns.
     pub fn ask(&self) {
         self.state().asked = true;
     }
@@ -111,30 +111,29 @@ impl Turns {
         (state.threads, state.clients) = (Some(threads), clients);
     }
 
-    /// The slice is over and what a thread measures of it has ended.
+    /// Called when the slice is over and all transactions that a thread measures have ended.
     pub(super) fn settle(&self) {
         self.under_way.fetch_sub(1, Relaxed);
     }
 
-    /// Whether no thread measures anything any more in this turn, whose slice is over.
+    /// Whether every measured transaction of this turn has ended in every thread.
     pub(super) fn is_settled(&self) -> bool {
         self.under_way.load(Relaxed) == 0
     }
 
-    /// The trial is over, however it ended: nobody waits for it any more.
+    /// Called when the trial is over, for any reason: wakes all waiting callers.
     pub(super) fn end(&self) {
         self.state().over = true;
         self.changed.notify_all();
     }
 
-    /// For a caller who stopped waiting: whether there is nothing to wait for.
+    /// For a caller that stopped waiting: whether the trial is over.
     pub fn is_over(&self) -> bool {
         self.state().over
     }
 
-    /// Opens a turn while all clients rest; its slice begins after `start_up_ns`, or after a mean transaction where that is
-    /// longer. Driving threads work on `cpus`; empty:
-    /// where they are.
+    /// Starts a turn while all clients rest. Its slice starts after `start_up_ns`, or after the mean duration of a
+    /// transaction where that is longer. Driving threads are pinned to `cpus`; empty: unchanged.
     pub fn begin(&self, start_up_ns: u64, slice_ns: u64, cpus: Vec<usize>) {
         {
             let mut state = self.state();
@@ -154,7 +153,7 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    /// While all rest: what the last turn measured is not to be measured.
+    /// Called while all clients rest: discards the measurements of the last turn.
     pub fn forget(&self) {
         let mut state = self.state();
         state.forgotten = state.turn.map_or(0, |turn| turn.number);
@@ -164,8 +163,8 @@ impl Turns {
         turn.number > 0 && self.state().forgotten == turn.number
     }
 
-    /// Waits until all clients are connected and rest: before the first turn, and after each. `poll` is called at least
-    /// every 50 ms and says whether to go on waiting. None: the trial is over, or waiting is.
+    /// Waits until all clients are connected and rest, before the first turn and after each. `poll` is called at least
+    /// every 50 ms and returns whether to continue waiting. None: the trial is over, or `poll` ended the wait.
     pub fn rested(&self, poll: &mut dyn FnMut() -> bool) -> Option<Turned> {
         let mut state = self.state();
         loop {
@@ -187,8 +186,8 @@ impl Turns {
         }
     }
 
-    /// A thread whose clients all rest, after the turn `last`: the next one, on its CPUs; None: the trial must end, or the
-    /// kernel refuses those.
+    /// Called by a thread whose clients all rest after the turn `last`. Returns the next turn, with the thread pinned
+    /// to its CPUs; None: the trial must end, or the kernel refuses the CPUs.
     pub(super) fn rest(&self, last: Turn, brought: Turned, must_end: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.state();
         state.resting += 1;
@@ -213,12 +212,12 @@ impl Turns {
         }
     }
 
-    /// When the first turn began, and with it the work.
+    /// When the first turn started.
     pub(super) fn first_ns(&self) -> Option<u64> {
         self.state().first_ns
     }
 
-    /// When the first slice began, on CLOCK_REALTIME.
+    /// When the first slice started, on CLOCK_REALTIME.
     pub(super) fn first_unix_ns(&self) -> Option<u64> {
         self.state().first_unix_ns
     }
@@ -228,7 +227,7 @@ impl Turns {
     }
 }
 
-/// When clients rest that begin with the turn; `NEVER` where there are none.
+/// When clients rest before the first turn; `NEVER` without turns.
 pub(super) fn rest_at(asked: bool) -> u64 {
     if asked { 0 } else { NEVER }
 }

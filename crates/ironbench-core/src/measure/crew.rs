@@ -1,4 +1,5 @@
-//! Threads that work together: started by name and place, met at a gate, ended by its flag, joined with their errors.
+//! Groups of threads: named and pinned when started, synchronised at a gate, ended by its flag, joined with their
+//! errors.
 //!
 //! A thread that fails or panics ends all that share its gate, and the first error is the result of them all.
 
@@ -11,22 +12,22 @@ use std::time::Duration;
 use super::{clock, cpu};
 use crate::{Error, Result};
 
-/// As long as it takes.
+/// Without a time limit.
 pub const FOREVER: Duration = Duration::MAX;
-/// Enough for every thread of ours, and little enough for a thousand of them.
+/// Enough for each of ironbench's threads, and small enough for thousands of them.
 const STACK_BYTES: usize = 1 << 20;
 
 /// How the kernel wakes a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
     Ordinary,
-    /// Its timers are not delayed by the default slack of 50 µs.
+    /// Without the default timer slack of 50 µs.
     Sharp,
-    /// The same, and it runs before ordinary threads where that is allowed (sched(7), SCHED_FIFO).
+    /// As `Sharp`, and with priority over ordinary threads where that is permitted (sched(7), SCHED_FIFO).
     RealTime,
 }
 
-/// What a thread is called and where it runs.
+/// The name, CPUs and timing of a thread.
 #[derive(Debug, Clone)]
 pub struct Post {
     name: String,
@@ -39,7 +40,7 @@ impl Post {
         Self { name: name.into(), cpus: Vec::new(), timing: Timing::Ordinary }
     }
 
-    /// An empty list: wherever the kernel likes.
+    /// Pins the thread to these CPUs; an empty list: any CPU.
     pub fn on(self, cpus: &[usize]) -> Self {
         Self { cpus: cpus.to_vec(), ..self }
     }
@@ -56,7 +57,7 @@ impl Post {
         Error::failure(format!("thread {}", self.name), format!("cannot be started: {error}"))
     }
 
-    /// What a thread does from its first to its last instruction.
+    /// Runs the thread's work, and reports its error or panic to the gate.
     fn run<S, T>(&self, gate: &Gate<S>, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let worked = self.take().and_then(|()| {
             catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
@@ -119,7 +120,7 @@ impl<S> Gate<S> {
     }
 
     pub fn stop(&self) {
-        // Under the lock, so that nobody who is about to wait misses it.
+        // Under the lock, so that a thread that is about to wait does not miss it.
         let state = self.lock();
         self.stopped.store(true, Relaxed);
         drop(state);
@@ -137,17 +138,18 @@ impl<S> Gate<S> {
         self.lock().error.take()
     }
 
-    /// Whether so many threads wait for the start, or one failed; waits for it at most so long.
+    /// Waits, at most for `most`, until this many threads wait for the start or one has failed. Returns whether they
+    /// do.
     pub fn ready(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ready >= threads || self.is_stopped())
     }
 
-    /// Whether so many threads have ended; waits for it at most so long.
+    /// Waits, at most for `most`, until this many threads have ended. Returns whether they have.
     pub fn ended(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ended >= threads)
     }
 
-    /// Sleeps; false when it is over, which ends the sleep.
+    /// Sleeps until the gate is stopped, at most for `most`. False: the gate is stopped.
     pub fn pause(&self, most: Duration) -> bool {
         !self.wait(most, |_| self.is_stopped())
     }
@@ -157,7 +159,7 @@ impl<S> Gate<S> {
         self.moved.notify_all();
     }
 
-    /// What the threads started with; None: they did not.
+    /// The value that the threads started with; None: they have not started.
     pub fn start(&self) -> Option<S>
     where
         S: Copy,
@@ -181,7 +183,7 @@ impl<S> Gate<S> {
 }
 
 impl<S: Copy> Gate<S> {
-    /// Tells that this thread is ready and waits for the common start. None: all was stopped before it.
+    /// Reports that this thread is ready and waits for the common start. None: the gate was stopped before.
     pub fn pass(&self) -> Option<S> {
         self.lock().ready += 1;
         self.moved.notify_all();
@@ -190,8 +192,8 @@ impl<S: Copy> Gate<S> {
     }
 }
 
-/// Runs `members` in threads of their own while `lead` runs here; the gate stops when `lead` ends. What each came to, in
-/// order. The first error of a member goes before that of `lead`.
+/// Runs each of `members` in its own thread while `lead` runs in this one; the gate stops when `lead` ends. Returns all
+/// results in order. The first error of a member takes precedence over the error of `lead`.
 pub fn led<S: Send, T: Send, R>(
     gate: &Gate<S>,
     members: impl IntoIterator<Item = (Post, impl FnOnce() -> Result<T> + Send)>,
@@ -218,7 +220,7 @@ pub fn led<S: Send, T: Send, R>(
     })
 }
 
-/// Does the same work in so many threads, each with its number; nobody leads them.
+/// Does the same work in several threads, each with its number.
 pub fn together<T: Send>(
     name: &str,
     threads: usize,
@@ -252,7 +254,7 @@ pub struct Resident<S = (), T = ()> {
 }
 
 impl<S: Send + 'static, T: Send + 'static> Resident<S, T> {
-    /// Several may share a gate: they start together and end together.
+    /// Threads that share a gate start together and end together.
     pub fn start(
         post: Post,
         gate: Arc<Gate<S>>,
@@ -266,17 +268,17 @@ impl<S: Send + 'static, T: Send + 'static> Resident<S, T> {
         Ok(Self { gate, thread: Some(thread.map_err(|error| post.refused(&error))?) })
     }
 
-    /// Whether it has ended; waits for it at most so long. For one that is alone at its gate.
+    /// Waits, at most for `most`, until the thread has ended. Only for a thread that shares its gate with no other.
     pub fn ended(&self, most: Duration) -> bool {
         self.gate.ended(1, most)
     }
 
-    /// Leaves it to itself, for it may hang.
+    /// Detaches the thread, which may hang.
     pub fn leave(mut self) {
         self.thread = None;
     }
 
-    /// Waits for its end; nothing is stopped.
+    /// Waits until the thread ends by itself.
     pub fn join(mut self) -> Result<T> {
         let thread = self.thread.take().expect("it is joined once");
         thread.join().expect("its panic was caught")
@@ -287,7 +289,7 @@ impl<S, T> Drop for Resident<S, T> {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.gate.stop();
-            // Its error is with the gate; here there is nobody to hear it.
+            // The gate has its error; a drop cannot return it.
             let _ = thread.join();
         }
     }

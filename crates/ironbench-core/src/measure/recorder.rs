@@ -1,14 +1,15 @@
-//! What one driving thread writes down while the stopwatch runs: three histogram records and a few sums per transaction.
+//! What one driving thread writes down while the stopwatch runs: three histogram records and a few sums per
+//! transaction.
 //!
-//! Counts, throughput and service times cover transactions that end inside the window, whenever they began. Work under way
-//! when the window closes is counted as unfinished. What both edges add to the sum of service times is kept, so that the sum
-//! can be compared with clients × window.
+//! Counts, throughput and service times cover transactions that end inside the window, whenever they began. Work under
+//! way when the window closes is counted as unfinished. What both edges add to the sum of service times is kept, so
+//! that the sum can be compared with clients × window.
 //!
-//! Response times cover transactions that were due inside the window (in a closed loop: that began there), also those that
-//! end while the trial drains. Leaving those out would drop exactly the slow ones. One that has not ended even then is
-//! right-censored: it enters with the time it had waited, which its response time exceeds. A number of transactions ends a
-//! window without the clock, and its response times cover what ended inside. In turns, all figures cover transactions that
-//! begin inside a slice: see `turns`.
+//! Response times cover transactions that were due inside the window (in a closed loop: that began there), also those
+//! that end while the trial drains. Leaving those out would drop exactly the slow ones. One that has not ended even
+//! then is right-censored: it enters with the time it had waited, which its response time exceeds. A number of
+//! transactions ends a window without the clock, and its response times cover what ended inside. In turns, all figures
+//! cover transactions that begin inside a slice: see `turns`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -29,7 +30,7 @@ mod turns;
 
 const BUCKETS_PER_SECOND: usize = (SECOND / BUCKET_NS) as usize;
 
-/// What is measured: from `start` until before `end`; `NEVER` when the number of transactions ends it.
+/// The measured window: from `start` until before `end`, which is `NEVER` if a number of transactions ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     pub start: u64,
@@ -90,7 +91,7 @@ pub struct Recorder<'a> {
     live: &'a Live,
 }
 
-/// What a thread measured in its window, and its tally since the start.
+/// The measurements of a thread in its window, and its tally since the start.
 #[derive(Debug, Clone)]
 pub struct Recording {
     /// Nanoseconds from the start of the window to its end in this thread; 0 if it never opened.
@@ -110,8 +111,8 @@ pub struct Recording {
     pub answers: Vec<Histogram>,
     /// How much of the measured transactions' time lies before the window.
     pub carried_ns: u64,
-    /// In turns: the time that all clients of the thread spent on measured transactions, failed ones included, and between
-    /// these and their next ones.
+    /// In turns: the time that all clients of the thread spent on measured transactions, failed ones included, and
+    /// between these and their next ones.
     pub busy_ns: Option<u64>,
     pub lateness: Histogram,
     /// How long work that became due without a schedule waited for a client.
@@ -214,7 +215,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A timer of ours meant for `due` was served at `now`.
+    /// Records that a timer set for `due` was served at `now`.
     #[inline]
     pub fn late(&mut self, due: u64, now: u64) {
         if self.phase == Phase::Open {
@@ -359,7 +360,7 @@ impl<'a> Recorder<'a> {
         self.window.end.min(self.bucket_end()).min(self.turns.rest)
     }
 
-    /// From here on `at_start` holds what the window measured.
+    /// Ends the window. From here on `at_start` contains what was measured.
     fn at_end(&mut self) {
         self.phase = Phase::Closed;
         self.begins = NOTHING;
@@ -409,7 +410,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What is new since the last call; the others see it too.
+    /// Returns what was counted since the last call, and publishes it.
     fn show(&mut self) -> Counts {
         let total = self.tally.total();
         let new = total.since(self.counted);

@@ -1,4 +1,5 @@
-//! What a driving thread has counted since its clients connected. Only ever grows; a window is the difference of two.
+//! The counters of a driving thread since its clients connected. They only grow; a window is the difference of two
+//! states.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +12,17 @@ use super::directory::Answers;
 /// Counts of one kind of transaction (for scripts: one script).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Transactions that ended well.
+    /// Transactions that succeeded.
     pub transactions: u64,
-    /// Transactions given up after an error.
+    /// Transactions that failed.
     pub failed: u64,
-    /// Attempts that ended in a serialization failure or deadlock and were repeated.
+    /// Retries after serialization failures and deadlocks.
     pub retries: u64,
-    /// Transactions that ended, well or not, and had been repeated at least once.
+    /// Transactions, successful or failed, that were retried at least once.
     pub retried: u64,
-    /// Of those that ended well: rolled back on purpose.
+    /// The part of `transactions` that was rolled back on purpose.
     pub rolled_back: u64,
-    /// Of those that ended well: of clients that wait for work, and that no schedule moves.
+    /// The part of `transactions` run by clients outside the schedule, which wait for jobs.
     pub unscheduled: u64,
 }
 
@@ -53,9 +54,9 @@ impl Counts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reconnects {
     pub count: u64,
-    /// From the end of a transaction to the new connection, all together.
+    /// Total time from the end of a transaction to the new connection.
     pub sum_ns: u64,
-    /// Of the threads that made them.
+    /// CPU time of the threads that opened the connections.
     pub cpu: Cpu,
 }
 
@@ -76,25 +77,25 @@ impl Reconnects {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     pub kinds: Vec<Counts>,
-    /// Commits of the engine: a script of three statements without BEGIN makes three.
+    /// Commits of the engine: a script of three statements without BEGIN commits three times.
     pub commits: u64,
-    /// Changes that a directory refused: it counts them among those that it has completed.
+    /// Changes that a directory refused; the directory itself counts them as completed.
     pub refused_changes: u64,
     pub directory: Answers,
-    /// Errors by SQLSTATE (or a class of ours), repeated attempts included.
+    /// Errors by SQLSTATE or by ironbench's own class, including errors of retried attempts.
     pub errors: BTreeMap<String, u64>,
     /// The first message of each class, with its place.
     pub messages: BTreeMap<String, String>,
-    /// Of each kind, the first error that a transaction failed with, in words.
+    /// For each kind, the message of the first error that failed a transaction.
     pub failures: Vec<Option<String>>,
-    /// The first error that repeating the transaction cannot mend, in words.
+    /// The message of the first error that no retry can fix.
     pub lasting: Option<String>,
     /// By command of the program; empty unless statements are timed.
     pub laps: Vec<Lap>,
     pub reconnects: Reconnects,
     /// Connections that broke or that the server ended while the trial continued.
     pub connections_lost: u64,
-    /// The same times one by one, while the window is open.
+    /// Histograms of the same times, while the window is open.
     answers: Option<Vec<Buckets>>,
 }
 
@@ -105,7 +106,7 @@ pub struct Lap {
     /// Answers that were an error.
     pub failed: u64,
     pub sum_ns: u64,
-    /// Of the squares, in ns².
+    /// Sum of the squares, in ns².
     pub squares: f64,
 }
 
@@ -144,7 +145,7 @@ impl Tally {
         Self { kinds: vec![Counts::default(); kinds], failures: vec![None; kinds], ..Self::default() }
     }
 
-    /// An error; `words` are wanted of the first of its class.
+    /// Counts an error; `words` makes the message of the first error of its class.
     pub fn error(&mut self, class: &str, words: impl FnOnce() -> String) {
         match self.errors.get_mut(class) {
             Some(count) => *count += 1,
@@ -155,7 +156,7 @@ impl Tally {
         }
     }
 
-    /// The error that a transaction of `kind` fails with. `retryable`: repeating it might have succeeded.
+    /// Counts the error that fails a transaction of `kind`. `retryable`: a retry could have succeeded.
     pub fn failure(&mut self, kind: usize, class: &str, retryable: bool, words: impl Fn() -> String) {
         self.error(class, &words);
         if self.failures[kind].is_none() {
@@ -166,7 +167,7 @@ impl Tally {
         }
     }
 
-    /// The answer to a command took `ns`.
+    /// Counts the answer to a command, which took `ns`.
     pub fn lap(&mut self, command: usize, ns: u64, failed: bool) {
         if command >= self.laps.len() {
             self.laps.resize(command + 1, Lap::default());
@@ -184,12 +185,12 @@ impl Tally {
         }
     }
 
-    /// From now on times of answers are kept one by one.
+    /// Starts to record the histograms of answer times.
     pub fn keep_answers(&mut self) {
         self.answers = Some(Vec::new());
     }
 
-    /// What was kept, by command; none is kept from now on.
+    /// Stops recording answer times and returns their histograms by command.
     pub fn take_answers(&mut self) -> Vec<Histogram> {
         self.answers.take().unwrap_or_default().iter_mut().map(Buckets::take).collect()
     }
@@ -225,17 +226,17 @@ impl Tally {
         }
     }
 
-    /// Times of answers are not kept until they are kept again: what was kept so far.
+    /// Pauses recording answer times and returns what was recorded so far.
     pub fn set_answers_aside(&mut self) -> Option<Vec<Buckets>> {
         self.answers.take()
     }
 
-    /// What was kept is kept on.
+    /// Continues recording answer times on top of what was recorded before.
     pub fn keep_answers_again(&mut self, kept: Option<Vec<Buckets>>) {
         self.answers = kept;
     }
 
-    /// What was counted after `earlier`, an older state of the same tally.
+    /// What was counted since `earlier`, an older state of the same tally.
     pub fn since(&self, earlier: &Self) -> Self {
         let errors = self.errors.iter().filter_map(|(class, &count)| {
             let new = count - earlier.errors.get(class).copied().unwrap_or(0);

@@ -1,9 +1,9 @@
-//! The sampling threads: they read files and run SQL at fixed times while the drive loop runs, and keep the raw bytes.
+//! The sampling threads read files and run SQL at fixed times while the drive loop runs, and keep the raw bytes.
 //!
-//! Nothing is parsed here (`src/ironbench/trial/observe` does that after the run) and nothing here can end a trial: whatever
-//! goes wrong becomes a note. Files and SQL have a thread each, so that a server that does not answer leaves the
-//! machine observed. Requests (SQL that does something at its times, e.g. CHECKPOINT) have a thread and a connection of
-//! their own each, so that one that takes long delays no sample.
+//! Samples are parsed after the run (`src/ironbench/trial/observe`). Sampling never ends a trial: errors become notes.
+//! Files and SQL have one thread each, so that the machine is still observed while a server does not answer. Each
+//! request (SQL with an effect, such as CHECKPOINT) has its own thread and connection, so that a slow one delays no
+//! sample.
 
 mod files;
 mod pace;
@@ -28,9 +28,9 @@ use watch::{Collected, Reader, Watched};
 
 /// Bytes kept per source; beyond them the samples are thinned and the period doubles.
 const KEEP_BYTES: usize = 16 << 20;
-/// How long `stop` waits for a round that is under way before it leaves that thread behind.
+/// How long `stop` waits for a round in progress before it abandons the thread.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
-/// How often somebody is asked while the server is waited for.
+/// Interval of the checks whether to stop while waiting for the server.
 const LOOK: Duration = Duration::from_millis(50);
 /// No source is worth more than 1 kHz: at that rate one costs about 1 % of a core.
 const SHORTEST_PERIOD_S: f64 = 0.001;
@@ -47,7 +47,7 @@ pub struct Sampler {
 /// A source's name, and its samples: seconds from the start of the window (middle of the reading), raw bytes.
 pub type SourceSamples = (String, Vec<(f64, Vec<u8>)>);
 
-/// What was sampled.
+/// The samples of a trial.
 #[derive(Debug, Default)]
 pub struct Samples {
     /// In the order of the plan; a source that never could be read has no samples, or is missing.
@@ -60,12 +60,13 @@ pub struct Samples {
     pub cpu_s: f64,
     /// What could not be read, and why.
     pub notes: Vec<String>,
-    /// Server processes that ran our SQL: their CPU time is the observers', not the workload's. None of a server with threads.
+    /// Server processes that ran the SQL of observers: their CPU time is not the workload's. Empty for a server with
+    /// threads.
     pub backend_pids: Vec<i32>,
     pub own: OwnWork,
 }
 
-/// What the observers themselves did on the server.
+/// Work of the observers themselves on the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnWork {
     pub connections: u64,
@@ -82,11 +83,12 @@ struct Worker {
     collected: Arc<Mutex<Collected>>,
     /// Place in the plan of each of this worker's sources.
     places: Vec<usize>,
-    /// Ends a reading that hangs, after nobody waits for it any more.
+    /// Ends a reading that hangs once it is no longer awaited.
     give_up: Arc<AtomicBool>,
-    /// Of its connection; None: it has none.
+    /// Commits on the worker's connection; None: no connection.
     commits: Option<Arc<AtomicU64>>,
-    /// Runs a request: nothing to read at marks, and nobody waits for one under way at the end.
+    /// Whether the worker runs a request: it reads nothing at marks, and a request in progress at the end is not
+    /// awaited.
     requests: bool,
 }
 
@@ -204,8 +206,8 @@ fn files(root: &Path, sources: &[ObserverSource]) -> Group {
 
 impl Sampler {
     /// Samples every source now, beside the ticks. The drive loop calls it at the end of the measured window, so that
-    /// differences of counters cover exactly the window (its start is tick 0). Never blocks: the marks are served by the
-    /// end of `stop`.
+    /// differences of counters cover exactly the window (its start is tick 0). Never blocks: the marks are served by
+    /// the end of `stop`.
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
         for worker in self.workers.iter().filter(|worker| !worker.requests) {

@@ -1,8 +1,8 @@
-//! Answers held back until they are due: a heap, and one thread that sleeps most of the wait and spins the rest.
+//! Delays answers until they are due: a heap, and a thread that sleeps most of the wait and spins for the rest.
 //!
-//! A sleeping thread wakes some microseconds after its time, more of them the longer it slept (timers, idle states of the
-//! processor); one that spins is on time. So the thread wakes as much too early as its wake-ups were late lately, twice, and
-//! looks at the clock until the answer is due.
+//! A sleeping thread wakes some microseconds late, and later after a longer sleep (timers, idle states of the
+//! processor); a spinning thread is on time. So the thread sets its wake-up early by twice its recent wake-up latency,
+//! and then spins until the answer is due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,37 +14,37 @@ use std::time::{Duration, Instant};
 use ironbench_core::Result;
 use ironbench_core::measure::crew::{Gate, Post, Resident, Timing};
 
-/// Of the wake-ups before the first.
+/// Assumed wake-up latency before the first measurement.
 const LATE_NS: u64 = 15_000;
-/// Nobody looks at the clock for longer at a stretch, however late the wake-ups are; nor for more than a quarter of a wait
-/// longer than this, since wake-ups from short naps are less late.
+/// Longest spin, however high the wake-up latency. A spin also takes at most a quarter of a wait that is longer than
+/// this, since wake-ups from short sleeps are less late.
 const LONGEST_SPIN_NS: u64 = 100_000;
 const SHORT_SPIN_NS: u64 = 20_000;
-/// From so many held answers on nobody waits for a single one, so the processor is left to those who ask: no spinning, and
-/// answers that are due within `TOGETHER_NS` leave together, some a little early, others a little late.
+/// From this queue depth on, no client waits for a single answer, so the CPU is left to the clients: no spinning, and
+/// answers due within `TOGETHER_NS` leave together, some slightly early, others slightly late.
 const MANY: usize = 8;
 const TOGETHER_NS: u64 = 16_000;
-/// So many due answers are taken at a time; those that come due meanwhile wait for no more than these.
+/// Due answers taken at a time, which bounds the wait of answers that become due meanwhile.
 const BATCH: usize = 16;
 const NEVER: u64 = u64::MAX;
 
-/// Between two looks at the clock that are this far apart somebody else had the processor: another thread, or the host.
+/// If two readings of the clock are this far apart, another thread or the host had the CPU in between.
 const KEPT_FROM_IT_NS: u64 = 5_000;
 
-/// Nanoseconds of CPU that waiting took.
+/// CPU time spent waiting, in nanoseconds.
 static WATCHED_NS: AtomicU64 = AtomicU64::new(0);
 
-/// CPU time so far that answered nothing: it went by until an answer was due, or in place of a driver.
+/// CPU time so far that was spent spinning until an answer was due, or on behalf of a driver.
 pub fn watched_ns() -> u64 {
     WATCHED_NS.load(Relaxed)
 }
 
-/// So much more of it.
+/// Adds to `watched_ns`.
 pub fn watched(cpu_ns: u64) {
     WATCHED_NS.fetch_add(cpu_ns, Relaxed);
 }
 
-/// Nanoseconds since it was made.
+/// A clock that starts at 0 and counts nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock(Instant);
 
@@ -58,7 +58,7 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// Uses the processor until then, which is asked anew at each look. Returns for how long it had it, nanoseconds.
+    /// Spins until `until`, which is read again each time. Returns the CPU time used, in nanoseconds.
     pub fn watch(self, until: impl Fn() -> u64) -> u64 {
         let began = self.now();
         let (mut now, mut kept) = (began, 0);
@@ -82,7 +82,7 @@ pub struct Due<T> {
 struct Shared<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// When the first that waits is due; `NEVER` when none does.
+    /// When the first waiting answer is due; `NEVER` without one.
     earliest: AtomicU64,
 }
 
@@ -92,12 +92,12 @@ struct State<T> {
     ended: bool,
 }
 
-/// Things by when they are due; of equals, as they came.
+/// Items in the order in which they are due; equal ones in order of arrival.
 #[derive(Debug)]
 struct Waiting<T> {
     heap: BinaryHeap<Reverse<Held<T>>>,
     number: u64,
-    /// When something came or left.
+    /// When an item last arrived or left.
     active: u64,
 }
 
@@ -108,14 +108,14 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// `now`: when it came.
+    /// `now`: time of arrival.
     fn push(&mut self, now: u64, due: u64, what: T) {
         self.heap.push(Reverse(Held { due, number: self.number, what }));
         self.number += 1;
         self.happened(now);
     }
 
-    /// Something came or left.
+    /// Notes that an item arrived or left.
     fn happened(&mut self, now: u64) {
         self.active = self.active.max(now);
     }
@@ -124,12 +124,12 @@ impl<T> Waiting<T> {
         self.heap.len() >= MANY
     }
 
-    /// When the first has to leave, which is earlier than it is due when nothing happened for long; `NEVER` of none.
+    /// When the first item has to leave: before it is due if nothing happened for long. `NEVER` without items.
     fn earliest(&self, ahead: impl Fn(u64) -> u64) -> u64 {
         self.heap.peek().map_or(NEVER, |Reverse(first)| first.due.saturating_sub(self.ahead(first.due, ahead)))
     }
 
-    /// The first, if it has to leave, and how long before it is due that is.
+    /// The first item if it has to leave now, and how long before it is due.
     fn pop(&mut self, now: u64, ahead: impl Fn(u64) -> u64) -> Option<(T, u64)> {
         let first = &self.heap.peek()?.0;
         let ahead = self.ahead(first.due, ahead);
@@ -143,7 +143,7 @@ impl<T> Waiting<T> {
     }
 }
 
-/// How late sleepers wake, on average and lately.
+/// Moving average of the wake-up latency.
 #[derive(Debug)]
 struct Naps {
     late_ns: u64,
@@ -156,7 +156,7 @@ impl Default for Naps {
 }
 
 impl Naps {
-    /// How long to sleep for what has to leave then; None when it is so near that one had better look at the clock.
+    /// How long to sleep until an item has to leave; None if that is so soon that the thread should spin.
     fn until(&self, earliest: u64, now: u64, many: bool) -> Option<u64> {
         let left = earliest.saturating_sub(now);
         let longest = (left / 4).clamp(SHORT_SPIN_NS, LONGEST_SPIN_NS);
@@ -164,7 +164,7 @@ impl Naps {
         left.checked_sub(spin_ns).filter(|&nap| nap > 0)
     }
 
-    /// A sleeper that nobody woke slept so much longer than it wanted.
+    /// Records a wake-up latency: a sleep without an interruption took this much longer than requested.
     fn woke(&mut self, late_ns: u64) {
         self.late_ns = (self.late_ns * 7 + late_ns) / 8;
     }
@@ -210,8 +210,9 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Due<T> {
-    /// `answer` is called on the thread, in the order in which things are due; of equals, as they came; and is told how long
-    /// before that `ahead` had it called. `ahead` is told how long nothing will have happened by then.
+    /// The thread calls `answer` for each item in the order in which they are due, equal ones in order of arrival, with
+    /// the time by which `ahead` made the call earlier. `ahead` gets the time for which nothing will have happened by
+    /// then.
     pub fn start(
         clock: Clock,
         ahead: impl Fn(u64) -> u64 + Send + 'static,
@@ -241,7 +242,7 @@ impl<T: Send + 'static> Due<T> {
 }
 
 impl<T> Drop for Due<T> {
-    /// Whatever is still held is answered at once.
+    /// Answers all remaining items immediately.
     fn drop(&mut self) {
         self.shared.locked().ended = true;
         self.shared.earliest.store(0, Release);
@@ -303,7 +304,7 @@ mod tests {
         let answers: Vec<_> = (0..6).map(|_| heard.recv().unwrap()).collect();
         assert!(answers.iter().all(|(wanted, at)| at >= wanted));
         let mut wanted: Vec<_> = answers[1..].iter().map(|(wanted, _)| *wanted).collect();
-        // The first may be answered before the others are there.
+        // The first item may be answered before the others arrive.
         wanted.insert(0, answers[0].0);
         let late: Vec<_> = wanted.iter().filter(|&&wanted| wanted > now + 400_000).copied().collect();
         assert!(late.is_sorted());

@@ -1,4 +1,4 @@
-//! Where requests meet the model and the images, and answers wait until they are due.
+//! Passes requests to the model and the images, and delays answers until they are due.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ use crate::Op;
 pub struct Partition {
     pub name: String,
     pub length: u64,
-    /// Where it begins on the device.
+    /// Offset of the partition on the device.
     start: u64,
     image: Image,
     tally: Tally,
@@ -39,20 +39,20 @@ pub trait Answer {
     fn refuse(self, error: i32);
 }
 
-/// What is asked of a partition, within it.
+/// A request to a partition; its offset is relative to the partition.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     partition: usize,
     op: Op,
     offset: u64,
     length: u32,
-    /// Of a flush: the last write that it covers.
+    /// For a flush: number of the last write that it covers.
     covers: u64,
     /// The write is a discard or zeroing, which brings no data.
     clears: Option<Cleared>,
 }
 
-/// What becomes of a range whose bytes are no longer needed.
+/// What happens to a range whose bytes are no longer needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cleared {
     /// The device forgets them, by a command that changes its map of blocks.
@@ -61,24 +61,25 @@ pub enum Cleared {
     Zeroed,
 }
 
-/// The model takes a discard for a write of so many bytes: one block of the device's map changes.
+/// The model treats a discard as a write of this many bytes: one block of the device's map changes.
 const DISCARD: u64 = 4096;
-/// Discards and zeroing are noted for a power cut in pieces of so many bytes, without those that are zeros already.
+/// For a power cut, discards and zeroing are logged in pieces of this many bytes, without pieces that contain zeros
+/// already.
 const PIECE: u64 = 1 << 20;
 
-/// An I/O whose answer is held back.
+/// An I/O whose answer is delayed.
 #[derive(Debug)]
 pub struct Held<A> {
     answer: A,
     asked: Asked,
     arrival: u64,
     plan: Plan,
-    /// What a file gave, read before the answer is due: a disk that must be waited for would delay all other answers.
+    /// Data of a file, read before the answer is due: waiting for a disk then would delay all other answers.
     bytes: Option<Vec<u8>>,
 }
 
 impl<A> Held<A> {
-    /// By the exchange's clock, as the next.
+    /// By the clock of the exchange, like the next field.
     pub fn due(&self) -> u64 {
         self.plan.due
     }
@@ -88,7 +89,7 @@ impl<A> Held<A> {
     }
 }
 
-/// What all threads that receive and answer share.
+/// State shared by all threads that receive requests and send answers.
 #[derive(Debug)]
 pub struct Exchange {
     model: String,
@@ -101,14 +102,14 @@ pub struct Exchange {
     dead: AtomicBool,
 }
 
-/// As the file `counters` tells it.
+/// The contents of the file `counters`.
 #[derive(Debug, Serialize)]
 struct Told<'a> {
     model: &'a str,
     now_ns: u64,
     /// CPU time of this whole process so far.
     cpu_ns: u64,
-    /// Whether the model decides when answers come.
+    /// Whether the model determines the time of answers.
     modelled: bool,
     /// 4 KiB reads a second that get through here; see `Calibration`.
     reads_per_s: f64,
@@ -120,7 +121,7 @@ struct Told<'a> {
 impl Exchange {
     pub fn new(spec: &Spec) -> Result<Self> {
         let device = spec.device()?;
-        // Then nobody needs to see the requests but the kernel.
+        // Only the kernel then needs to see the requests.
         let passes = !device.takes_time() && spec.backing.is_none() && spec.trace.is_none() && !spec.cuttable;
         let mut start = 0;
         let mut partitions = Vec::new();
@@ -164,12 +165,12 @@ impl Exchange {
         self.pace.set(mode, self.clock.now());
     }
 
-    /// How long before it is due an answer must leave here, so that it arrives on time, when nothing happened for so long.
+    /// How long before it is due an answer must leave to arrive on time, given the time for which nothing happened.
     pub fn ahead(&self, idle_ns: u64) -> u64 {
         self.pace.overhead().waking.after(idle_ns)
     }
 
-    /// Whether an answer may ever be held.
+    /// Whether answers are ever delayed.
     pub fn takes_time(&self) -> bool {
         self.pace.takes_time()
     }
@@ -210,8 +211,8 @@ impl Exchange {
         sums
     }
 
-    /// From now on every request fails, and what was not flushed becomes what the cut makes of it.
-    /// Returns how many writes were at stake. Input error when the device was not made for it.
+    /// Cuts the power: every request fails from now on, and unflushed writes are treated as `how` says.
+    /// Returns the number of unflushed writes. Input error if the device was not created for power cuts.
     pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
         let Some(undo) = &self.undo else {
             return Err(Error::input("power cut", "this device was not mounted for it"));
@@ -225,12 +226,12 @@ impl Exchange {
         Ok(at_stake)
     }
 
-    /// Power is back.
+    /// Restores the power.
     pub fn revive(&self) {
         self.dead.store(false, Release);
     }
 
-    /// This and the next two: answered at once, unless the answer is held until it is due and then left to `answer`.
+    /// This method and the next two answer immediately, or delay the answer, which `answer` then sends.
     pub fn read<A: Answer>(&self, partition: usize, offset: u64, size: u32, answer: A) -> Option<Held<A>> {
         let length = self.within(partition, offset, size);
         let asked = Asked { partition, op: Op::Read, offset, length, covers: 0, clears: None };
@@ -270,8 +271,8 @@ impl Exchange {
         self.submit(asked, answer, || self.zero(partition, offset, length).map(|()| None))
     }
 
-    /// `work`: what the images are to do, which may take time. It begins once the model has been asked, so that this time
-    /// is a part of what the model says, or makes the answer late.
+    /// `work`: what the images are to do, which may take time. It begins once the model has been asked, so that this
+    /// time is a part of what the model says, or makes the answer late.
     fn submit<A: Answer>(
         &self,
         asked: Asked,
@@ -303,8 +304,8 @@ impl Exchange {
         None
     }
 
-    /// What the host's processor does for the device is a part of the time that the model says, as the work is. Here, not
-    /// before the answer leaves: the one thread that answers would be kept from all others.
+    /// What the host's processor does for the device is a part of the time that the model says, as the work is. Here,
+    /// not before the answer leaves: the one thread that answers would be kept from all others.
     fn worked<T>(&self, host_cpu_ns: u64, work: impl FnOnce() -> T) -> T {
         if host_cpu_ns == 0 {
             return work();
@@ -312,17 +313,17 @@ impl Exchange {
         let (until, before_ns) = (self.clock.now() + host_cpu_ns, process::thread_cpu_ns());
         let done = work();
         self.clock.watch(|| until);
-        // In a trace it is the driver's, which a replay adds for the device it replays on.
+        // In a trace this time belongs to the driver; a replay adds its own.
         due::watched((process::thread_cpu_ns() - before_ns).min(host_cpu_ns));
         done
     }
 
-    /// Once it is due, or so much before that.
+    /// Sends a delayed answer, `ahead` nanoseconds before it is due.
     pub fn answer<A: Answer>(&self, held: Held<A>, ahead: u64) {
         let Held { answer, asked, arrival, plan, bytes } = held;
         let Asked { partition, op, offset, length, covers, clears } = asked;
         let tally = &self.partitions[partition].tally;
-        // Before another request may be taken to follow this answer.
+        // Before another request can appear to follow this answer.
         let leaves = self.clock.now();
         self.pace.answered(&plan, arrival, op, length);
         if self.dead.load(Acquire) {
@@ -349,7 +350,7 @@ impl Exchange {
         self.reply(answer, &asked, bytes);
     }
 
-    /// Whether the writes that a flush covers are safe now; not when the power went meanwhile.
+    /// Whether the writes that a flush covers are durable now; not if the power was cut meanwhile.
     fn settled(&self, covers: u64) -> bool {
         let Some(undo) = &self.undo else { return true };
         let mut undo = locked(undo);

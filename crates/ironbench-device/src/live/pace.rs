@@ -1,4 +1,4 @@
-//! When an answer is due: the model's word, less what the way to the device takes anyway.
+//! When an answer is due: the time of the model, minus the I/O path overhead that exists anyway.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,12 +12,12 @@ use super::tally::KINDS;
 use super::way::Overhead;
 use crate::{Device, Op};
 
-/// What decides when an answer is due.
+/// What determines when an answer is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// At once: while file systems are made and data loaded.
+    /// Immediately, while file systems are created and data are loaded.
     Free,
-    /// So many nanoseconds later: to measure what comes on top.
+    /// After this many nanoseconds, to measure the overhead.
     Fixed(u64),
     Model,
 }
@@ -25,30 +25,30 @@ pub enum Mode {
 /// When an I/O that arrived will be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// May lie before the arrival: then the way alone takes longer than the model.
+    /// May be before the arrival, if the I/O path overhead alone exceeds the time of the model.
     pub due: u64,
     /// When it reached the model, by our clock: not before those were done, by the model's word, which it is taken to
     /// follow, and later than all that reached it before.
     pub reached: u64,
-    /// When it is done, by the model's own clock.
+    /// When the I/O is complete by the clock of the model.
     pub done: u64,
-    /// Whether a model said so; otherwise nothing is late.
+    /// Whether a model determined the time; otherwise no answer is late.
     pub modelled: bool,
-    /// Whether the model was asked at all.
+    /// Whether the I/O went through the model at all.
     pub asked: bool,
-    /// Of the host's processor, to be taken away meanwhile.
+    /// CPU time of the host that the device uses meanwhile.
     pub host_cpu_ns: u64,
-    /// Nanoseconds that the way to the device is taken to be.
+    /// Assumed I/O path overhead in nanoseconds.
     pub way_ns: u64,
-    /// That took time and were under way when it arrived.
+    /// Other I/Os with a model time that were in flight when the I/O arrived.
     pub others: u64,
 }
 
 impl Plan {
-    /// When it is done for a trace: by the model's word, or when the answer leaves where that is later. What is taken to
-    /// follow it reaches the model no earlier. By the times at which requests come in here some would be there before the
-    /// answer that they follow, when the way is shorter than it is taken to be, and would seem to follow another one. So
-    /// lateness up to the length of the way is not the device's in a trace: it is time between I/Os.
+    /// When it is done for a trace: by the model's word, or when the answer leaves where that is later. What is taken
+    /// to follow it reaches the model no earlier. By the times at which requests come in here some would be there
+    /// before the answer that they follow, when the way is shorter than it is taken to be, and would seem to follow
+    /// another one. So lateness up to the length of the way is not the device's in a trace: it is time between I/Os.
     pub fn over(&self, leaves: u64) -> u64 {
         leaves.max(if self.modelled { self.due + self.way_ns } else { self.reached })
     }
@@ -106,8 +106,9 @@ impl Inner {
     }
 
     /// When a request that arrives now reaches the model. Whoever has an answer sees the device done with it, even when
-    /// the way there was shorter than usual. Requests are taken to follow answers in the order in which those were done;
-    /// with nothing else under way, all of them. What was done longer ago than `way_ns` was followed or is by none.
+    /// the way there was shorter than usual. Requests are taken to follow answers in the order in which those were
+    /// done; with nothing else under way, all of them. What was done longer ago than `way_ns` was followed or is by
+    /// none.
     fn reaches(&mut self, arrival: u64, others: u64, way_ns: u64) -> u64 {
         let now = arrival.saturating_sub(self.behind).max(self.next);
         if others == 0 {

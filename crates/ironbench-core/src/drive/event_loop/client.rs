@@ -1,4 +1,4 @@
-//! One of the clients that a thread drives, and what it is doing.
+//! A client that a thread drives, and its state.
 
 use crate::drive::transaction::Transaction;
 use crate::wire::Cancelling;
@@ -7,19 +7,19 @@ use crate::wire::Cancelling;
 pub(super) enum State {
     /// Rests until the next turn.
     Idle,
-    /// Has taken a transaction from the schedule, and waits until it is due.
+    /// Waits for the scheduled start of its next transaction.
     Scheduled,
-    /// Has a message under way.
+    /// Waits for a reply.
     Busy,
     /// Sleeps inside a transaction.
     Sleeping,
     /// Sleeps between transactions.
     Thinking,
-    /// Waits in its line for work.
+    /// Waits in its queue for a job.
     Waiting,
     /// Waits for a new connection.
     Reconnecting,
-    /// Has lost its connection, and asks for a new one later.
+    /// Has lost its connection and requests a new one later.
     Disconnected,
     Ended,
 }
@@ -28,21 +28,21 @@ pub(super) struct Client<X> {
     pub transaction: X,
     pub state: State,
     pub line: Option<usize>,
-    /// Ends on the server what it is running, where that can be.
+    /// Cancels the client's running statement on the server, where the protocol can do that.
     pub cancel: Option<Cancelling>,
-    /// How many others come before it where not all are active.
+    /// Number of clients that become active before this one when a curve limits the active clients.
     pub rank: usize,
-    /// Response time counts from here,
+    /// Start of the response time.
     pub intended: u64,
-    /// service time from here; how long a new connection took, too.
+    /// Start of the service time, or of the wait for a new connection.
     pub begun: u64,
-    /// When it ended because it had lost its connection.
+    /// When the client ended because it lost its connection.
     pub lost: Option<u64>,
-    /// How long its last transaction took.
+    /// Duration of the last transaction.
     pub took: u64,
-    /// When its last transaction ended, if that is measured in turns and no other has begun since.
+    /// When the last transaction ended, if turns measure it and the next one has not started.
     pub paused: Option<u64>,
-    /// Transactions it may still begin; of one that waits for work, none before there is some.
+    /// Transactions that the client may still start; 0 for a client that waits for a job.
     pub left: u64,
 }
 
@@ -64,19 +64,19 @@ impl<X: Transaction> Client<X> {
         }
     }
 
-    /// How many of its jobs are due before `instant` and not begun.
+    /// Number of the client's jobs that are due before `instant` and not started.
     pub fn not_begun(&self, instant: u64) -> u64 {
         self.transaction.due_until(instant).saturating_sub(u64::from(self.is_inside()))
     }
 }
 
 impl<X> Client<X> {
-    /// Whether it is inside a transaction.
+    /// Whether the client is inside a transaction.
     pub fn is_inside(&self) -> bool {
         matches!(self.state, State::Busy | State::Sleeping)
     }
 
-    /// Whether it has no connection, or needs none any more: what arrives for it is of an earlier one.
+    /// Whether the client has no connection or needs none: bytes that arrive belong to an earlier connection.
     #[inline]
     pub fn is_gone(&self) -> bool {
         matches!(self.state, State::Reconnecting | State::Disconnected | State::Ended)

@@ -1,5 +1,5 @@
-//! Clients take leave of the engine, and what it still does for them is cancelled there: PostgreSQL and MySQL notice a
-//! closed socket when they write to it, and until then a query runs on, into the next trial and beyond our own end.
+//! Ending sessions, and cancelling statements that still run. PostgreSQL and MySQL notice a closed socket only when
+//! they write to it; until then the query continues, into the next trial and beyond the end of ironbench.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::measure::crew::{Gate, Post, Resident};
 use crate::wire::Cancelling;
 use crate::wire::transport::{Arrival, Transport};
 
-/// Most that cancelling may take: a server that stands still answers no request.
+/// Time limit for cancelling: a frozen server answers no request.
 pub(super) const CANCEL_PATIENCE_NS: u64 = 2 * SECOND;
-/// Requests at the same time, for one driving thread.
+/// Cancel requests in parallel, per driving thread.
 const AT_ONCE: usize = 8;
 
-/// Clients that still waited for an answer at the end: what they asked for is cancelled.
+/// Clients that still waited for a reply at the end. Their statements are cancelled.
 #[derive(Default)]
 pub(super) struct GivenUp {
     pub clients: Vec<usize>,
@@ -24,7 +24,7 @@ pub(super) struct GivenUp {
 }
 
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
-    /// By client: ends on the server what it is running.
+    /// Sets for each client how its running statement is cancelled on the server.
     pub fn cancelling(mut self, cancels: Vec<Option<Cancelling>>) -> Self {
         for (client, cancel) in self.clients.iter_mut().zip(cancels) {
             client.cancel = cancel;
@@ -46,7 +46,8 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
         }
     }
 
-    /// Waits until something has come of each, which is the end of a statement without rows, or its connection is closed.
+    /// Waits until each client has received something (a cancelled statement ends without rows) or its connection has
+    /// closed.
     fn await_ends(&mut self, until: u64) {
         let mut awaited = vec![false; self.clients.len()];
         for &id in &self.given_up.clients {
@@ -61,7 +62,7 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
             while let Some(arrival) = self.transport.next() {
                 let id = match arrival {
                     Arrival::Bytes(id) => {
-                        // Nobody reads it, and it must not pile up.
+                        // Discarded, so that it does not pile up.
                         let inbox = &mut self.transport.mailbox(id).inbox;
                         inbox.consume(inbox.bytes().len());
                         id
@@ -75,7 +76,7 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
     }
 }
 
-/// Sends those requests that can be sent until then.
+/// Sends as many cancel requests as possible until then.
 fn send(cancels: Vec<Cancelling>, until: u64) {
     let hands = cancels.len().min(AT_ONCE);
     let cancels = Arc::new(Mutex::new(cancels.into_iter()));
@@ -85,7 +86,7 @@ fn send(cancels: Vec<Cancelling>, until: u64) {
             while clock::now() < until {
                 let next = cancels.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some(cancel) = next else { break };
-                // A server that cannot be reached has nothing to cancel, or cannot be helped.
+                // An unreachable server has nothing to cancel.
                 let _ = cancel();
             }
             Ok(())
@@ -94,7 +95,7 @@ fn send(cancels: Vec<Cancelling>, until: u64) {
     };
     let helpers: Vec<Resident> = (0..hands).filter_map(helper).collect();
     for helper in helpers {
-        // A request that the server does not take ends by itself.
+        // A request that the server does not accept ends by its own timeout.
         if !helper.ended(Duration::from_nanos(until.saturating_sub(clock::now()))) {
             helper.leave();
         }

@@ -1,4 +1,4 @@
-//! Clients that no schedule moves: they stand in a line until a source of jobs has work for them.
+//! Clients outside the schedule: each waits in a queue until the source of jobs has work for it.
 
 use std::collections::VecDeque;
 
@@ -9,27 +9,27 @@ use crate::drive::transaction::{Step, Transaction};
 use crate::measure::clock::NEVER;
 use crate::wire::transport::Transport;
 
-/// Clients that do the same work, and wait for it.
+/// The queue of clients that wait for the same kind of work.
 #[derive(Default)]
 pub(super) struct Line {
     waiting: VecDeque<usize>,
-    /// There was nothing for the first of them before.
+    /// No job is due before this instant.
     ask_at: u64,
 }
 
 impl Line {
-    /// When there may be work; None: nobody waits for it.
+    /// When a job may be due; None: no client waits.
     pub fn wake_at(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.ask_at)
     }
 }
 
 impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
-    /// Work that is due goes to those who wait for it, in the order in which they came.
+    /// Assigns due jobs to waiting clients, first come, first served.
     #[cold]
     pub(super) fn serve_lines(&mut self, now: u64) {
         for number in 0..self.lines.len() {
-            // Who ends at once waits for the next round, so that replies are not starved.
+            // A client that finishes immediately waits for the next round; otherwise it would starve replies.
             for _ in 0..self.lines[number].waiting.len() {
                 let line = &self.lines[number];
                 let Some(&client) = line.waiting.front() else { break };
@@ -71,7 +71,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.transport.watch_for_loss(client);
     }
 
-    /// The client begins what is due in its line, or waits there; or it has ended.
+    /// Starts the client's next job, or queues the client, or ends it.
     #[cold]
     pub(super) fn next_unscheduled(&mut self, client: usize, now: u64) -> Option<Step> {
         if now >= self.rests_at && self.drain_until == NEVER && self.clients[client].line.is_none() && self.rests() {
@@ -100,7 +100,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether the client stands in a line, and the trial goes on; otherwise it has ended.
+    /// Whether the client may wait for a job; if not, because the trial ends, the client has been ended.
     fn may_wait(&mut self, client: usize) -> bool {
         let open = self.clients[client].line.is_some() && self.drain_until == NEVER;
         if !open {

@@ -1,4 +1,5 @@
-//! One thread driving many clients: send, wait for whichever answers, send its next.
+//! The event loop: one thread drives many clients. It sends a client's message, waits for any reply, and sends that
+//! client's next message.
 
 mod client;
 mod leave;
@@ -27,10 +28,10 @@ use lines::Line;
 pub struct EventLoop<T, X> {
     transport: T,
     clients: Vec<Client<X>>,
-    /// Clients whose session ended in order, so that the engine is told when they leave.
+    /// Clients whose session ended normally: they say goodbye to the engine before their connection closes.
     in_order: Vec<usize>,
     given_up: GivenUp,
-    /// Where clients want new connections.
+    /// Opens new connections for clients; None: no client needs one.
     reconnector: Option<Reconnector>,
 }
 
@@ -100,7 +101,7 @@ struct Running<'a, 'r, T, X> {
     in_order: &'a mut Vec<usize>,
     given_up: &'a mut GivenUp,
     reconnector: &'a mut Option<Reconnector>,
-    /// Clients that want a new connection and have not got it.
+    /// Number of clients that wait for a new connection.
     reconnecting: usize,
     recorder: &'a mut Recorder<'r>,
     start: &'a Start<'a>,
@@ -108,23 +109,23 @@ struct Running<'a, 'r, T, X> {
     timers: BinaryHeap<Reverse<(u64, usize)>>,
     idle: VecDeque<usize>,
     lines: Vec<Line>,
-    /// Clients that have not ended,
+    /// Number of clients that have not ended.
     alive: usize,
-    /// and those of them inside a transaction.
+    /// Number of clients inside a transaction.
     busy: usize,
     look_at: u64,
     turn: Turn,
     /// When the slice of the turn ends; `NEVER` where there are no turns.
     rests_at: u64,
-    /// Transactions that began in the slice and have not ended, once it is over.
+    /// Once the slice is over: transactions that started in it and are unfinished.
     straddling: usize,
-    /// Nothing of the turn is measured any more in this thread.
+    /// Whether everything that this thread measures in the turn has ended.
     settled: bool,
     /// `NEVER` while the window is open.
     drain_until: u64,
-    /// Transactions due from here on are left in the schedule.
+    /// Transactions due at or after this instant stay in the schedule.
     due_until: u64,
-    /// Transactions begun that the schedule had.
+    /// Number of transactions of the schedule that have started.
     scheduled: u64,
     log: Option<Lines<'a>>,
     ended: Ended,
@@ -195,7 +196,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// The client begins its next transaction at `instant`, or when it is active again.
+    /// Lets the client start its next transaction at `instant`, or when the curve makes it active again.
     fn pause(&mut self, client: usize, instant: u64) {
         self.clients[client].state = State::Thinking;
         let begin = self.pace.admits(self.clients[client].rank, instant);
@@ -211,7 +212,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     fn fire_timers(&mut self, now: u64) {
-        // Those set again for this very instant wait for the next round, so that replies are not starved.
+        // Timers set again for this instant wait for the next round; otherwise they would starve replies.
         for _ in 0..self.timers.len() {
             let Some(&Reverse((due, client))) = self.timers.peek() else { return };
             if due > now {
@@ -266,7 +267,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// A transaction without a single message: the loop goes round before the next one, or it would never return.
+    /// Handles a transaction that ended without a message. The loop completes a round before the client's next
+    /// transaction; otherwise it would never return.
     #[cold]
     fn ended_without_engine(&mut self, client: usize, ending: Ending) -> Step {
         let now = clock::now();
@@ -351,7 +353,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// The client begins its next transaction, thinks, waits for one that is due, or has ended.
+    /// Returns the first step of the client's next transaction; None: the client thinks, waits for a scheduled start,
+    /// or has ended.
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
         let drained = self.drain_until != NEVER && !self.pace.is_open();
@@ -379,7 +382,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// The client begins its next transaction, thinks, or rests until the curve wants it.
+    /// Returns the first step of the client's next transaction; None: the client thinks, or rests until the curve makes
+    /// it active.
     #[cold]
     fn next_of_active(&mut self, client: usize, now: u64) -> Option<Step> {
         let free = now + self.pace.think_ns();
@@ -390,7 +394,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         None
     }
 
-    /// The client takes the next transaction from the schedule, and begins it when it is due.
+    /// Assigns the next transaction of the schedule to the client, which starts it when it is due.
     fn await_due(&mut self, client: usize) {
         let Pace::Open(schedule) = &self.pace else { unreachable!("only an open loop has a schedule") };
         if self.clients[client].left == 0 {
@@ -411,7 +415,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.begin(client, due, now);
     }
 
-    /// The client rests until the next turn.
+    /// Lets the client rest until the next turn.
     fn release(&mut self, client: usize) {
         if self.may_begin(client) {
             self.clients[client].state = State::Idle;

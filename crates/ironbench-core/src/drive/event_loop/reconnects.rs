@@ -1,4 +1,4 @@
-//! Clients that end their connection between two transactions and go on with a new one.
+//! Clients that open a new connection between two transactions.
 
 use super::client::State;
 use super::{EventLoop, Running};
@@ -11,7 +11,7 @@ use crate::wire::transport::Transport;
 use crate::{Error, Result};
 
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
-    /// Clients get their new connections from there.
+    /// Sets where clients get new connections.
     pub fn reconnecting(mut self, reconnector: Option<Reconnector>) -> Result<Self> {
         if let Some(made) = &reconnector {
             self.transport.wake_by(made.event()).map_err(|error| Error::failure("eventfd", error.to_string()))?;
@@ -22,14 +22,14 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
 }
 
 impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
-    /// Whether the client will begin a transaction that a new connection is for, in this turn.
+    /// Whether the client will start another transaction in this turn, so that it needs the new connection.
     pub(super) fn may_reconnect(&self, id: usize, now: u64) -> bool {
         let client = &self.clients[id];
         let goes_on = client.left > 0 || client.line.is_some();
         goes_on && self.drain_until == NEVER && now < self.rests_at && self.reconnector.is_some()
     }
 
-    /// The client takes leave and waits for a new connection.
+    /// Ends the client's session and requests a new connection.
     #[cold]
     pub(super) fn reconnect(&mut self, id: usize, now: u64) {
         let Some(reconnector) = self.reconnector.as_ref() else { return };
@@ -42,14 +42,14 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         reconnector.ask(id);
     }
 
-    /// Clients go on whose connections have been made.
+    /// Continues the clients whose new connections are ready.
     #[cold]
     pub(super) fn take_connections(&mut self) {
         while let Some(made) = self.reconnector.as_ref().and_then(Reconnector::next) {
             self.reconnecting -= 1;
             let (id, now) = (made.client, clock::now());
             if self.clients[id].state != State::Reconnecting {
-                continue; // it has ended meanwhile
+                continue; // the client has ended
             }
             let replaced =
                 made.connection.map_err(|error| error.cause).and_then(|Carried { stream, unread, cancel }| {

@@ -1,4 +1,4 @@
-//! The trial's window opens and closes, and clients end: with it, with their work, or with their connection.
+//! Opening and closing the measured window, and ending clients: with the window, their work or their connection.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::tally::Counts;
 use crate::wire::transport::Transport;
 
-/// How often a thread with nothing else to do looks whether it should stop.
+/// How often an idle thread checks whether it should stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;
 
 impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
@@ -47,7 +47,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.look_at = self.recorder.boundary().min(now + LOOK_NS).min(self.drain_until);
     }
 
-    /// The window has opened. What is under way will end inside it, and be counted.
+    /// Called when the window opens. Transactions in progress will end inside it and count.
     #[cold]
     fn open(&mut self) {
         let by_plan = |client: &&mut Client<X>| client.transaction.share().is_none() && client.line.is_none();
@@ -57,7 +57,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// After the end of the slice: whether clients rest, because all that is measured has ended, in every thread.
+    /// After the end of the slice: whether clients may rest because every measured transaction has ended in every
+    /// thread.
     #[cold]
     pub(super) fn rests(&mut self) -> bool {
         if !self.settled && self.straddling == 0 {
@@ -67,7 +68,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.start.control.turns.is_settled()
     }
 
-    /// The window has closed: what is under way will not be measured.
+    /// Counts the transactions in progress when the window closes: they are not measured.
     fn cut(&mut self) {
         self.ended.unfinished += self.busy as u64;
         let under_way = self.clients.iter().filter(|client| client.is_inside());
@@ -77,11 +78,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// All clients rest until the next turn. The time now.
+    /// Rests until the next turn. Returns the time then.
     #[cold]
     pub(super) fn rest(&mut self) -> u64 {
         let rested = clock::now();
-        // The last pauses are cut by the rest: they would have been as long as the load says.
+        // The rest cuts the last pauses short: they count with their full think time.
         let cut = self.clients.iter_mut().filter_map(|client| client.paused.take()).count();
         self.recorder.paused(self.pace.think_ns() * cut as u64);
         self.recorder.paused(self.absence());
@@ -100,7 +101,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.turn = turn;
             (self.rests_at, self.straddling, self.settled) = (turn.until, 0, false);
             self.recorder.turn(turn.from, turn.until);
-            // Nobody has thought meanwhile.
+            // The rest does not count as think time.
             let thinking = self.timers.drain().map(|Reverse((due, client))| Reverse((due + (now - rested), client)));
             self.timers = thinking.collect();
             while let Some(client) = self.idle.pop_front() {
@@ -112,7 +113,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         now
     }
 
-    /// The window has closed: what is under way may end, and what was due inside may still begin.
+    /// Called when the window closes. Transactions in progress may end, and those due inside the window may still
+    /// start.
     fn close(&mut self, now: u64) {
         self.cut();
         let end = self.recorder.window_end();
@@ -121,7 +123,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.ended.scheduled = Some(Scheduled { in_time: self.scheduled, begun: 0 });
         }
         for client in self.clients.iter() {
-            // Those that are late have one under way, which may still end.
+            // A late client has a transaction in progress, which may still end.
             let not_begun = client.not_begun(end);
             self.ended.not_started += not_begun;
             self.recorder.never_begun(not_begun);
@@ -161,7 +163,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.leave(id);
             match state {
                 State::Busy => self.given_up.clients.push(id),
-                // Nothing of it runs on the server, and its transaction is to be undone.
+                // No statement runs on the server, which rolls the transaction back.
                 State::Sleeping => {}
                 _ if self.start.abort.happened() => {}
                 _ => self.in_order.push(id),
@@ -178,7 +180,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.end(id);
     }
 
-    /// The client does nothing more.
+    /// Ends the client.
     #[cold]
     pub(super) fn end(&mut self, id: usize) {
         let client = &mut self.clients[id];
@@ -191,7 +193,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if client.line.is_none() {
             self.start.gone();
             if !self.start.goes_on() && !self.lines.is_empty() {
-                // Those who wait for work end with the last of the others.
+                // Clients that wait for jobs end with the last client of the schedule.
                 self.look_at = 0;
             }
         }

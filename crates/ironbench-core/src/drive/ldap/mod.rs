@@ -1,8 +1,8 @@
-//! Scripts on a directory: a command is an operation, as `wire::ldap::operation` reads it.
+//! Scripts on an LDAP directory: each command is an operation, as `wire::ldap::operation` reads it.
 //!
-//! Every operation is a change by itself, so nothing is rolled back: after a result code that is no success the rest of the
-//! script is given up, the transaction counts as failed, and the client goes on with its next one. `busy` alone is worth
-//! another try. Operations of a pipeline are sent together, and their answers taken in any order.
+//! Every operation takes effect separately, so there is no rollback: after a result code other than success the
+//! transaction fails, its remaining commands are skipped, and the client continues with its next transaction. Only
+//! `busy` is retried. Operations of a pipeline are sent together and may be answered in any order.
 
 mod operations;
 mod replay;
@@ -24,7 +24,7 @@ use crate::wire::transport::Mailbox;
 use operations::Gathered;
 use pgbench_script::{Gather, Random, Sql, Variables};
 
-/// Of the first request: beyond those of the bind.
+/// Message ID of the first request, above those of the bind.
 const FIRST_ID: i32 = 100;
 
 /// A request that has not been answered yet.
@@ -38,7 +38,7 @@ struct Awaited<'p> {
     entries: u64,
 }
 
-/// Why the transaction is given up.
+/// Why the transaction fails.
 struct Refused {
     class: String,
     retryable: bool,
@@ -49,22 +49,22 @@ struct Refused {
 pub struct LdapScript<'p> {
     script: ScriptClient<'p>,
     operations: &'p Operations,
-    /// For letters at random in values.
+    /// Draws random letters in values.
     random: Random,
     id: i32,
     awaited: Vec<Awaited<'p>>,
     in_pipeline: bool,
     /// The search whose entries become variables.
     gathers: Option<&'p Sql>,
-    /// Of the search that is being answered.
+    /// Entries received so far for the search in progress.
     entries: u64,
     refused: Option<Refused>,
     timed: bool,
     /// Counts requests.
     lifetime: Lifetime,
-    /// What makes the connection its own user's again; None: whoever was bound last goes on.
+    /// The bind that restores the connection's own user; None: the last bound user stays.
     own: Option<&'p OwnBind>,
-    /// Whether somebody else has bound, well or not, since the connection was its own user's.
+    /// Whether a bind as another user, successful or not, followed the last bind of the connection's own user.
     is_others: bool,
     /// Number of the request that binds back, until it is answered.
     back: Option<i32>,
@@ -164,7 +164,7 @@ impl<'p> LdapScript<'p> {
         Step::Ended(self.script.count_end(well, tally))
     }
 
-    /// A mistake of the script itself: never repeated. What a pipeline has not sent yet stays unsent.
+    /// Handles an error of the script itself, which is never retried. Unsent operations of a pipeline are dropped.
     #[cold]
     fn fault(&mut self, cause: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let script = &self.script;
@@ -174,7 +174,7 @@ impl<'p> LdapScript<'p> {
         self.end(false, tally)
     }
 
-    /// All that was sent has been answered.
+    /// Called when every request has been answered.
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
@@ -285,7 +285,7 @@ impl<'p> LdapScript<'p> {
     }
 }
 
-/// A message that answers no request of ours; with the number 0, the server's notice that it ends the session.
+/// Handles a message that answers no request; with message ID 0 it is the server's notice of disconnection.
 #[cold]
 fn unasked(message: Message<'_>) -> String {
     match message::done(message.body) {
