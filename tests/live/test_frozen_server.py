@@ -43,13 +43,13 @@ CONNECTING_S = 1.5
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for dsn in (postgres_dsn, mysql_dsn, ldap_dsn):
-        described = dsn.Address.connection
+    for address in (postgres_dsn.PostgresAddress, mysql_dsn.MysqlAddress, ldap_dsn.DirectoryAddress):
+        described = address.connection
 
         def impatiently(*of: Any, described: Any = described, **how: Any) -> dict[str, Any]:
             return described(*of, **how) | {"connect_timeout_s": CONNECTING_S}
 
-        monkeypatch.setattr(dsn.Address, "connection", impatiently)
+        monkeypatch.setattr(address, "connection", impatiently)
     for name in ("_SILENCE_S", "_OWN_SILENCE_S"):
         monkeypatch.setattr(server_session, name, 0.3)
     monkeypatch.setattr(rows, "SILENCE_S", 0.3)

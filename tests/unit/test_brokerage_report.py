@@ -74,8 +74,8 @@ def test_card_and_contents_show_the_score_and_not_all_transactions() -> None:
     assert (shown(card.figure), card.unit) == ("100", "Trade-Results per second")
     assert ("all transactions", centre(of.parts[0].curve.peak.throughput, "1/s")) in card.facts
     other = studies([record()], Shelf([record()]), {})[0]
-    table = document.overview([of, other])
-    assert table is not None and "Trade-Results per second" in table.texts[0][2]
+    contents = document.contents([of, other])
+    assert contents is not None and "Trade-Results per second" in contents.tables[0][1].texts[0][2]
 
 
 def test_a_lab_shows_the_score_of_each_core_and_the_mix_of_each_cell() -> None:

@@ -9,6 +9,7 @@ from labfactory import lab, studied, trials
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Partition
 from ironbench.report.charts.grouped import level_bars, level_queries
+from ironbench.report.document import report as report_of
 from ironbench.report.formats.png import svg as lab_svg
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import role_latency
@@ -154,7 +155,7 @@ def test_a_report_of_runs_on_emulated_devices_shows_their_io_by_role() -> None:
 def test_a_picture_of_a_lab_has_its_queries_and_groups_as_wide_as_their_own_bars() -> None:
     import re
 
-    drawn = lab_svg([study()]).decode()
+    drawn = lab_svg([report_of(study())]).decode()
     assert "Time of each query over that of" in drawn
     # The whole has two bars a group, other charts more: shared, their places would leave a group half empty.
     bar = r'aria-label="group: SSDs[^"]*"[^>]*d="M[-\d.]+,[-\d.]+h([\d.]+)'

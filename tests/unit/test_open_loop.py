@@ -280,5 +280,6 @@ def test_points_of_one_search_are_one_system_and_no_unlike_loads() -> None:
     _, study = searched(True)
     assert len(study.parts) == 5 and len(study.systems) == 1
     assert document.title(study) == "a at 5 rates"
-    assert "1 system," in document.contents([study])
+    contents = document.contents([study])
+    assert contents is not None and "1 system," in contents.lead
     assert "loads-differ" not in codes(*study.unlike)

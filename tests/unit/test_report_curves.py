@@ -71,7 +71,7 @@ def test_figures_of_peaks_far_from_each_other_share_a_row() -> None:
 
 def test_a_picture_has_the_sections_of_the_page_with_their_titles() -> None:
     trials = example()
-    said = json.dumps(image.picture([image._report(report_of(study_of(trials)))]))
+    said = json.dumps(image.picture([image._page(report_of(study_of(trials)))]))
     for title in ("Where the CPU time went", "What backends waited for", "Devices", "Over time", "Latency"):
         assert f'"text": "{title}"' in said
     assert "hollow: confirmation trial" in said
@@ -84,12 +84,12 @@ def test_a_picture_explains_every_mark_of_its_charts() -> None:
     of_runs = sweep(DISK, 3000, 6) + sweep(MEMORY, 9000, 6, seed=2)
     for study in (study_of(of_runs), studied(plan, of_lab)):
         content = report_of(study)
-        text = " ".join(json.dumps(image.picture([image._report(content)]), ensure_ascii=False).split('", "'))
+        text = " ".join(json.dumps(image.picture([image._page(content)]), ensure_ascii=False).split('", "'))
         for chart in (chart for section in content.sections for chart in section.charts):
             assert chart.note in text, chart.id
             assert all(key.label in text for key in chart.legend), chart.id
     assert "? suspect" in text and "grey area: equivalent within" in text
-    assert "solid line: data" in json.dumps(image.picture([image._report(report_of(study_of(of_runs)))]))
+    assert "solid line: data" in json.dumps(image.picture([image._page(report_of(study_of(of_runs)))]))
 
 
 @pytest.mark.long

@@ -19,6 +19,7 @@ from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.plan import same_load
+from ironbench.report.document import report as report_of
 from ironbench.report.formats import text as lab_text
 from ironbench.report.numbers import quantity
 from ironbench.report.sections.same_load import same_load as charts_of
@@ -269,7 +270,7 @@ def test_the_report_shows_both_sides_at_each_rate(lab: Lab) -> None:
     ((name, table),) = same_load_tables(study.same_loads)
     assert name == "log=memory over log=disk"
     assert table.texts[0][:5] == ("50\u202f%", "500/s", "2.00\u202fms", "4.00\u202fms", "0.500\u202f×")
-    assert "Response times at the same load" in lab_text.render([study]).decode()
+    assert "Response times at the same load" in lab_text.render([report_of(study)]).decode()
     assert [one["share"] for one in document(study)["same_loads"]] == [0.5, 0.7, 0.9]
     assert not any("rate=" in effect.contrast.cell for effect in study.others)
     assert [cell.name for cell in study.cells] == ["log=disk", "log=memory"]

@@ -21,7 +21,7 @@ def test_a_checkpoint_that_takes_a_server_of_ours_is_not_sent_through_odbc(produ
     session.kind = kinds.of(product)
     session.engine = f"odbc-{session.kind.title.lower()}"
     asked: list[str] = []
-    connection: Any = SimpleNamespace(query=asked.append)
+    connection: Any = SimpleNamespace(query=lambda sql, limit_s: asked.append(sql))
     session._attempt = lambda use: use(connection)  # type: ignore[method-assign]
     assert checkpoint(session, engines.get(session.engine).traits.dialect) is bool(sent)
     assert [sql.rpartition("; ")[2] for sql in asked] == sent

@@ -19,6 +19,7 @@ from ironbench.model.note import note, text_note
 from ironbench.model.record import Status
 from ironbench.report import trial, wording
 from ironbench.report.cell import Missing
+from ironbench.report.document import report as report_of
 from ironbench.report.findings import metric_tables
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
@@ -128,7 +129,7 @@ def test_what_only_a_claim_asks_for_has_its_row() -> None:
     claims = [Claim("p99: at most 1.1", "ratio", "response_time_p99_s", pair, None, 1.1)]
     plan = lab({"log": ("disk", "memory")}, blocks=6, claims=claims)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0})
-    text = lab_text.render([studied(plan, records)]).decode()
+    text = lab_text.render([report_of(studied(plan, records))]).decode()
     _, _, table = text.partition("Findings that only a claim asks for")
     assert "99th-percentile response time" in table.split("\n\n")[0]
 

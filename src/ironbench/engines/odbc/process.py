@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from ironbench import units
 from ironbench.engines.odbc import driver
 from ironbench.errors import FailureError
 from ironbench.host import child
@@ -64,7 +65,7 @@ class OdbcLine(ChildChannel):
         try:
             self._child.send(self._asked)
             if not self._child.waiting(patience_s):
-                raise FailureError(driver.SUBJECT, f"the driver did not connect within {patience_s:.0f} s")
+                raise FailureError(driver.SUBJECT, f"the driver did not connect within {units.span(patience_s)}")
             frame = self._child.receive()
             if frame is None:
                 raise self._child.died("before it was connected")
