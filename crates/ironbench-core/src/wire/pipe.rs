@@ -27,6 +27,7 @@ const READ_SIZE: usize = 64 * 1024;
 
 /// What may arrive while a message is sent: notices, mostly. A server that sends more without reading would fill the memory.
 const MOST_MEANWHILE: usize = 16 << 20;
+const LARGEST_PIECE: usize = 1 << 20;
 
 /// The socket of a session.
 #[derive(Debug)]
@@ -251,7 +252,10 @@ impl Pipe {
 
     /// Reads what has arrived on a plain socket, without waiting. `Some(0)`: the server closed the connection.
     fn receive(&mut self) -> io::Result<Option<usize>> {
-        match recv(&self.fd, self.input.room(), RecvFlags::DONTWAIT) {
+        // In pieces: while one is copied, a fast server sends the next.
+        let room = self.input.room();
+        let most = room.len().min(LARGEST_PIECE);
+        match recv(&self.fd, &mut room[..most], RecvFlags::DONTWAIT) {
             Ok((read, _)) => {
                 self.input.end += read;
                 Ok(Some(read))
