@@ -1,7 +1,7 @@
 """The process of one emulated device: it answers for the device, and takes everything apart when it ends.
 
-A child of ours (`ironbench.host.child`). The first message is an `Order`, answered by `ready` or an error; then come
-words, each with an answer: `model` and `free` say who decides when the device answers, `stop` ends it.
+A child process (`ironbench.host.child`). The first message is a `DeviceOrder`, answered by `ready` or an error. Words
+follow, each with an answer: `model` and `free` say who decides when the device answers, `stop` ends it.
 """
 
 from __future__ import annotations

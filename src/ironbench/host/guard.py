@@ -1,7 +1,7 @@
 """A small process between us and a server: it starts the server, and ends it when we do, however we do.
 
-A child of ours (`ironbench.host.child`). The first message is an `Order`, answered by the server's `pid` or by
-`failed`; `stop` ends the server. Its last message is `ended` with the server's exit status.
+A child process (`ironbench.host.child`). The first message is a `GuardOrder`, answered by the server's `pid` or
+by `failed`; `stop` ends the server. Its last message is `ended` with the server's exit status.
 """
 
 from __future__ import annotations

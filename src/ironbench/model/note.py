@@ -31,7 +31,7 @@ class Note:
     code: str
     """Stable, lower-case, e.g. `client-saturated`."""
     values: dict[str, Any] = field(default_factory=dict)
-    """Name → number, string, or tuple of these. Merged notes also have `Range`s, and notes about several trials or
+    """Name → number, string, or tuple of these. Merged notes also have `NoteRange`s, and notes about several trials or
     configurations contain the `Note`s that these share."""
 
     def __post_init__(self) -> None:

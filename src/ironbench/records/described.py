@@ -1,4 +1,4 @@
-"""What readers of records need to know of workloads and engines: the only place that looks it up for them."""
+"""Facts about workloads and engines that reports need: the only place where readers of records look them up."""
 
 from __future__ import annotations
 

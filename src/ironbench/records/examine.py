@@ -34,7 +34,7 @@ _LONGEST_DOCUMENT = 1 << 20
 """Characters of a text of a record or a lab: a lab file, a command, a check."""
 _LONGEST_NAME = 400
 _LARGEST = 1 << 63
-"""Of any number: seeds are below; nanoseconds of thirty years and the bytes of a large disk are far below."""
+"""Largest number in an imported file, 2^63: no seed, size in bytes or time in nanoseconds reaches it."""
 
 
 class _Engine(msgspec.Struct):
