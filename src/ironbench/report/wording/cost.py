@@ -71,7 +71,7 @@ def systems_file_differs(of: str, declared: float, measured: float, pinned: bool
 def _hardware(of: str, value: float) -> str:
     if of == "memory_gb":
         return f"{value:g} GB of memory"
-    return counted(value, {"cores": "core", "sockets": "socket"}[of])
+    return counted(value, {"cores": "core", "sockets": "socket"}.get(of, of))
 
 
 @wording("records-not-used")
