@@ -30,7 +30,8 @@ from ironbench.words import THIN
 
 PAGE = "many-machines"
 LACKING = lacking()
-pytestmark = [pytest.mark.live, pytest.mark.xdist_group("ray"), pytest.mark.timeout(600)]
+# Its network namespaces come with copies of all mounts, which keep the loop devices of other tests in use.
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), pytest.mark.timeout(600)]
 SHORT = ("--duration", "1s", "--warmup", "0.2s", "--with", "scale=1")
 
 
@@ -217,7 +218,7 @@ def test_a_lab_compares_one_worker_with_two_and_has_a_verdict(machines: Machines
     file = lab(machines, text, "sql", '\n[workload]\nname = "select-only"\nwith = { scale = 1 }\n')
     told = machines.run(["lab", "run", str(file), "--results", "lab"])
     assert told.returncode in (0, 3), told.stderr
-    assert re.search(r"equivalent|faster|slower", told.stdout), told.stdout
+    assert re.search(r"equivalent|faster|slower|cannot tell", told.stdout), told.stdout
 
 
 @pytest.mark.long
@@ -226,12 +227,12 @@ def test_two_machines_drive_a_directory_in_a_lab_with_a_verdict(machines: Machin
     require_installed("slapd")
     port = free_port()
     with started(place, listen=f"ldap://127.0.0.1:{port}") as session:
-        address = f"ldap://cn=ironbench,{BASE}@{machines.here}:{machines.reachable(port)}/{BASE}"
-        text = re.sub(r"ldap://[^\"]+", address, blocks(PAGE, "toml")[1]).replace("entries = 100000", "entries = 300")
+        address = f"ldap://cn=ironbench,{BASE}@{machines.here}:{machines.reachable(port)}/{BASE}?tls=disable"
+        text = re.sub(r"ldaps://[^\"]+", address, blocks(PAGE, "toml")[1]).replace("entries = 100000", "entries = 300")
         file = lab(machines, text, "directory")
         told = machines.run(["lab", "run", str(file), "--results", "dir"], LDAP_PASSWORD=session._secrets.password)
         assert told.returncode in (0, 3), told.stderr
-        assert re.search(r"equivalent|faster|slower", told.stdout), told.stdout
+        assert re.search(r"equivalent|faster|slower|cannot tell", told.stdout), told.stdout
         records = [json.loads(path.read_text()) for path in (machines.user.home / "dir").glob("trials/*/record.json")]
         assert len(records) == 12 and all(check["passed"] for record in records for check in record["checks"])
         assert session._secrets.password not in "".join(map(str, records))
