@@ -1,1 +1,1 @@
-"""Turns records into findings. Pure: reads only its arguments and prints nothing."""
+"""Turns records into findings. All functions are pure: they read only their arguments and print nothing."""

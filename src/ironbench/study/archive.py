@@ -1,4 +1,5 @@
-"""What a study reads besides records, by the id of a trial or the key of a fingerprint. The record store is one."""
+"""The evidence that a study reads besides records, by trial id or fingerprint key. The record store implements
+`Archive`."""
 
 from __future__ import annotations
 
@@ -12,42 +13,43 @@ from ironbench.model.workers import WorkerPart
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
-"""Column name → array of values, all of one length."""
+"""Column name → array of values. All arrays have the same length."""
 
 
 class Archive(Protocol):
-    """Missing evidence is an empty mapping, never an error: old or imported trials may lack it."""
+    """Stored evidence of trials. Missing evidence is an empty value, never an error: old or imported trials may lack
+    it."""
 
     def seconds(self, id: str) -> Columns:
-        """`t_s`, `transactions`, `errors`, `response_p50_s`, `response_p99_s` …, a row per second."""
+        """Time series with one row per second: `t_s`, `transactions`, `errors`, `response_p50_s`, `response_p99_s` …"""
         ...
 
     def observed(self, id: str) -> Mapping[str, Columns]:
-        """Series name → its columns `t_s` and `value`."""
+        """Observed series by name, each with the columns `t_s` and `value`."""
         ...
 
     def counted(self, id: str) -> Sequence[Counted]:
-        """Sizes and latencies of I/Os, by role."""
+        """Histograms of I/O sizes and latencies, by role."""
         ...
 
     def histograms(self, id: str) -> Mapping[str, Any]:
-        """`response_time`, `service_time` and their parts, each with `count`, `quantiles`, `merge` and bytes."""
+        """Histograms by name (`response_time`, `service_time` and parts), each with `count`, `quantiles`, `merge`."""
         ...
 
     def text(self, id: str, name: str) -> str:
-        """A file of the workload's own, such as `plans.txt`; empty where there is none."""
+        """Returns a text file that the workload wrote, such as `plans.txt`; empty if there is none."""
         ...
 
     def inside(self, id: str) -> Inside:
-        """What the server said of it."""
+        """Statistics from inside the database server."""
         ...
 
     def timed(self, id: str) -> Sequence[Statement]:
-        """Times of the commands of its scripts, where they were asked for."""
+        """Times of each command in the trial's scripts, if the run recorded them."""
         ...
 
     def workers(self, id: str) -> Sequence[WorkerPart]:
-        """What each did, where several drove it."""
+        """Results of each worker, for a trial driven by several workers."""
         ...
 
     def machine(self, key: str) -> Mapping[str, Any]: ...
@@ -58,7 +60,7 @@ class Archive(Protocol):
 
 
 class Archives:
-    """Several archives as one: ids and keys are made of what they stand for, so the first that knows one will do."""
+    """Several archives as one. Ids and keys are derived from contents, so the first archive with an entry is used."""
 
     def __init__(self, archives: Sequence[Archive]) -> None:
         self._archives = archives
@@ -102,4 +104,4 @@ class Archives:
 
 
 EMPTY = Archives(())
-"""Holds nothing."""
+"""An archive without any evidence."""

@@ -1,4 +1,7 @@
-"""The balance sheet: ratios, not sizes, decide whether a small system stands for a big one."""
+"""Sizing ratios, such as data to memory or clients to cores.
+
+A small test system represents a large one only if these ratios are similar; absolute sizes do not matter.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ DATA_TO_MEMORY = "balance-data-to-memory"
 
 @dataclass(frozen=True, slots=True)
 class SizingRatio:
-    """One ratio of a system. `value` is None where it is not recorded: unknown, not zero."""
+    """One sizing ratio of a system. `value` is None if it was not recorded, which means unknown, not zero."""
 
     name: Note
     unit: str
@@ -42,15 +45,19 @@ class SizingRatio:
     note: Note | None = None
     """What the ratio is based on, or why it is unknown."""
     words: Note | None = None
-    """Shown instead of a number."""
+    """Text shown instead of a number."""
     machine: str = ""
-    """Of a device that is known by more than its roles: devices of two machines are two, whatever they are called."""
+    """Machine of a device whose name is known, since devices of two machines may have the same name. Otherwise empty.
+    """
 
 
 def balance(
     records: Sequence[Record], machine: Mapping[str, Any], engine: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[SizingRatio, ...]:
-    """The sheet of trials of one cell (medians over them). `machine`, `engine`: their facts, empty when unknown."""
+    """Returns the sizing ratios of one configuration's trials, as medians over the trials.
+
+    `machine` and `engine` are the facts of its fingerprints; empty if unknown.
+    """
     cores, core_note = _cores(records[0], machine)
     data = _metric(records, "data_bytes")
     devices = _devices(records[0], machine)
@@ -62,7 +69,7 @@ def balance(
         _checkpoints(records),
         _log(records),
         SizingRatio(note("balance-file-system-used"), "share", _metric(records, "capacity_used_share{role=data}")),
-        # Last, for each cell of a lab may have other devices.
+        # These come last because each configuration of a lab may have other devices.
         *(_bandwidth(records, device, cores) for device in devices),
         *(_operations(records, device, cores) for device in devices),
         *(() if devices else (SizingRatio(note("balance-bandwidth"), "bytes/s", None, note("balance-no-device")),)),
@@ -78,14 +85,14 @@ def _at_work(record: Record, cores: int | None, core_note: Note) -> SizingRatio:
 
 
 def _throughput_name(records: Sequence[Record]) -> Note:
-    """Work with a throughput of its own kind leads with that; this one is of everything in the trial."""
+    """Names the throughput row. If the workload has another headline metric, the name adds what is counted here."""
     if leading(records[0])[0] == "throughput":
         return note("balance-throughput")
     return note("balance-throughput", units=counted_in(records)[1])
 
 
 def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, Note]:
-    """Of the system, and how that is known."""
+    """Returns the number of cores that the system can use, with a note on how it is known."""
     cores, of_threads = cores_held(record, machine_cores(machine)), bare(record)
     if cores is None:
         return None, note("balance-cores-unknown")
@@ -101,7 +108,7 @@ def _data_to(name: Note, data: float | None, memory: float | None, of: str) -> S
 
 
 def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
-    """As declared (`--memory`), else by the engine's own settings."""
+    """Returns the declared cache size (`--memory`), or else the size from the engine's settings."""
     if record.system.memory_bytes is not None:
         return record.system.memory_bytes
     return cache_bytes(record, engine.get("settings", {}))
@@ -111,13 +118,13 @@ def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
 class _Device:
     roles: tuple[str, ...]
     counted: tuple[str, ...]
-    """One role of each of its partitions: the kernel counts partitions apart."""
+    """One role per partition of the device, because the kernel counts I/O per partition."""
     called: str = ""
-    """Empty where nothing but its roles is known."""
+    """Name of the device; empty if only its roles are known."""
 
     @property
     def name(self) -> dict[str, Any]:
-        """Values of a note that names it."""
+        """Values that identify the device in a note."""
         return {"device": self.called} if self.called else {"roles": self.roles}
 
     def entry(self, name: Note, unit: str, value: float | None, machine: str) -> SizingRatio:
@@ -141,7 +148,7 @@ def _used(records: Sequence[Record], device: _Device, *metrics: str) -> float | 
 
 
 def _devices(record: Record, machine: Mapping[str, Any]) -> tuple[_Device, ...]:
-    """Each device once, with the roles that it holds."""
+    """Lists each device once, with all roles stored on it."""
     devices: list[_Device] = []
     for role in ROLES:
         if not _counters(record, role):
@@ -155,25 +162,27 @@ def _devices(record: Record, machine: Mapping[str, Any]) -> tuple[_Device, ...]:
         else:
             devices.append(_Device((role,), (role,), next(iter(_place(record, role, machine)), "")))
     names = [one.called for one in devices]
-    # A mount that the fingerprint lacks seems to be on the disk of another.
+    # A file system that is missing from the fingerprint appears to be on its parent's disk. Without a reliable name,
+    # drop it.
     return tuple(replace(one, called="") if names.count(one.called) > 1 else one for one in devices)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What two roles have in common."""
+    """Whether two roles share a device and a partition."""
 
     device: bool
     partition: bool
 
 
 def _shared(record: Record, role: str, other: str, machine: Mapping[str, Any]) -> _Shared:
-    """By the places of their directories; of unknown places their counters tell."""
+    """Compares the locations of two roles' directories. If a location is unknown, compares their I/O counters."""
     a, b = (_place(record, one, machine) for one in (role, other))
     uses = [record.metrics.get(f"capacity_used_share{{role={one}}}") for one in (role, other)]
     known = bool(a and b)
     if a == b and None not in uses:
-        # A fingerprint lacks loop devices and mounts below /tmp. Another file system shows by its use.
+        # Fingerprints omit loop devices and mounts below /tmp. A different use of capacity reveals a separate file
+        # system.
         known = known and isclose(uses[0] or 0.0, uses[1] or 0.0, rel_tol=ONE_DEVICE)
     if not known:
         alike = _alike(_counters(record, role), _counters(record, other))
@@ -182,7 +191,7 @@ def _shared(record: Record, role: str, other: str, machine: Mapping[str, Any]) -
 
 
 def _place(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, ...]:
-    """Device and partition that hold a role; empty where unknown."""
+    """Returns the device and partition that store a role's files; empty if unknown."""
     layout = record.system.layout
     directory = getattr(layout, role) or layout.data
     if not directory:
@@ -198,15 +207,16 @@ def _place(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, 
     if not mounts:
         return ()
     mount = max(mounts, key=lambda mount: len(mount["path"]))
-    # Each subvolume of btrfs has an anonymous number of its own.
+    # btrfs gives each subvolume a separate anonymous device number, so use the source instead.
     return _disk(mount, machine), mount["source"] if mount["number"].startswith("0:") else mount["number"]
 
 
 def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
-    """The disk's name in /sys/block with its model or size; the file system's source where none is recorded."""
+    """Returns the disk's name in /sys/block with model or size, or the file system's source if no disk is recorded."""
     for block in machine.get("blocks", ()):
         name = block["name"]
-        # Behind a digit a partition's number has a p, else md12 would be one of md1 (bdevname in block/partitions).
+        # After a digit, partition numbers are prefixed with p; otherwise md12 would match disk md1 (bdevname,
+        # block/partitions).
         of_disk = re.fullmatch(rf"/dev/{re.escape(name)}({'p' if name[-1:].isdigit() else ''}\d+)?", mount["source"])
         if block["number"] == mount["number"] or of_disk:
             size = units.memory(block["size_bytes"]) if block.get("size_bytes") else ""
@@ -224,7 +234,7 @@ def _counters(record: Record, role: str) -> dict[str, float]:
 
 
 def _alike(a: dict[str, float], b: dict[str, float]) -> bool:
-    """Whether counters, read a moment apart, are of one device: a device that did nothing may be any."""
+    """Whether two sets of counters, read moments apart, belong to the same device. An idle device matches none."""
     return a.keys() == b.keys() and any(a.values()) and all(isclose(a[name], b[name], rel_tol=ONE_DEVICE) for name in a)
 
 

@@ -1,4 +1,4 @@
-"""Makes a bill of an offer and a price sheet: units by each price's rules, one currency."""
+"""Computes the cost of an offer from a price sheet: units by each price's rules, in one currency."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from ironbench.model.cost import Bill, BillLine, Offer
 from ironbench.model.note import Note, note
 
 HOURS_PER_YEAR = Decimal("8766")
-"""Of 365.25 days."""
+"""Hours in a year of 365.25 days."""
 _CENT = Decimal("0.01")
 _RUNNING = ("kWh", "hour")
-"""Units that are used up over time."""
+"""Units that are consumed over time."""
 
 
 def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") -> Bill:
-    """`currency`: of the bill; without one it is that of the prices, if they have one in common.
+    """Returns the cost breakdown of an offer.
 
-    InputError: a price that is in no sheet, currencies without a stated rate, no years where a price needs them.
+    Without `currency`, the breakdown uses the prices' common currency.
+
+    InputError: a price is in no sheet, an exchange rate is missing, or a price needs a period in years and none is
+    given.
     """
     prices = [sheet.price(name) for name in offer.buy]
     into = currency or _common(offer, prices)
@@ -33,10 +36,10 @@ def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") 
 
 
 def licences(price: Price, servers: int, sockets: int, cores: int, processor: str) -> tuple[int, Note]:
-    """Core licences to buy, and how they were counted.
+    """Returns the number of core licences to buy and a note on how they were counted.
 
-    For each server the cores times the processor's factor, rounded up, but no fewer than the minimum per socket and
-    per server; what all servers need is bought in whole packs. InputError where no factor fits the processor.
+    Each server needs its cores times the processor's core factor, rounded up, but at least the minimum per socket and
+    per server. The total for all servers is rounded up to whole packs. InputError if no factor matches the processor.
     """
     factor = _factor(price, processor)
     own = math.ceil(cores * factor)
@@ -118,7 +121,7 @@ def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, 
 
 
 def _stated(offer: Offer, price: Price, field: str, value: float) -> None:
-    """InputError: a missing figure would be billed as nothing."""
+    """InputError if the value is missing, because the price would otherwise be billed as zero."""
     if not value > 0:
         raise InputError(
             f"system {offer.name}",
@@ -154,7 +157,7 @@ def _common(offer: Offer, prices: Sequence[Price]) -> str:
 
 
 def _limits(offer: Offer, price: Price) -> list[Note]:
-    """Limits of the edition that the server exceeds: the measured score may not hold under them."""
+    """Notes the edition's limits that the server exceeds; under them the measured score may not be reached."""
     limits = (
         (price.most_sockets, offer.sockets, "sockets"),
         (price.most_cores, offer.cores, "cores"),

@@ -1,11 +1,12 @@
-"""Where the time of a transaction goes, and which resource limits.
+"""Breaks down the time of a transaction and names the limiting resource.
 
-A client is always somewhere: computing in the engine, waiting for a core, a page, the log, a lock, or for itself. The
-mean number of clients in a part, divided by the throughput, is the time a transaction spends there (Little, Operations
-Research 9(3), 1961). Without a part that takes a share s of the time, the throughput would be 1 / (1 − s) times as high
-if all else took as long as before (Amdahl, AFIPS 1967). That is an estimate, not a bound: queues that move elsewhere
-reduce the gain, and waits that the part causes (for locks held meanwhile, for a core afterwards) go with it and raise
-it. `Gain` is the estimate with both ends; `ceiling` measures the gain.
+At any moment a client is in one part: the engine computes for it, or it waits for a core, a page, the WAL, a lock or
+the client program. The mean number of clients in a part divided by the throughput is the time per transaction spent
+there (Little, Operations Research 9(3), 1961). Without a part that takes a share s of the time, throughput would be 1 /
+(1 − s) times as high if everything else took as long as before (Amdahl, AFIPS 1967). This is an estimate, not a bound.
+The gain is smaller if the queue moves to another resource. It is larger if the part also causes waits (for locks held
+meanwhile, for a core afterwards), which disappear with it. `Gain` contains the estimate with both ends; `ceiling`
+measures the gain.
 """
 
 from __future__ import annotations
@@ -48,88 +49,92 @@ RESOURCES: dict[str, tuple[str, ...]] = {
     "internal-locks": (INTERNAL_LOCKS,),
     "client": (CLIENT,),
 }
-"""What can limit → the parts in which its time is spent."""
+"""Limiting resource → the parts of the time spent on it."""
 _SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHER_PROGRAMS: (RUN_QUEUE,)}
-"""`RESOURCES` where other programs used most of the CPU time: a faster CPU does not shorten the wait for a core."""
+"""`RESOURCES` if other programs used most of the CPU time: then a faster CPU does not shorten the wait for a core."""
 IDLE_FROM = 0.25
-"""Share of all cores' time that was idle, from which more clients could have used cores."""
+"""Idle share of all cores' time from which more clients could use more cores."""
 _QUEUE_UNTIL = 0.1
-"""Of the CPU's time: a longer wait for a core means that the idle cores were not the server's to use."""
+"""Share of the CPU time. A longer wait for a core means that the server could not use the idle cores."""
 _MUCH_UNKNOWN = 0.2
-"""Share of the time in no known part from which the reader is warned."""
+"""Share of time in no known part from which a warning is added."""
 _ALL = 0.99
-"""Share of the time beyond which too little is left to divide by."""
+"""Share of time beyond which the rest is too small to divide by."""
 _CAUSED = (RUN_QUEUE, LOCKS, INTERNAL_LOCKS)
-"""Waits that any part may cause: backends queue behind one that holds a lock, or wakes, because of that part."""
+"""Waits that any part may cause: backends queue behind another one that holds a lock, or that wakes up, due to that
+part."""
 LIMITS_FROM = 0.4
-"""A resource with less of the time is not called the limit: removing it whole would give at most 1.7 times as much."""
+"""A resource with a smaller share of time is not named as the limit: removing it would give at most 1.7 times as much.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of the time of a transaction."""
+    """One part of a transaction's time."""
 
     name: str
     share: float
     low: float
     high: float
-    """95 % interval of the share; equal to it for what is counted in one trial."""
+    """Bounds of the share's 95% confidence interval. Both equal the share if it was counted in one trial."""
     time_s: float
-    """Per transaction."""
+    """Seconds per transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Estimated throughput without a part of the time, as a multiple of the measured throughput; no bound."""
+    """Estimated throughput without a part of the time, as a multiple of the measured throughput. It is not a bound."""
 
     low: float
-    """From the lower end of the part's share; all other time is assumed to stay as it is."""
+    """From the lower end of the part's share, assuming that all other time stays the same."""
     high: float
-    """From the upper end of its share and of the waits that it may cause; infinity: nothing else takes time."""
+    """From the upper end of the part's share and of the waits that it may cause. Infinite if nothing else takes time.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class LimitingResource:
-    """The resource that holds back, or that none can be named."""
+    """The resource that limits throughput, or the result that none can be named."""
 
     resource: str
-    """One of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`; empty: cannot tell."""
+    """One of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`; empty if inconclusive."""
     share: float
     gain: Gain | None
-    """Estimated without the resource; with `CONCURRENCY`: with enough clients for all cores. None: not estimated."""
+    """Estimate without the resource, or for `CONCURRENCY` with enough clients for all cores. None if not estimated."""
     note: Note
-    """What limits and why; the report adds the estimate."""
+    """The limit and the evidence for it; the report adds the estimate."""
     taken: float = 0.0
-    """Share of all cores' time that other programs used, where they used more than the server and the client."""
+    """Share of all cores' time used by other programs, if they used more than server and client together; otherwise 0.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpent:
-    """Where the time of a transaction goes in one cell, over all its trials."""
+    """Breakdown of a transaction's time in one configuration, over all its trials."""
 
     cell: str
     trials: int
     total_s: float
-    """Of a client's time per transaction, think time included; an open loop: service time."""
+    """Client seconds per transaction, including think time. For an open loop: the service time."""
     parts: tuple[Part, ...]
-    """In the order of `PARTS`; those that took no time are left out. Shares sum to 1."""
+    """In the order of `PARTS`, without parts that took no time. Shares sum to 1."""
     limit: LimitingResource
     roots: Mapping[str, float]
-    """Of lock waits, by what the backend at the root of the chain did; empty without lock waits."""
+    """Share of lock waits by wait event of the backend at the root of the chain; empty without lock waits."""
     tables: Mapping[str, float]
-    """Of lock waits, by the table."""
+    """Share of lock waits by table."""
     warnings: tuple[Note, ...] = ()
 
     def share(self, name: str) -> float:
         return next((part.share for part in self.parts if part.name == name), 0.0)
 
     def gain(self, names: Collection[str]) -> Gain:
-        """Estimate of the throughput if these parts took no time."""
+        """Estimates the throughput if these parts took no time."""
         return _gain(self.parts, names)
 
 
 def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
-    """Of the comparable trials of one cell; None where backends were not observed."""
+    """Returns the breakdown over the comparable trials of one configuration, or None if backends were not observed."""
     seen, lost = observed_trials(records)
     if not seen:
         return None
@@ -142,10 +147,10 @@ def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
 
 
 def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
-    """The comparable trials whose backends were observed, and those of them that are left out.
+    """Returns the comparable trials whose backends were observed, and the observed trials that are left out.
 
-    Where the kernel's counts of CPU and run queue were lost in some trials only (a backend came and went), those would
-    enter with all of their waiting for a core called CPU.
+    If the kernel's counters of CPU time and run queue were lost in some trials (because a backend exited), those trials
+    are left out: their wait for a core would be counted as CPU time.
     """
     seen = [one for one in records if one.status.comparable and one.metrics.get("throughput") and _shares(one)]
     whole = [one for one in seen if _counted(one)]
@@ -153,10 +158,10 @@ def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Recor
 
 
 def total(record: Record) -> float:
-    """Seconds of a client's time per transaction."""
+    """Client seconds per transaction."""
     load, metrics = record.cell.load, record.metrics
     connections = described(record).connections or load.clients
-    # As shares are made in `observe`: of those at work, where some wait for others' work; of all, where clients think.
+    # As in `observe`: shares are of the busy connections if some wait for others' work, and of all if clients think.
     if load.rate is None and (connections == load.clients or load.think_time_s):
         clients = load.curve.mean(0.0, record.elapsed_s) if load.curve else connections
         return clients / metrics["throughput"]
@@ -164,7 +169,7 @@ def total(record: Record) -> float:
 
 
 def times(record: Record) -> dict[str, float]:
-    """Seconds per transaction by part, in one trial; empty where backends were not observed."""
+    """Seconds per transaction by part, in one trial; empty if backends were not observed."""
     whole = total(record) if record.metrics.get("throughput") else 0.0
     return {name: share * whole for name, share in _shares(record).items()}
 
@@ -179,7 +184,8 @@ def _by_part(record: Record, metric: str) -> dict[str, float]:
 
 
 def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part | None:
-    """The mean of the trials' seconds, and its share of their mean total: seconds of cells can then be subtracted."""
+    """Returns one part, with its share of the trials' mean total. The resulting seconds of configurations can be
+    subtracted."""
     whole = sum(totals)
     weights = [one / whole for one in totals] if whole else [1 / len(totals)] * len(totals)
     values = [_shares(record).get(name, 0.0) for record in records]
@@ -187,10 +193,10 @@ def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part
     if share <= 0:
         return None
     numbers = [_by_part(record, "time_samples").get(name, 0.0) for record in records]
-    # Trials of unequal weight are worth fewer observations (Kish, Survey Sampling, 1965).
+    # Trials of unequal weight count as fewer observations (Kish, Survey Sampling, 1965).
     n = sum(numbers) / (len(weights) * sum(weight**2 for weight in weights)) or None
     if len(values) > 2 and (spread := _spread(share, values, weights)) > 0:
-        # Trials that differ by more than sampling explains are worth as few observations as their spread says.
+        # If trials vary more than sampling explains, limit the number of observations to what that variation implies.
         between = share * (1 - share) / spread
         n = between if n is None else min(n, between)
     low, high = (share, share) if n is None else wilson(share, n)
@@ -198,13 +204,13 @@ def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part
 
 
 def _spread(share: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Squared standard error of a share of sums (Cochran, Sampling Techniques, 1977, chapter 6)."""
+    """Squared standard error of a ratio of sums (Cochran, Sampling Techniques, 1977, chapter 6)."""
     squares = sum((weight * (value - share)) ** 2 for weight, value in zip(weights, values, strict=True))
     return squares * len(values) / (len(values) - 1)
 
 
 def _means(records: Sequence[Record], metric: str) -> dict[str, float]:
-    """Means of a share of the lock waits, weighted by how much of them each trial has; largest first."""
+    """Means of a share of the lock waits, weighted by each trial's lock waits, largest first."""
     weights = [(record, _shares(record).get(LOCKS, 0.0)) for record in records]
     weights = [(record, weight) for record, weight in weights if _by_part(record, metric) and weight > 0]
     whole = sum(weight for _, weight in weights)
@@ -241,7 +247,7 @@ def _limit(
         why = note("limit-other-programs", waiting=share, computing=computing, cpu=_cpu_holders(records))
         return LimitingResource(OTHER_PROGRAMS, share, None, why, taken)
     if first == SERVER_CPU and all(record.warned("own-cpu-share") for record in records):
-        # A record of that kind carries no verdict about CPU (docs/guide/statuses.md).
+        # A record with this warning cannot show that CPU was the limit (docs/guide/statuses.md).
         return LimitingResource("", share, None, note("limit-unknown-own-cpu", share=share), taken)
     evidence: tuple[Note, ...] = ()
     if first == "locks":
@@ -270,8 +276,10 @@ def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
 
 
 def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float | None:
-    """Share of all cores' time that was idle, where no backend waited for a core; None where more clients would not
-    have used it, or that is unknown."""
+    """Returns the idle share of all cores' time while no backend waited for a core.
+
+    None if more clients could not have used it, or if the share is unknown.
+    """
     queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
     budgets = [record.budget for record in records]
     bound = records[0].system.server_cpus is not None or described(records[0]).limited_writers
@@ -282,8 +290,11 @@ def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float |
 
 
 def _taken_by_others(records: Sequence[Record]) -> float:
-    """Share of all cores' time that other programs and other virtual machines used, if they used more than the server
-    and the client together; else 0, also where CPU time or the waits for a core were not counted."""
+    """Returns the share of all cores' time used by other programs and virtual machines.
+
+    0 unless it is more than server and client used together, and where CPU time or the waits for a core were not
+    counted.
+    """
     budgets = [record.budget for record in records]
     if not all(budget.measured for budget in budgets) or not all(_counted(record) for record in records):
         return 0.0
@@ -292,20 +303,20 @@ def _taken_by_others(records: Sequence[Record]) -> float:
 
 
 def _apart(names: Sequence[str], parts: Mapping[str, Part], records: Sequence[Record]) -> dict[str, float]:
-    """Computing and waiting for a core as separate shares, where both were counted."""
+    """Returns computing and waiting for a core as separate shares, if both were counted."""
     if RUN_QUEUE not in names or CPU not in names or RUN_QUEUE not in parts or not all(map(_counted, records)):
         return {}
     return {"computing": parts[CPU].share if CPU in parts else 0.0, "waiting": parts[RUN_QUEUE].share}
 
 
 def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float, float]:
-    """Share, low and high of parts together. The bounds add up, which is wider than need be."""
+    """Adds up share, lower and upper bound of several parts. Added bounds make a wider interval than necessary."""
     chosen = [parts[name] for name in names if name in parts]
     return sum(p.share for p in chosen), sum(p.low for p in chosen), min(1.0, sum(p.high for p in chosen))
 
 
 def _chain(roots: Mapping[str, float], tables: Mapping[str, float], waits: Mapping[str, str]) -> tuple[Note, ...]:
-    """What lock waits are for. `waits`: wait event → what a backend in it does."""
+    """Notes the cause of lock waits. `waits`: wait event → what a backend in that event does."""
     found = []
     if tables and (table := next(iter(tables.items())))[1] >= 0.5:
         found.append(note("locks-of-table", table=table[0]))
@@ -316,7 +327,7 @@ def _chain(roots: Mapping[str, float], tables: Mapping[str, float], waits: Mappi
 
 
 def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
-    """Advises more cores only where other programs did not take the present ones."""
+    """Describes the CPU as the limit. Recommends more cores only if other programs did not use the existing ones."""
     queue = parts[RUN_QUEUE].share if RUN_QUEUE in parts else 0.0
     computing = parts[CPU].share if CPU in parts else 0.0
     if not all(_counted(record) for record in records):
@@ -333,11 +344,11 @@ def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
 _HOLDERS = ("server", "client", "observers", "emulation", "kernel", "other", "steal")
 """Parts of the CPU budget."""
 _HELD_FROM = 0.02
-"""Share of the CPU time from which its holder is named."""
+"""Share of CPU time from which a user of the CPU is named."""
 
 
 def _cpu_holders(records: Sequence[Record]) -> tuple[tuple[str, float], ...]:
-    """Parts of the CPU budget with their mean shares, the largest first."""
+    """Lists the users of CPU time with their mean shares, largest first."""
     means = {part: fmean(getattr(record.budget, part) for record in records) for part in _HOLDERS}
     return tuple(
         sorted(((part, share) for part, share in means.items() if share >= _HELD_FROM), key=lambda one: -one[1])
@@ -364,5 +375,5 @@ def _warnings(records: Sequence[Record], lost: Sequence[Record]) -> tuple[Note, 
 
 
 def _counted(record: Record) -> bool:
-    """Whether the kernel counted CPU time and run queue, so that they were not sampled."""
+    """Whether the kernel counted CPU time and run queue; otherwise both were sampled."""
     return CPU not in _by_part(record, "time_samples")

@@ -1,9 +1,10 @@
-"""Measures how much faster a system runs with a part made as good as free.
+"""Measures how much faster a system runs when one part takes almost no time.
 
-A share of the time gives an estimate only, for the queue moves elsewhere when a part becomes fast. So the part is made
-free (`System.ideal`) in a cell of its own and compared with the same cell without: the verdict is that comparison's,
-with its interval. The comparison does not show which part the difference comes from: making a part free also changes
-settings (a larger cache saves CPU time). So a part counts as a cause only if its own time was seen in the baseline.
+A part's share of the time is only an estimate of the gain, because the queue moves elsewhere when a part becomes fast.
+So a configuration with the part idealised (`System.ideal`) is compared with the same configuration without it. The
+verdict follows from that comparison and its confidence interval. The comparison alone does not show where the
+difference comes from, because idealising a part also changes settings (a larger cache saves CPU time). A part therefore
+counts as a cause only if it took time in the baseline.
 """
 
 from __future__ import annotations
@@ -26,86 +27,87 @@ from ironbench.study.bottleneck import Gain, TimeSpent
 from ironbench.study.differences import Difference, differences
 
 SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
-"""Ideal part → the parts of a transaction's time that go with it."""
+"""Idealised part → the parts of a transaction's time that it removes."""
 SEEN_FROM = 0.01
-"""Share of a transaction's time from which a part was seen: removing less gains about 1 %, which other causes hide."""
+"""Share of a transaction's time from which a part counts as seen. Removing less gains about 1%, too little to detect.
+"""
 _READS, _READ_LATENCY = "device_reads_per_s{role=data}", "device_read_latency_s{role=data}"
 _SETTINGS = "settings."
 
 
 class Verdict(Enum):
-    """What a comparison with a free part shows about that part."""
+    """What the comparison with an idealised part shows about that part."""
 
     NOT_MEASURED = "not measured"
     OPEN = "open"
     """The comparison is inconclusive."""
     UNAFFECTED = "unaffected"
-    """No gain of the lab's margin."""
+    """No gain as large as the lab's margin."""
     SMALL = "small"
-    """A gain; whether it reaches the margin is unknown."""
+    """A gain that may be smaller than the margin."""
     UNSEEN = "unseen"
-    """A gain, but no time was seen in the part, so it has another cause."""
+    """A gain, but the part took no time in the baseline, so the gain has another cause."""
     MEMORY = "memory"
-    """A gain that may come from the memory that was added to a limit."""
+    """A gain that may come from memory that was added to a limit."""
     DISTURBED = "disturbed"
-    """A gain above the margin, that other programs may explain: they used more CPU time than server and client."""
+    """A gain above the margin that other programs may explain: they used more CPU time than server and client."""
     HELD = "held"
-    """A gain above the margin, and the part's time was seen, or nothing is known about the time."""
+    """A gain above the margin, and the part took time in the baseline or the breakdown of time is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What is known about the cell that a free part is compared with."""
+    """What is known about the configuration that an idealised part is compared with."""
 
     spent: TimeSpent | None = None
     reads: float | None = None
-    """Device reads per transaction of the files with tables and indexes; None: not counted."""
+    """Device reads per transaction from the files with tables and indexes; None if not counted."""
     reads_s: float | None = None
-    """Time of those reads on the device, per transaction."""
+    """Device time of those reads in seconds per transaction."""
 
     @property
     def read_share(self) -> float | None:
-        """Share of a transaction's time that reads took on the device; None: not known."""
+        """Share of a transaction's time spent in device reads; None if unknown."""
         if self.spent is None or self.reads_s is None or not self.spent.total_s:
             return None
         return self.reads_s / self.spent.total_s
 
     @property
     def cached(self) -> bool:
-        """Whether the device's reads take too little time to matter, as when pages come from memory."""
+        """Whether device reads take too little time to matter, as when pages come from memory."""
         return self.read_share is not None and self.read_share < SEEN_FROM
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The measured gain with parts made free, and what it says about those parts."""
+    """The measured gain from idealised parts, and what it shows about those parts."""
 
     parts: tuple[str, ...]
-    """`log`, `data`, `temp`, `client`; more than one when they were made free together."""
+    """`log`, `data`, `temp` or `client`; more than one if they were idealised together."""
     speedup: float
-    """How many times as fast, whichever way the metric points; NaN without a complete block."""
+    """How many times as fast, for any direction of the metric; NaN without a complete block."""
     low: float
     high: float
     verdict: Verdict
     holds_back: bool | None
-    """Whether the parts cost more than the lab's margin; None: cannot tell."""
+    """Whether the parts cost more than the lab's margin; None if inconclusive."""
     finding: Finding
     seen: tuple[str, ...]
-    """Those of the parts whose time was seen in the baseline; all of them where its time was not observed."""
+    """The parts that took time in the baseline; all of them if the baseline's time was not observed."""
     shares: Mapping[str, float]
-    """Part → its share of the baseline's time per transaction; empty where that was not observed."""
+    """Part → its share of the baseline's time per transaction; empty if that was not observed."""
     cached_reads: float | None = None
-    """Where `data` is among the parts and device reads took next to no time: how many there were per transaction."""
+    """Device reads per transaction, if `data` is among the parts and the reads took next to no time."""
     read_share: float = 0.0
     """Share of a transaction's time that those reads took on the device."""
     besides: tuple[Difference, ...] = ()
-    """Settings of the engine that making the parts free changed, too: their values without and with."""
+    """Engine settings that changed as a side effect of idealising the parts, with their values before and after."""
     added_bytes: int = 0
-    """By which a limit on all memory grew for what lies in memory now: room for cached data, too."""
+    """Bytes by which a memory limit was raised for files now in memory. The engine can also cache data there."""
     predicted: Gain | None = None
-    """Estimated from the share of the time of the parts that were seen; None where that is unknown."""
+    """Estimated from the time share of the parts that took time; None if unknown."""
     taken: float = 0.0
-    """`Limit.taken` of the baseline."""
+    """`LimitingResource.taken` of the baseline."""
 
 
 def ceilings(
@@ -114,9 +116,9 @@ def ceilings(
     baselines: Mapping[str, Baseline] | None = None,
     facts: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Ceiling]:
-    """Returns one for every finding whose cell differs from its baseline in ideal parts alone.
+    """Returns a `Ceiling` for each finding whose configuration differs from its baseline only in idealised parts.
 
-    `baselines`, `facts`: by name of cell; facts as `differences.facts` returns them.
+    `baselines` and `facts` are by configuration name; facts as `differences.facts` returns them.
     """
     results = []
     for finding in findings:
@@ -132,10 +134,10 @@ def ceilings(
 
 
 def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | None:
-    """Returns the part whose measured gain decides what limits this cell; None: the shares of its time decide.
+    """Returns the part whose measured gain decides what limits this configuration, or None if its time shares decide.
 
-    A measured gain in throughput outranks shares that name no resource of the server, and those of a resource whose
-    removal would gain less: 1 / (1 − s) for a share s of the time (Amdahl, AFIPS 1967).
+    A measured gain in throughput overrides time shares if they name no resource, or if removing the named resource
+    would gain less: 1 / (1 − s) for a share s of the time (Amdahl, AFIPS 1967).
     """
     gains = [
         one
@@ -151,7 +153,7 @@ def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | N
 
 
 def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:
-    """`records`: the cell's comparable trials."""
+    """Describes a baseline. `records`: the configuration's comparable trials."""
     counted = [one.metrics for one in records if _READS in one.metrics and one.metrics.get("throughput")]
     if not counted or any(one[_READS] and _READ_LATENCY not in one for one in counted):
         return Baseline(spent)
@@ -161,8 +163,10 @@ def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:
 
 
 def _besides(before: Mapping[str, str], after: Mapping[str, str], engine: EngineSettings) -> tuple[Difference, ...]:
-    """Settings of the engine that differ, the cache that `data` enlarges first; the user's own are the same in both
-    cells, as `_beside` made sure."""
+    """Returns the engine settings that differ, starting with the cache that `data` enlarges.
+
+    The user's settings are equal in both configurations; `_beside` has checked that.
+    """
     if not before or not after:
         return ()
     first = {name for names in engine.ideal.values() for name in names}
@@ -180,10 +184,10 @@ def _added(setup: Setup, free: Collection[str]) -> int:
 
 
 def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
-    """What is measured, without what making those parts free decides (`plan.resolve` and the engines)."""
+    """Returns what is measured, without what idealising those parts decides (`plan.resolve` and the engines)."""
     system = replace(setup.system, label="", reference_score=None, ideal=())
     load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
-    if (limit := system.memory_total_bytes) is not None:  # as it was declared
+    if (limit := system.memory_total_bytes) is not None:  # the limit as it was declared
         system = replace(system, memory_total_bytes=limit - sum(ideal_bytes(setup.system).values()))
     if "client" in free:
         system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
@@ -204,10 +208,11 @@ def ceiling(
     added_bytes: int = 0,
     besides: Sequence[Difference] = (),
 ) -> Ceiling:
-    """`parts`: what was free in the finding's cell and not in its baseline.
+    """Judges one finding.
 
-    `added_bytes`: by which a limit on all memory grew. What the parts leave of it caches data, so that a gain may be
-    that memory's; without a gain they cost nothing all the same.
+    `parts`: parts that are idealised in the finding's configuration and not in its baseline. `added_bytes`: bytes by
+    which a limit on all memory was raised. What the parts leave unused caches data, so a gain may come from that
+    memory. Without a gain, the parts are still known to cost nothing.
     """
     known = baseline or Baseline()
     spent = known.spent
@@ -239,13 +244,13 @@ def ceiling(
 
 
 def _seen(part: str, spent: TimeSpent, cached: bool) -> bool:
-    """Where the page cache serves the reads, they are no time of a device, and only page writes count."""
+    """Whether a part took time in the baseline. If the page cache serves reads, only page writes count for `data`."""
     names = (DATA_WRITE,) if part == "data" and cached else SPENT[part]
     return sum(spent.share(name) for name in names) >= SEEN_FROM
 
 
 def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory: bool, taken: bool) -> Verdict:
-    """Follows the finding's conclusion, which accounts for blocks, looks and comparisons."""
+    """Follows the finding's conclusion, which accounts for blocks, interim analyses and multiple comparisons."""
     margin = 1 + finding.margin
     told = finding.blocks >= LEAST_BLOCKS and not finding.barred and not finding.changed
     if finding.conclusion is Conclusion.CANNOT_TELL and not (told and high <= margin):

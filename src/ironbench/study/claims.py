@@ -1,4 +1,4 @@
-"""A lab author's claims, held against the findings."""
+"""Compares a lab author's claims with the findings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.comparability import flagged
 
 RESOLUTION = 0.001
-"""Of a time in a histogram, relative."""
+"""Relative resolution of times in a histogram."""
 
 
 class ClaimVerdict(StrEnum):
-    """How a claim fared. Only a refuted one makes a lab exit with 4."""
+    """Result of checking a claim. A lab exits with 4 only if a claim is refuted."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
@@ -33,23 +33,23 @@ class ClaimVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim and what became of it."""
+    """A claim and its verdict."""
 
     claim: Claim
     verdict: ClaimVerdict
     reasons: tuple[Note, ...] = ()
     """What the findings show."""
     low: float | None = None
-    """Of a claim about one configuration: the confidence interval of its metric."""
+    """Bounds of the metric's confidence interval, for a claim about one configuration."""
     high: float | None = None
 
 
 def judged(
     claims: Sequence[Claim], findings: Sequence[Finding], records: Sequence[Record] = (), level: float = 0.05
 ) -> tuple[Judged, ...]:
-    """One for each claim, in their order. A claim whose cells were not compared is undecided.
+    """Returns a verdict for each claim, in order. A claim about configurations that were not compared is undecided.
 
-    `records`: those of the round; `level`: what a two-sided test may spend at this look.
+    `records`: the round's records. `level`: alpha available to a two-sided test at this interim analysis.
     """
     return tuple(_judged(claim, findings, records, level) for claim in claims)
 
@@ -63,8 +63,11 @@ def _judged(claim: Claim, findings: Sequence[Finding], records: Sequence[Record]
 
 
 def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) -> Judged:
-    """Compares a limit with the confidence interval of a configuration's trials: confirmed when the whole interval
-    keeps the limit, refuted when all of it breaks the limit. The reasons include how many of the trials are flagged."""
+    """Compares a limit with the confidence interval of a configuration's trials.
+
+    Confirmed if the whole interval meets the limit, refuted if the whole interval violates it. The reasons include how
+    many of the trials are flagged.
+    """
     usable = [record for record in records if record.status.comparable and claim.metric in record.metrics]
     enough = [record for record in usable if sampled(record, claim.metric)]
     if len(enough) < LEAST_TRIALS:
@@ -105,7 +108,7 @@ def _against_limit(claim: Claim, enough: Sequence[Record], level: float) -> Judg
 
 
 def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> Judged:
-    """A rate is a fact of a trial: what was due was done, or not."""
+    """Judges a target rate, which each trial either sustained or not, so no confidence interval is needed."""
     kept = sum(record.kept_rate is not False for record in records)
     asked = records[0].cell.load.rate or claim.low or 0.0
     seen = (note("rate-sustained", trials=kept, of=len(records), rate=asked),)
@@ -115,11 +118,11 @@ def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> Judged
 
 
 def spread(metric: str, records: Sequence[Record], level: float) -> tuple[float, float] | None:
-    """Confidence interval of the metric over trials; None where `level` is 0.
+    """Confidence interval of the metric over trials; None if `level` is 0.
 
-    Student's t on logarithms: rates and times are positive and skewed. A share of failed transactions may be 0; its
+    Uses Student's t on logarithms, because rates and times are positive and skewed. A failure rate may be 0, so its
     interval contains the score interval of all transactions together (Wilson 1927). Percentiles come from histograms
-    that resolve 0.1%, so no interval of a time is narrower.
+    with a resolution of 0.1%, so no interval of a time is narrower.
     """
     if not level:
         return None
@@ -140,7 +143,8 @@ def spread(metric: str, records: Sequence[Record], level: float) -> tuple[float,
 
 
 def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
-    """Confirmed when the whole interval lies inside the claimed range, refuted when it lies outside."""
+    """Confirms a ratio if the whole interval lies inside the claimed range, and refutes it if the interval lies
+    outside."""
     match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
     if match is None:
         return Judged(claim, ClaimVerdict.UNDECIDED, (note("not-compared", cells=claim.cells[:2]),))
@@ -150,7 +154,7 @@ def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
         return Judged(claim, ClaimVerdict.UNDECIDED, (why,))
     least = claim.low if claim.low is not None else 0.0
     most = claim.high if claim.high is not None else math.inf
-    # A range is kept or missed only if the ratio does so at both ends of its change.
+    # If the ratio changed during the trials, both ends of the change must agree that it is inside or outside the range.
     ends = [1 / end if finding.cell != claim.cells[0] else end for end in finding.ends or ()]
     inside = [least <= end <= most for end in ends]
     if ends and not (all(inside) if least <= low and high <= most else not any(inside)):
@@ -165,7 +169,7 @@ def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
 
 
 def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
-    """Confirmed when each cell is better than the next; refuted as soon as one is worse or equivalent."""
+    """Confirms an order if each configuration is better than the next, and refutes it if one is worse or equivalent."""
     open_pairs, against = [], []
     for cell, following in zip(claim.cells, claim.cells[1:], strict=False):
         conclusion = _conclusion(cell, following, claim.metric, findings)
@@ -190,7 +194,7 @@ def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding])
 
 
 def _between(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> tuple[Finding, float, float] | None:
-    """The declared finding of two cells, whichever was the baseline, and the interval of `cell` over `other`."""
+    """Returns the declared finding of two configurations, in either order, with the interval of `cell` over `other`."""
     for finding in findings:
         if not finding.decides or finding.metric != metric:
             continue

@@ -16,14 +16,14 @@ class CommandKey(NamedTuple):
     """File name without directories."""
     text: str
     nth: int
-    """From 1, among the script's commands with this text."""
+    """Position among the script's commands with the same text, from 1."""
 
     def __str__(self) -> str:
         return "\t".join(map(str, self))
 
 
 def keyed(commands: Iterable[tuple[str, str, _T]]) -> dict[CommandKey, _T]:
-    """`commands`: script, text and whatever is known of each command, in the order written."""
+    """Keys the commands. `commands`: script, text and a value per command, in the order written."""
     seen: Counter[tuple[str, str]] = Counter()
     found = {}
     for script, text, known in commands:
@@ -41,18 +41,18 @@ def file_name(script: str) -> str:
 def aligned(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[CommandKey, CommandKey]:
     """Maps each key of one system to the key of the same command in the first system.
 
-    The same command has the same text, and its script has the same name or is another version of the first system's
-    script. A command that the first system lacks keeps its text and gets the name of that script.
+    The same command has the same text, in a script with the same name or in another version of the first system's
+    script. A command that the first system lacks keeps its text and gets that script's name.
     """
     versions = _versions(own, first)
     return {key: key._replace(script=versions.get(key.script, key.script)) for key in own}
 
 
 def with_replacements(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[CommandKey, CommandKey]:
-    """As `aligned`, and commands whose text was changed are the same by their place.
+    """Maps keys as `aligned` does, and also matches commands whose text changed by their position.
 
-    Between two commands that both systems have, as many others in one as in the other replace those one by one. Needs
-    all commands of both, in the order written.
+    If both systems have equally many unmatched commands between the same two shared commands, these are matched one by
+    one. Needs all commands of both systems, in the order written.
     """
     same, there = aligned(own, first), set(first)
     shared = {key: other for key, other in same.items() if other in there}
@@ -66,8 +66,10 @@ def with_replacements(own: Sequence[CommandKey], first: Sequence[CommandKey]) ->
 
 
 def _versions(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[str, str]:
-    """Maps each script that only this system has to the script that only the first has with most texts in common; among
-    equals, to the one declared first."""
+    """Maps each script that only this system has to the most similar script that only the first system has.
+
+    Similarity is the number of command texts in common; ties go to the script declared first.
+    """
     mine, theirs = (list(dict.fromkeys(key.script for key in side)) for side in (own, first))
     left = [script for script in theirs if script not in mine]
     versions = {}
@@ -88,7 +90,7 @@ _Place = tuple[str, CommandKey | None, CommandKey | None]
 
 
 def _gaps(keys: Sequence[CommandKey], shared: Mapping[CommandKey, CommandKey]) -> dict[_Place, list[CommandKey]]:
-    """Runs of commands that the other system lacks, by their place."""
+    """Groups consecutive commands that the other system lacks, by their position."""
     gaps: dict[_Place, list[CommandKey]] = {}
     for script in dict.fromkeys(key.script for key in keys):
         before: CommandKey | None = None

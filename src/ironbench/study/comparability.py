@@ -1,4 +1,4 @@
-"""Whether trials can be compared, and what disturbed them."""
+"""Checks whether trials can be compared, and lists what disturbed them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from ironbench.records.work import same_work, work, work_name, works_apart
 from ironbench.study.differences import differing, fact_text, facts_of
 from ironbench.study.rate import clients_asked
 
-# What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
+# Facts that a comparison varies on purpose. A difference in them is the question, not a flaw.
 _MEANT_TO_VARY = (
     *("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn"),
     "system.reference_score",
     "tag",
 )
 _OWN_NOTE = ("load.rate",)
-"""Has a note of its own."""
+"""Facts with a more specific note."""
 
 
 def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[Note, ...]:
-    """Differences besides the systems that may explain a ratio of A and B. `rates_vary`: they are
-    meant to, as between points of one search."""
+    """Lists differences besides the systems that may explain a ratio of A and B.
+
+    `rates_vary`: target rates differ on purpose, as between points of one search.
+    """
     if not a or not b:
         return ()
     rows = [*work_apart(a, b), *_machines_apart(a[0], b[0])]
@@ -50,7 +52,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
 
 
 def _machines_apart(a: Record, b: Record) -> list[Note]:
-    """Notes on the machines that did the work and the ones that drove it."""
+    """Notes differences between the server machines and between the client machines."""
     (server_a, client_a), (server_b, client_b) = machines_of(a), machines_of(b)
     rows = []
     if any(client and not server for server, client in (machines_of(a), machines_of(b))):
@@ -65,7 +67,7 @@ def _machines_apart(a: Record, b: Record) -> list[Note]:
 
 
 def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> Note | None:
-    """How many workers drove A, and how many B, where as many were asked for and they are not as many; else None."""
+    """Notes different numbers of workers for A and B if the same number was requested for both; otherwise None."""
     if {record.cell.load.workers for record in a} != {record.cell.load.workers for record in b}:
         return None
     drove = [tuple(sorted({_drove(record) for record in side})) for side in (a, b)]
@@ -73,7 +75,7 @@ def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> Note | None:
 
 
 def too_few_workers(records: Sequence[Record]) -> list[Note]:
-    """A note where trials went on with fewer workers than the load asks for, since machines were lost."""
+    """Notes trials that continued with fewer workers than the load requests, because machines were lost."""
     short = [record for record in records if _drove(record) < record.cell.load.workers]
     if not short:
         return []
@@ -87,7 +89,7 @@ def _drove(record: Record) -> float:
 
 
 def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
-    """Why A and B cannot be compared: other work, other data or another ironbench."""
+    """Lists why A and B cannot be compared: different work, different data or a different ironbench version."""
     if not a or not b:
         return ()
     rows = work_apart(a, b)
@@ -98,8 +100,8 @@ def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[Note]:
-    """How the work of two sides differs, by contents: in its names, in the contents of scripts of one name, in its
-    data. Empty for equal work."""
+    """Notes how the work of two sides differs: names, contents of scripts with the same name, data. Empty for equal
+    work."""
     sides = [list({work(record): record.choice for record in side}.values()) for side in (a, b)]
     pairs = ((one, others) for mine, others in (sides, sides[::-1]) for one in mine)
     if all(any(same_work(one, other) for other in others) for one, others in pairs):
@@ -119,12 +121,12 @@ def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[Note]:
 
 
 def _own_data(data: OwnData | None) -> str:
-    """The user's own data with what tells them from others of the same name; empty for the workload's."""
+    """Describes the user's own data, with a key that distinguishes data of the same name; empty for generated data."""
     return f"{data.words} ({data.key})" if data is not None and data.imported else ""
 
 
 def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
-    """Scripts of one name on both sides whose contents are recorded and not the same."""
+    """Lists scripts that both sides have under one name, but with different recorded contents."""
     sides: list[dict[str, set[str]]] = [{}, {}]
     for contents, records in zip(sides, (a, b), strict=True):
         for record in records:
@@ -134,7 +136,7 @@ def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 
 def left_out(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Excluded trials by status, with their causes."""
+    """Counts excluded trials by status, with their causes."""
     rows = []
     for status in (Status.VOIDED, Status.FAILED, Status.CUT_SHORT):
         of_status = [record for record in records if record.status is status]
@@ -144,7 +146,7 @@ def left_out(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def set_aside(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Trials of blocks that were measured again, and what had failed there."""
+    """Notes the blocks that were repeated, with the failures that caused it."""
     if not records:
         return ()
     failed = [record for record in records if record.status in (Status.FAILED, Status.VOIDED)]
@@ -153,12 +155,13 @@ def set_aside(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def _causes(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Every distinct cause."""
+    """Returns each distinct cause once."""
     return tuple(dict.fromkeys(cause for record in records for cause in record.causes))
 
 
 def doubts(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Notes of the comparable trials: each once, with how many trials have it and the range of its numbers."""
+    """Returns the notes of the comparable trials, each once, with the number of affected trials and the range of its
+    values."""
     entered = [record for record in records if record.status.comparable]
     rows = [note("of-trials", note=one, trials=count, of=len(entered)) for one, count in _notes(entered)]
     silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
@@ -168,17 +171,17 @@ def doubts(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def together(records: Sequence[Record]) -> list[Note]:
-    """The notes of all trials, each once, with the range of its numbers."""
+    """Returns the notes of all trials, each once, with the range of its values."""
     return [one for one, _ in _notes(records)]
 
 
 def _notes(records: Sequence[Record]) -> Iterator[tuple[Note, int]]:
-    """Each note, merged, and how many trials have it."""
+    """Yields each merged note with the number of trials that have it."""
     return _merged(record.warnings for record in records)
 
 
 def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
-    """How many of these trials are flagged, and why; empty where none is."""
+    """Notes how many of these trials are flagged, and why; empty if none is."""
     suspect = [record for record in records if record.status is Status.SUSPECT]
     if not suspect:
         return ()
@@ -186,13 +189,13 @@ def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def causes(suspect: Sequence[Record]) -> list[Note]:
-    """Why trials are flagged: each cause once, with the range of its numbers, beginning with the most frequent."""
+    """Lists why trials are flagged: each cause once, with the range of its values, most frequent first."""
     each = (record.flags or record.causes for record in suspect)
     return [one for one, _ in sorted(_merged(each), key=lambda known: -known[1])]
 
 
 def _merged(each: Iterable[Sequence[Note]]) -> Iterator[tuple[Note, int]]:
-    """The notes of several trials, merged, each with how many trials have it."""
+    """Merges the notes of several trials and yields each with the number of trials that have it."""
     groups: dict[tuple[str, frozenset[str]], list[Note]] = {}
     for notes in each:
         for one in merged(notes):
@@ -203,23 +206,23 @@ def _merged(each: Iterable[Sequence[Note]]) -> Iterator[tuple[Note, int]]:
 
 
 DISTURBED = ("not-quiet", "cpu-taken", "steal", "clock-step")
-"""Codes of warnings of disturbed trials; `steal`: in older records."""
+"""Codes of warnings about disturbed trials. Only older records contain `steal`."""
 UNEQUAL = 1 / 3
-"""Difference between the shares of two cells' trials from which a difference between the cells may be its doing."""
+"""Difference between two configurations' shares of disturbed trials from which it may explain their difference."""
 _LEAST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """One kind of it, over all cells."""
+    """One kind of disturbance, over all configurations."""
 
     code: str
     trials: int
     of: int
     most: tuple[str, int, int] | None = None
-    """Cell, disturbed trials and all of them: the one met most, where it met cells unequally;"""
+    """Most affected configuration: name, disturbed trials, all trials. None if all were affected about equally."""
     least: tuple[str, int, int] | None = None
-    """and the one met least."""
+    """Least affected configuration, in the same form."""
 
     @property
     def note(self) -> Note:
@@ -227,7 +230,7 @@ class Disturbance:
 
 
 def disturbances(cells: Iterable[tuple[str, Sequence[Record]]]) -> tuple[Disturbance, ...]:
-    """Of each kind that met a trial. `cells`: names with the trials that may be compared."""
+    """Returns every kind of disturbance that affected a trial. `cells`: names with their comparable trials."""
     known = [(name, records) for name, records in cells if records]
     results = []
     for code in DISTURBED:

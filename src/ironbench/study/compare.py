@@ -1,4 +1,4 @@
-"""A against B, metric by metric: the ratio, the spread of repeats, and whether the ranges overlap. No verdict."""
+"""Compares A and B metric by metric: the ratio, the variation of repeats and whether the ranges overlap. No verdict."""
 
 from __future__ import annotations
 
@@ -28,35 +28,37 @@ from ironbench.study.summarise import Summary, overlap
 
 @dataclass(frozen=True, slots=True)
 class ComparedMetric:
-    """One metric of A and B in one cell."""
+    """One metric of A and B under one load."""
 
     metric: str
     better: str
-    """`higher`, `lower` or `neither`, by the catalogue."""
+    """`higher`, `lower` or `neither`, from the catalogue."""
     a: Summary
     b: Summary
     no_ratio: Note | None = None
-    """Why there is no ratio (`ironbench.study.rate`)."""
+    """Reason why no ratio is shown (`ironbench.study.rate`)."""
 
     @property
     def ratio(self) -> float | None:
-        """B's centre over A's; None where one is not above 0, `no_ratio` gives a reason, or `points` stands for it."""
+        """B's centre divided by A's. None if one is not positive, `no_ratio` gives a reason, or `points` is used
+        instead."""
         return None if self.no_ratio or self.points is not None else ratio(self.a.centre, self.b.centre)
 
     @property
     def points(self) -> float | None:
-        """B's share less A's, where one is next to nothing."""
+        """B's share minus A's, used instead of a ratio if one of them is close to zero."""
         a, b = self.a.centre, self.b.centre
         return b - a if not self.no_ratio and without_ratio(self.metric, a, b) else None
 
     @property
     def overlap(self) -> bool:
-        """Whether the ranges of repeats have a value in common."""
+        """Whether the ranges of repeats overlap."""
         return overlap(self.a, self.b)
 
     @property
     def improves(self) -> bool | None:
-        """Whether B's centre lies in the catalogue's better direction; None where there is none or no change."""
+        """Whether B's centre is better than A's by the catalogue; None if the metric has no direction or did not
+        change."""
         if self.no_ratio or self.better == "neither" or self.a.centre == self.b.centre:
             return None
         return (self.b.centre > self.a.centre) == (self.better == "higher")
@@ -80,47 +82,47 @@ class SystemComparison:
     a: str
     b: str
     loads: tuple[Load, Load]
-    """Of a trial of each: that of its peak or its rate."""
+    """The loads of one trial of A and one of B, taken at the peak or target rate."""
     rates: tuple[Rate | None, Rate | None]
-    """The declared rates and whether they were kept; None for a closed loop."""
+    """Target rates and whether they were sustained; None for a closed loop."""
     peaks: CellComparison | None
-    """Each at its own peak, or at the declared rate; None where a side has no throughput."""
+    """Both sides at their own peak, or at the target rate; None if a side has no throughput."""
     peak_basis: tuple[Note, Note]
     cells: tuple[CellComparison, ...]
-    """Number by number of clients, where both were measured."""
+    """One comparison for each number of clients that both sides were measured with."""
     differences: tuple[Difference, ...]
     unlike: tuple[Note, ...]
     warnings: tuple[Note, ...]
     left_out: tuple[Note, ...]
     emulated: tuple[bool, bool] = (False, False)
-    """Whether storage of A, of B was emulated."""
+    """Whether A's and B's storage was emulated."""
     derived: tuple[str, ...] = ()
-    """Sentences that must stand wherever these results are shown."""
+    """Statements that must accompany these results wherever they are shown, such as a benchmark's fair-use wording."""
     clients: int | None = None
-    """The only number of clients that both were measured with; None where a peak was chosen."""
+    """The only number of clients that both were measured with; None if a peak was chosen."""
     trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
-    """Usable ones of the peak, or of the rate: what `peaks` rests on."""
+    """Usable trials at the peak or target rate, on which `peaks` is based."""
     leading: tuple[str, ...] = LEADING
-    """Metrics that the comparison begins with, the most telling first; not all need to have been measured."""
+    """Metrics shown first, most important first. Some may not have been measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A subject's peak compared with the baseline's, the first subject that has one."""
+    """A subject's peak compared with the baseline's. The baseline is the first subject that has a peak."""
 
     name: str
     reference: str
     ratio: float | None
-    """Median throughput over that of the baseline."""
+    """Median throughput divided by the baseline's."""
     low: float | None
     high: float | None
-    """The ratio's range when every repeat may stand for its side."""
+    """Bounds of the ratio if any repeat may represent its side."""
     overlap: bool
-    """Whether the ranges of repeats of both have a value in common."""
+    """Whether the ranges of repeats of both sides overlap."""
 
 
 def ratio(a: float, b: float) -> float | None:
-    """b / a; None unless both are finite and above 0."""
+    """Returns b / a, or None unless both are finite and positive."""
     if a <= 0 or b <= 0 or not (math.isfinite(a) and math.isfinite(b)):
         return None
     return b / a
@@ -133,9 +135,10 @@ def compare(
     derived: Sequence[str] = (),
     archive: Archive = EMPTY,
 ) -> SystemComparison:
-    """Voided, failed and cut-short trials never enter; suspect ones enter with their warnings.
+    """Compares A and B. Invalid, failed and aborted trials are excluded; flagged trials are included with their
+    warnings.
 
-    `facts`: flat facts of A and B (machine, engine) beyond what records hold. `archive`: where their histograms are.
+    `facts`: flat facts of A and B (machine, engine) beyond those in records. `archive`: source of their histograms.
     """
     sides = (a, b)
     pooled = len(a.records) + len(b.records) <= MOST_POOLED
@@ -179,7 +182,7 @@ def _ranges_by_chance(
     a, b = (side.main for side in curves)
     if a is None or b is None or trials[0][0].choice.workload != "storage":
         return ()
-    from ironbench.study.storage import ranges_by_chance  # others do not wait for its import
+    from ironbench.study.storage import ranges_by_chance  # imported here so that other workloads do not wait for it
 
     return ranges_by_chance(a.metrics, b.metrics, trials)
 
@@ -199,7 +202,7 @@ def _basis(side: ThroughputCurve) -> Note:
 
 
 def _load(clients: int, trials: Sequence[Record]) -> Note:
-    """What worked at once: clients, or the streams of work that has them."""
+    """Describes the concurrency: the number of clients, or the streams of a workload that runs streams."""
     known = streams(trials[0])
     return note("load-of-streams", streams=known[1]) if known else note("load-of-clients", clients=clients)
 
@@ -249,7 +252,7 @@ def _cells(
 def _rows(
     a: dict[str, Summary], b: dict[str, Summary], of_a: Sequence[Record], of_b: Sequence[Record]
 ) -> tuple[ComparedMetric, ...]:
-    """Metrics of both sides, whole before part, in the catalogue's order; unknown metrics last, without direction."""
+    """Compares the metrics of both sides in the catalogue's order, totals before parts; unknown metrics come last."""
     known = metrics()
     order = {name: place for place, name in enumerate(known)}
     unkept = [record for record in (*of_a, *of_b) if record.kept_rate is False][:1]
@@ -269,7 +272,7 @@ def _rows(
 
 
 def standing(own: ThroughputCurve, first: ThroughputCurve) -> Standing | None:
-    """Peak against peak; None where one of them has none, as open loops and paced work."""
+    """Compares peak with peak; None if a side has no peak, as for open loops and paced work."""
     if own.peak is None or first.peak is None or any(map(paced, (*own.peak.trials, *first.peak.trials))):
         return None
     a, b = first.peak.throughput, own.peak.throughput

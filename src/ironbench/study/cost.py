@@ -1,4 +1,4 @@
-"""What each system costs, what it does, and which is the cheapest that meets a target."""
+"""Computes what each system costs and achieves, and which one meets a target most cheaply."""
 
 from __future__ import annotations
 
@@ -30,33 +30,35 @@ from ironbench.study.subjects import (
 from ironbench.study.target import Attained, Target, attained, may_count
 
 ALIKE = 0.10
-"""Memory within this share is called equal: a GiB is 7 % more than a GB, and a kernel keeps some back for itself."""
+"""Relative difference up to which memory sizes count as equal. A GiB is 7% more than a GB, and kernels reserve some."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemCost:
-    """One system."""
+    """Cost and performance of one system."""
 
     name: str
     bill: Bill | None
-    """None: no prices were given."""
+    """None if no prices were given."""
     cores: int | None
     score: CostRange | None
-    """The workload's own score at the peak of the records, or what the systems file says. None with a target: in an
-    open loop throughput follows from the rate asked for, so it is no measure of the system."""
+    """The workload's score at the peak of the records, or the score in the systems file.
+
+    None with a target: in an open loop, throughput follows from the requested rate and does not measure the system.
+    """
     estimate: bool
-    """Whether the score is one."""
+    """Whether the score is an estimate."""
     source: str
-    """Of the score."""
+    """Source of the score."""
     target: Attained | None = None
     basis: Note | None = None
-    """Of a score from records without a target: which trials."""
+    """The trials behind a score from records; None with a target."""
     runs: int = 0
-    """Runs that a score from records rests on."""
+    """Number of runs behind a score from records."""
     trials: int = 0
-    """Trials that the score, or whether the target is met, rests on."""
+    """Number of trials behind the score, or behind the decision whether the target is met."""
     flagged: int = 0
-    """How many of these are flagged."""
+    """Number of flagged trials among them."""
     cautions: tuple[Note, ...] = ()
     """Contradictions between the systems file and the recorded machine, and the notes of the trials."""
 
@@ -66,7 +68,7 @@ class SystemCost:
 
     @property
     def per_thousand(self) -> CostRange | None:
-        """Score per 1000 units of the bill's currency."""
+        """Score per 1,000 units of the currency."""
         if self.score is None or self.bill is None or not self.bill.total:
             return None
         return self.score.times(1000 / float(self.bill.total))
@@ -81,39 +83,40 @@ class Costs:
     unit: str
     rows: tuple[SystemCost, ...]
     work: str
-    """What the records did; empty without any."""
+    """Name of the recorded work; empty without records."""
     cheapest: SystemCost | None
-    """Of those that meet the target; without a target none is."""
+    """Cheapest system that meets the target. None without a target."""
     nearest: SystemCost | None
-    """Where none meets the target: the one that came closest."""
+    """If no system meets the target: the closest one."""
     tied: tuple[SystemCost, ...] = ()
-    """Others that are as cheap as `cheapest`, or cannot be told apart from `nearest`."""
+    """Other systems that are as cheap as `cheapest`, or indistinguishable from `nearest`."""
     undecided: tuple[SystemCost, ...] = ()
-    """Priced below `cheapest`; whether they meet the target is inconclusive."""
+    """Systems cheaper than `cheapest` for which it is inconclusive whether they meet the target."""
     notes: tuple[Note, ...] = ()
-    """Why records that were named give no score."""
+    """Reasons why selected records give no score."""
     derived: tuple[str, ...] = ()
-    """Sentences that must stand with scores from these records."""
+    """Statements that must accompany scores from these records, such as a benchmark's fair-use wording."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTrials:
-    """Measured trials, and what else is stored of them."""
+    """Measured trials and further stored facts about them."""
 
     records: Mapping[str, Sequence[Record]] = field(default_factory=dict)
-    """By label."""
+    """Records by label."""
     machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Known fingerprints by key."""
+    """Known machine fingerprints by key."""
     archive: Archive = EMPTY
-    """Histograms of the records."""
+    """Source of the records' histograms."""
 
 
 def costs(
     offers: Offers | None, sheet: Sheet, measured: StoredTrials, target: Target | None = None, currency: str = ""
 ) -> Costs:
-    """What the offers cost and do, and what systems without an offer do.
+    """Computes cost and performance of all offers, and the performance of recorded systems without an offer.
 
-    InputError: prices, currencies, records of different work under one target, or of several systems under one offer.
+    InputError: invalid prices or currencies, records of different work under one target, or records of several systems
+    under one offer.
     """
     named = offers.offers if offers else ()
     records, machines, archive = measured.records, measured.machines, measured.archive
@@ -145,7 +148,7 @@ def costs(
     tied += tuple(row for row in rows if closest and row is not closest and _as_near(row, closest))
     undecided = [row for row in rows if row.bill and row.target and row.target.undecided]
     undecided = [row for row in undecided if cheapest and _price(row) < _price(cheapest)]
-    # The systems file's own word is that of the scores it gives, and those are not mixed with scores from records.
+    # The unit from the systems file applies to its own scores, which are never mixed with scores from records.
     unit = "" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
     question = offers.question if offers else ""
     return Costs(
@@ -164,14 +167,14 @@ def costs(
 
 @dataclass(frozen=True, slots=True)
 class _Did:
-    """What records show of one system."""
+    """What records show about one system."""
 
     score: CostRange | None
     runs: int = 0
     target: Attained | None = None
     basis: Note | None = None
     trials: tuple[Record, ...] = ()
-    """The trials that the result rests on."""
+    """Trials that the result is based on."""
     left_out: tuple[Note, ...] = ()
 
     def row(self, name: str, bill: Bill | None, cores: int | None) -> SystemCost:
@@ -206,14 +209,14 @@ def _did(name: str, records: Sequence[Record], target: Target | None, metric: st
 
 
 def _notes(trials: Sequence[Record]) -> list[Note]:
-    """The notes of the trials, and why trials are flagged whose cause is not among these, as in older records."""
+    """Returns the notes of the trials, and reasons for flags that are missing in the notes, as in older records."""
     notes = together(trials)
     suspect = [record for record in trials if record.status is Status.SUSPECT]
     return [*notes, *(cause for cause in causes(suspect) if cause not in notes)]
 
 
 def _score(records: Mapping[str, Sequence[Record]]) -> str:
-    """The metric that systems are held against each other by, without a target; empty: there is none."""
+    """Returns the metric by which systems are compared without a target; empty if there is none."""
     peaks = [peak for group in records.values() if (peak := highest(group)) is not None]
     return score_of(peaks) if peaks else ""
 
@@ -240,7 +243,10 @@ def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mappi
 def _scoring(
     offers: Sequence[Offer], records: Mapping[str, Sequence[Record]]
 ) -> tuple[str, Mapping[str, Sequence[Record]], tuple[Note, ...]]:
-    """Their work, the records that give scores without a target, and why others do not: the bills stand without."""
+    """Returns the work's name, the records that give scores without a target, and notes on the records that give none.
+
+    Costs are shown in any case.
+    """
     if not records:
         return "", {}, ()
     labels = tuple(records)
@@ -260,7 +266,7 @@ def _scoring(
 
 
 def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Sequence[Record]:
-    """InputError: trials of unlike systems do not add up to a measurement of the one that is bought."""
+    """InputError: trials of different systems cannot be combined into one measurement of the offered system."""
     systems = _systems(offer.records, records.get(offer.records, ()))
     if len(systems) > 1:
         raise InputError(
@@ -272,7 +278,7 @@ def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Seq
 
 
 def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Records of one label by system and machine, each with a name of its own."""
+    """Groups the records of one label by system and machine, with a unique name for each group."""
     groups: list[list[Record]] = []
     machines = machines_among(records)
     for record in records:
@@ -303,7 +309,8 @@ def _price(row: SystemCost) -> Decimal:
 
 
 def _closest(rows: Sequence[SystemCost]) -> SystemCost | None:
-    """By the upper bound, which a target is about; a system without one is not measured, however close it seems."""
+    """Returns the system with the lowest upper bound, on which a target is defined. Systems without a bound are
+    skipped."""
     candidates = [
         ((not best.kept, best.bound_s), row)
         for row in rows
@@ -313,7 +320,7 @@ def _closest(rows: Sequence[SystemCost]) -> SystemCost | None:
 
 
 def _as_near(row: SystemCost, nearest: SystemCost) -> bool:
-    """Whether its interval overlaps that of the system that came closest."""
+    """Whether a system's confidence interval overlaps the closest system's."""
     a, b = (one.target.best if one.target else None for one in (row, nearest))
     if a is None or b is None or a.kept != b.kept:
         return False
@@ -332,9 +339,9 @@ def _one_currency(rows: Sequence[SystemCost]) -> None:
 
 
 def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tuple[str, Mapping[str, Sequence[Record]]]:
-    """Its name, and the records that did it: of the work that was driven hard enough, where there is one.
+    """Returns the name of the work and its records. If some trials were driven hard enough, only their work counts.
 
-    InputError: that were several works, or none was and there are several.
+    InputError: several works remain.
     """
     everything = [record for group in records.values() for record in group]
     counting = [record for record in everything if record.status.comparable and may_count(record, target)] or everything
@@ -353,7 +360,7 @@ def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tup
 def _contradictions(
     offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Note]:
-    """None where the machine of the server is unknown."""
+    """Compares the systems file with the recorded machine. Yields nothing if the server's machine is unknown."""
     if not records or not machine_of(records[0]):
         return
     record = records[0]

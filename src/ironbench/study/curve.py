@@ -1,4 +1,4 @@
-"""Throughput and response time against clients: the peak, the score there, and Little's law as a check."""
+"""Throughput and response time by number of clients: the peak, the score there, and Little's law as a check."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ from ironbench.study.subjects import (
 from ironbench.study.summarise import Summary, summarise, with_pooled
 
 _MOST_LOST = 0.1
-"""Share by which confirmation may fall short of the sweep. The best of several noisy trials is too high by about one
-to two standard deviations (order statistics of a normal sample: Harter 1961, Biometrika 48), 5 to 10 % on small
-machines."""
+"""Share by which confirmation trials may fall below the sweep without a note.
+
+The best of several noisy trials is too high by about one to two standard deviations (order statistics of a normal
+sample: Harter 1961, Biometrika 48), which is 5 to 10% on small machines.
+"""
 _NOTABLE = 0.05
 """Share of the machine's CPU time that is worth naming as a cause."""
 MOST_POOLED = 2000
-"""Trials of which all histograms are read, up to a millisecond each; of more only those at the peak."""
+"""Maximum number of trials whose histograms are all read, at up to 1 ms each. Beyond it, only peak trials are read."""
 NOT_POOLED = note("percentiles-not-pooled", most=MOST_POOLED)
 CURVE_METRICS = (
     "throughput",
@@ -54,23 +56,23 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The number of clients with the highest throughput on the sweep, and what fresh trials there gave.
+    """The number of clients with the highest throughput in the sweep, and the result of fresh trials there.
 
-    The maximum of noisy numbers is too high by nature ("winner's curse"), so the trials that choose the peak must not
-    be those that report it.
+    The maximum of noisy values is biased upwards ("winner's curse"), so the trials that choose the peak must not be the
+    trials that report it.
     """
 
     clients: int
     chosen: Summary
-    """Throughput of the sweep trials that chose it."""
+    """Throughput of the sweep trials that chose the peak."""
     metrics: dict[str, Summary]
-    """Of the confirmation trials, or of the sweep where there are none."""
+    """Metrics of the confirmation trials, or of the sweep if there are none."""
     trials: tuple[Record, ...]
     confirmed: bool
     alone: bool = False
-    """Whether no other number of clients was measured: then nothing was chosen, and nothing is to be confirmed."""
+    """Whether only this number of clients was measured. Then nothing was chosen and no confirmation is needed."""
     alike: tuple[int, int] = (0, 0)
-    """Fewest and most clients of the sweep whose throughput cannot be told apart from the highest."""
+    """Smallest and largest number of clients whose throughput is indistinguishable from the highest."""
 
     @property
     def throughput(self) -> Summary:
@@ -78,22 +80,22 @@ class Peak:
 
     @property
     def basis(self) -> Note:
-        """The trials it was measured by."""
+        """Describes the trials behind the peak."""
         swept = not (self.confirmed or self.alone)
         return note("peak-basis", trials=len(self.trials), confirmed=self.confirmed, swept=swept)
 
 
 @dataclass(frozen=True, slots=True)
 class ThroughputCurve:
-    """One subject's points in order of clients."""
+    """One subject's points, ordered by number of clients."""
 
     name: str
     points: tuple[CurvePoint, ...]
     confirmations: tuple[Record, ...]
     rates: tuple[Rate, ...]
-    """Of an open loop: one for each number of clients."""
+    """For an open loop: one rate for each number of clients."""
     main: Peak | Rate | None
-    """The peak of a closed loop or the rate of an open one; details are of its trials."""
+    """The peak of a closed loop or the rate of an open loop. Details are taken from its trials."""
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -117,10 +119,10 @@ def curve(
     pool_points: bool = True,
     names: Sequence[str] | None = CURVE_METRICS,
 ) -> ThroughputCurve:
-    """Only trials that may be compared enter; trials without throughput (loads) do not.
+    """Builds the curve from comparable trials with a throughput (which data loads lack).
 
-    `archive`: histograms that percentiles of several trials are pooled from; `pool_points`: also where it is not the
-    peak, which takes the time of reading every trial's; `names`: metrics of the points, None for all.
+    `archive`: histograms from which percentiles are pooled. `pool_points`: also pool points other than the peak, which
+    requires reading every trial's histograms. `names`: metrics of the points; None for all.
     """
     usable = [record for record in subject.usable if "throughput" in record.metrics]
     swept = [record for record in usable if record.purpose != Purpose.CONFIRMATION]
@@ -138,8 +140,10 @@ def curve(
 def metrics_of(
     records: Sequence[Record], names: Sequence[str] | None = None, archive: Archive = EMPTY
 ) -> dict[str, Summary]:
-    """A summary for each metric that some record has; all metrics when no names are given. Percentiles count only
-    where a trial has transactions enough for them, and are those of all trials together."""
+    """Summarises each metric that some record has, or only `names` if given.
+
+    A percentile counts only for trials with enough transactions for it, and is computed over all trials together.
+    """
     wanted = names if names is not None else list(dict.fromkeys(name for record in records for name in record.metrics))
     known = [record.metrics for record in records]
     summaries = {}
@@ -164,14 +168,14 @@ def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]
 def _peak(
     points: Sequence[CurvePoint], confirmations: Sequence[Record], archive: Archive = EMPTY, *, whole: bool = False
 ) -> Peak | None:
-    """`whole`: the points have all metrics already."""
+    """Finds the peak. `whole`: the points already have all metrics."""
     with_throughput = [point for point in points if "throughput" in point.metrics]
     if not with_throughput:
         return None
     same = alike({point.clients: [one.metrics["throughput"] for one in point.trials] for point in with_throughput})
     best = next(point for point in with_throughput if point.clients == same[0])
     if confirmations:
-        # The run that confirmed chose on its own sweep; pooled with other runs the best cell may be another.
+        # The confirming run chose from its own sweep; with other runs pooled, another point may be the best.
         chosen = confirmations[-1].cell.load.clients
         best = next((point for point in with_throughput if point.clients == chosen), best)
     fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
@@ -182,16 +186,16 @@ def _peak(
 
 
 _INDIFFERENT = 0.02
-"""Difference in throughput for which nobody adds clients, as in a search (`model.search.Search.indifference`)."""
+"""Relative difference in throughput that is too small to add clients for (as `model.search.Search.indifference`)."""
 
 
 def alike(throughputs: Mapping[int, Sequence[float]]) -> list[int]:
-    """Numbers of clients whose throughput cannot be told apart from the highest, fewest first; the first is the peak,
-    since more clients bring nothing but waiting.
+    """Lists the numbers of clients whose throughput is indistinguishable from the highest, fewest first.
 
-    Two levels differ if their mean logarithms are further apart than a one-sided 95% t interval, with one spread for
-    all numbers of clients (pooled variance: Snedecor and Cochran, "Statistical Methods", section 6.8), and by more
-    than 2%. Without repeats nothing is known of the spread, and only the 2% count.
+    The first one is the peak, since more clients would only add waiting. Two numbers of clients differ if their mean
+    logarithms are further apart than a one-sided 95% t interval with one variance for all (pooled variance: Snedecor
+    and Cochran, "Statistical Methods", section 6.8), and by more than 2%. Without repeats the variance is unknown, and
+    only the 2% count.
     """
     logs = {
         clients: [math.log(value) for value in values]
@@ -213,7 +217,7 @@ def alike(throughputs: Mapping[int, Sequence[float]]) -> list[int]:
 
 
 def _rates(points: Sequence[CurvePoint], confirmations: Sequence[Record], archive: Archive) -> tuple[Rate, ...]:
-    """Fresh trials stand for those that a search chose the rate by."""
+    """Returns a rate for each number of clients. Fresh trials replace the trials by which a search chose the rate."""
     return tuple(
         Rate(trials[0].cell.load.rate or 0.0, clients, metrics_of(trials, None, archive), trials)
         for clients, trials in _by_clients(confirmations) or [(point.clients, point.trials) for point in points]
@@ -221,7 +225,7 @@ def _rates(points: Sequence[CurvePoint], confirmations: Sequence[Record], archiv
 
 
 def _main_rate(rates: Sequence[Rate]) -> Rate | None:
-    """With the fewest clients that kept it, else with those that finished most."""
+    """Returns the rate with the fewest clients that sustained it, or else the rate with the most finished work."""
     return max(rates, key=lambda one: (one.is_kept, -one.clients if one.is_kept else _finished(one)), default=None)
 
 
@@ -230,9 +234,12 @@ def _finished(one: Rate) -> float:
 
 
 def held_out_peak(subject: Subject) -> Peak | None:
-    """Of a lab, which has no confirmation trials: every second block chooses a peak, the blocks between another, and
-    each half reports what the other chose. Where they do not agree the curve is flat, and the fewer clients count.
-    None where a half has no trial, for one number of clients, and for trials of a sweep."""
+    """Cross-validates the peak of a lab, which has no confirmation trials.
+
+    Odd blocks choose one peak and even blocks another, and each half reports the peak that the other chose. If they
+    disagree, the curve is flat and the smaller number of clients is used. None if a half has no trials, for only one
+    number of clients, and for trials of a sweep.
+    """
     trials = [record for record in subject.usable if record.purpose == Purpose.LAB and "throughput" in record.metrics]
     blocks = sorted({record.block for record in trials})
     halves = [[record for record in trials if record.block in half] for half in (blocks[::2], blocks[1::2])]
@@ -249,14 +256,16 @@ def held_out_peak(subject: Subject) -> Peak | None:
 
 
 def peak(sweep: Sequence[Record]) -> Cell | None:
-    """The cell to confirm: the highest median throughput on the sweep; None when no trial may be compared."""
+    """Returns the configuration to confirm: the sweep's highest median throughput. None without comparable trials."""
     best = curve(Subject("", tuple(sweep))).peak
     return best.trials[0].cell if best else None
 
 
 def lost_share(peak: Peak) -> float | None:
-    """By which confirmation trials fall short of the sweep, where even the best is far below what the sweep promised;
-    else None."""
+    """Share by which confirmation trials fall below the sweep.
+
+    None unless even the best of them is far below the sweep.
+    """
     promised, best = peak.chosen.centre, peak.throughput.high
     if not peak.confirmed or best >= promised * (1 - _MOST_LOST):
         return None
@@ -264,7 +273,7 @@ def lost_share(peak: Peak) -> float | None:
 
 
 def shortfall(curve: ThroughputCurve) -> tuple[Note, ...]:
-    """A note on `lost_share`, with the CPU time that other programs took where that may be why."""
+    """Notes `lost_share`, with the CPU time used by other programs if that may be the cause."""
     peak = curve.peak
     if peak is None or (lost := lost_share(peak)) is None:
         return ()
@@ -277,52 +286,56 @@ def shortfall(curve: ThroughputCurve) -> tuple[Note, ...]:
 
 
 def _others(records: Sequence[Record]) -> float | None:
-    """Median share of CPU time that went to neither server nor client nor us; None where nothing was measured."""
+    """Median share of CPU time used by neither server, client nor ironbench; None if not measured."""
     shares = [record.budget.taken for record in records if record.budget.measured]
     return statistics.median(shares) if shares else None
 
 
 def score_of(peaks: Sequence[Peak]) -> str:
-    """The metric: the first of the workload's scores that a peak has; empty: none has one."""
+    """Returns the first of the workload's score metrics that some peak has, or an empty string."""
     names = described(peaks[0].trials[0]).scores if peaks else ()
     return next((name for name in names if any(name in peak.metrics for peak in peaks)), "")
 
 
 def highest(records: Sequence[Record]) -> Peak | None:
-    """Of the peaks of one system under its shapes of load, the one with the highest throughput."""
+    """Returns the highest peak of one system over its load shapes."""
     peaks = [peak for subject in subjects(records) if (peak := curve(subject).peak) is not None]
     return max(peaks, key=lambda peak: peak.throughput.centre, default=None)
 
 
 def basis(peak: Peak) -> Note:
-    """The trials behind the peak, with suspect ones and failed transactions."""
+    """Describes the trials behind the peak, including flagged trials and failed transactions."""
     suspect = sum(record.status is Status.SUSPECT for record in peak.trials)
     lost, units = failed_share(peak.trials) or 0.0, counted_in(peak.trials)[1]
     return Note(peak.basis.code, {**peak.basis.values, "suspect": suspect, "failed": lost, "units": units})
 
 
 def at_its_peak(peak: Peak) -> Note:
-    """Where the peak is, and the trials behind it."""
+    """Describes the peak's number of clients and the trials behind it."""
     return note("at-peak", clients=peak.clients, alone=peak.alone, basis=basis(peak))
 
 
 TOLERANCE = 0.1
-"""Share by which clients and throughput × time may differ: response means and throughput end at slightly different
-moments, and clients wait a little between the answer and the next message."""
+"""Relative difference allowed between clients and throughput × time.
+
+Mean response time and throughput end at slightly different moments, and clients pause briefly between messages.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Little:
-    """Closed loop: clients = throughput × (response time + think time) (Little 1961, Operations Research 9(3)).
+    """Little's law for a closed loop: clients = throughput × (response time + think time) (Operations Research 9(3),
+    1961).
 
-    The law is of long times. A window has two edges: a transaction under way at its end is in no response time, and one
-    that began before it is there with all of its time. A client that waits for a lock for long, as SQLite's writers do,
-    makes that a large part of the window, so both are put right. So is the time in which clients connect anew.
+    The law holds for long periods, but a window has two edges. A transaction still in progress at its end is in no
+    response time, and a transaction that began before it counts with its full time. Clients with long lock waits, as
+    SQLite's writers, make this a large part of the window, so both edges are corrected. The time for reconnecting is
+    added as well.
     """
 
     clients: int
     expected: float
-    """Throughput × (mean response time + think time), put right at the edges of the window and for new connections."""
+    """Throughput × (mean response time + think time), corrected for the window's edges and for reconnects."""
 
     @property
     def holds(self) -> bool:
@@ -334,16 +347,16 @@ class Little:
 
 
 def little(record: Record) -> Little | None:
-    """None where the law does not apply:
+    """Checks Little's law. Returns None if the law does not apply:
 
-    - An open loop, paced work or a curve: not all clients are busy.
-    - Work that ends by itself: its window holds more than transactions (refresh functions, starting processes).
+    - An open loop, paced work or a load curve: not all clients are busy.
+    - Work that ends by itself: its window contains more than transactions (refresh functions, process starts).
     - More connections than clients: some wait for work.
-    - A number is missing.
+    - A value is missing.
     """
     load = record.cell.load
     throughput = record.metrics.get("throughput")
-    # Of the transactions that throughput counts, which response times are not.
+    # Both values cover the transactions that throughput counts. Response time does not, so service time comes first.
     response = record.metrics.get("service_time_mean_s", record.metrics.get("response_time_mean_s"))
     failed = record.metrics.get("failed", 0.0)
     endless = load.duration_s is not None or load.transactions is not None
