@@ -16,30 +16,30 @@ from ironbench.study.archive import Archive
 from ironbench.study.summarise import Summary, summarise
 
 _PER_OCTAVE = {"latency_s": 4, "size_bytes": 1}
-"""Buckets drawn for each doubling: devices count latencies in eighths of an octave, sizes in whole ones."""
+"""Buckets drawn per doubling. Devices count latencies in eighths of an octave and sizes in whole octaves."""
 _SMALLEST = {"latency_s": 1e-6, "size_bytes": 512.0}
-"""Where their buckets begin: `crates/ironbench-device/src/live/tally.rs`."""
+"""Lower ends of the first buckets (`crates/ironbench-device/src/live/tally.rs`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Of one kind of I/O on one role."""
+    """Distribution of latency or size for one kind of I/O on one role."""
 
     metric: str
     """`device_read_latency_s`, `device_write_size_bytes`, …"""
     part: str
-    """The role."""
+    """Role of the files."""
     count: float
     points: tuple[tuple[float, float], ...]
-    """(upper end of the bucket, share of the I/Os in it), buckets without any between them included."""
+    """(upper end of bucket, share of the I/Os in it), including empty buckets in between."""
 
     @property
     def step(self) -> float:
-        """Upper over lower end of a bucket."""
+        """Ratio of a bucket's upper end to its lower end."""
         return 2 ** (1 / _PER_OCTAVE[_quantity(self.metric)])
 
     def quantile(self, share: float) -> float:
-        """Upper end of the bucket in which that share is reached."""
+        """Upper end of the bucket in which the cumulative share is reached."""
         passed = 0.0
         for edge, own in self.points:
             passed += own
@@ -49,11 +49,11 @@ class Distribution:
 
 
 def distributions(trials: Sequence[Record], archive: Archive) -> tuple[Distribution, ...]:
-    """By name; empty where nothing was counted, as on real devices."""
+    """Returns the distributions by name; empty if the device counted nothing, as real devices do."""
     merged: dict[str, dict[int, float]] = {}
     for record in trials:
         for one in archive.counted(record.id):
-            if not base_name(one.name).endswith(tuple(_PER_OCTAVE)):  # of another version
+            if not base_name(one.name).endswith(tuple(_PER_OCTAVE)):  # counted by another version of ironbench
                 continue
             buckets = merged.setdefault(one.name, {})
             for edge, count in zip(one.edges, one.counts, strict=True):
@@ -81,40 +81,40 @@ def _distribution(name: str, buckets: dict[int, float]) -> Distribution:
     return Distribution(base_name(name), part_of(name).removeprefix("role="), total, tuple(points))
 
 
-# Mean latencies by role: of emulated devices alone, which count each partition. A real device that holds two roles
-# counts both together.
+# Mean latencies by role are available only for emulated devices, which count each partition separately. A real device
+# with files of two roles counts both together.
 
 _ROLES = ("data", "temp", "log")
 _RATES = {"read": "device_reads_per_s", "write": "device_writes_per_s", "flush": "device_flushes_per_s"}
-"""Kind of I/O → the metric that counts it."""
+"""Kind of I/O → metric that counts it."""
 _FEWEST = 30.0
-"""I/Os in a trial below which the mean is not shown."""
+"""Minimum number of I/Os in a trial for a mean to be shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleLatency:
-    """One role of one system in one direction, over its trials."""
+    """Latency of one role of one system in one direction, over its trials."""
 
     name: str
-    """Of the system or cell."""
+    """Name of the system or configuration."""
     role: str
     direction: str
     """`read`, `write` or `flush`."""
     mean_s: Summary
-    """As the block layer sees it, waiting in the kernel's queue included."""
+    """Mean latency in the block layer, including time in the kernel's queue."""
     p99_s: Summary | None
-    """As the device's own process counts it, from when it was given the I/O; of a free device it counts none."""
+    """99th percentile in the device's own process, from receiving the I/O. None for a zero-latency device."""
     per_s: Summary
     size_bytes: Summary | None
 
     @property
     def what(self) -> str:
-        """As files are spoken of: `data read`, `temp write`."""
+        """Role and direction, such as `data read` or `temp write`."""
         return f"{self.role} {self.direction}"
 
 
 def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[RoleLatency, ...]:
-    """`groups`: name and comparable trials of each; in order of roles, then as given."""
+    """Returns latencies by role, then direction, then group. `groups`: name and comparable trials of each system."""
     latencies = []
     for role in _ROLES:
         for direction in _RATES:
@@ -126,9 +126,9 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
 
 
 def _apart(record: Record, role: str, quantile: str) -> bool:
-    """Whether the role has a partition of its own: an engine that keeps its log with its data has one for both.
+    """Whether the role has a separate partition. An engine that keeps its WAL with its data has one for both.
 
-    Of devices that were mounted by hand the quantile tells, which others do not have.
+    Devices that were mounted by hand are recognised by the quantile, which other devices lack.
     """
     partitions = {one.role for device in record.system.layout.devices for one in device.partitions}
     return role in partitions or (role == "data" and quantile in record.metrics)
@@ -152,33 +152,35 @@ def _one(name: str, records: Sequence[Record], role: str, direction: str) -> Rol
     return RoleLatency(name, role, direction, mean, of(quantile), per_s, of(f"device_{direction}_size_bytes{label}"))
 
 
-# CPU time per read: that of an engine that reads, less that of the same engine with the data cached. The difference is
-# the cost of issuing and completing an I/O, and of evicting a page for it. Only of real devices: emulating one costs
-# CPU time, too.
+# CPU time per read: CPU time of an engine that reads, minus CPU time of the same engine with its data cached. The
+# difference is the cost of issuing and completing an I/O and of evicting a page for it. It is computed only for real
+# devices, since emulating a device also costs CPU time.
 
 _READS = "device_reads_per_s{role=data}"
 _BYTES = "device_read_bytes_per_s{role=data}"
 _FEWEST_READS = 1000.0
-"""Reads of a trial: fewer cost less than what two trials differ by."""
+"""Minimum number of reads in a trial. Fewer cost less CPU time than two trials differ by."""
 _MORE = 10.0
-"""Times as many as where the same is cached."""
+"""Minimum ratio of reads to those of the cached system."""
 _MOST_S = 1e-3
-"""A read costs microseconds of CPU time: a larger difference has another cause."""
+"""Maximum plausible CPU time of a read in seconds. A read costs microseconds; a larger difference has another cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCost:
-    """A system that reads, compared with the one that reads least, over pairs of trials of a block."""
+    """CPU cost of reads in one system compared with the system that reads least, over pairs of trials of a block."""
 
     name: str
     cached: str
     reads: Summary
     size_bytes: Summary
     engine_s: Summary
-    """CPU time of the engine's processes for a read; above nothing in every pair, and in its interval."""
+    """CPU time of the engine's processes per read; positive in every pair and in its confidence interval."""
     whole_s: Summary | None
-    """The same with all that belongs to nobody: the kernel's own threads and interrupts, and other programs. None where
-    that was not measured, or differs by more than reads can explain."""
+    """The same including CPU time of the kernel's threads, interrupts and other programs.
+
+    None if that was not measured, or if the difference is larger than reads can explain.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,11 @@ class _Used:
 
 
 def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost, ...]:
-    """`groups`: name and comparable trials of the same work. Empty without both a cached system and one that reads;
-    pairs that differ in more than where their data are, and how much of them memory holds, are left out."""
+    """Returns the CPU cost of reads for each system. `groups`: name and comparable trials of the same work.
+
+    Empty without both a cached system and a reading one. Leaves out pairs that differ in more than the location of
+    their data and the amount of it in memory.
+    """
     known = [(name, used) for name, records in groups if (used := _by_block(records))]
     if len(known) < 2:
         return ()
@@ -206,7 +211,7 @@ def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost
 
 
 def _but_memory(record: Record) -> object:
-    """What else makes its CPU time: another index, setting or number of clients costs more than reads."""
+    """What else determines CPU time: another index, setting or number of clients would cost more than reads."""
     system = replace(record.system, label="", layout=Layout(), memory_bytes=None, memory_total_bytes=None)
     return system, work(record), replace(record.cell.load, cache="", seed=0)
 
@@ -226,7 +231,8 @@ def _by_block(records: Sequence[Record]) -> dict[int, _Used]:
 
 
 def _other_s(record: Record) -> float | None:
-    """CPU seconds of nobody known; the number of cores follows from the engine's share of all of them."""
+    """CPU seconds of the kernel and unknown programs, scaled by the engine's share and its CPU seconds; None if
+    unknown."""
     if record.budget.server <= 0:
         return None
     return (record.budget.other + record.budget.kernel) / record.budget.server * record.metrics["engine_cpu_s"]
@@ -256,6 +262,6 @@ def _cost(name: str, used: dict[int, _Used], cached: str, least: dict[int, _Used
 
 
 def _of_reads(cost_s: Summary) -> bool:
-    """Whether CPU time for a read can be what a read costs; else the trials differ in more than reads."""
+    """Whether CPU time per read is plausible. Otherwise the trials differ in more than reads."""
     least_s = cost_s.low if cost_s.interval is None else min(cost_s.low, cost_s.interval[0])
     return least_s > 0 and cost_s.high <= _MOST_S

@@ -1,4 +1,4 @@
-"""What differs between systems: settings, layout, machine, versions, load."""
+"""Differences between systems: settings, layout, machine, versions, load."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ironbench.study.archive import Archive
 NOT_SET = "not set"
 SEED = "load.seed"
 NOT_SEEN = "not visible"
-"""Of a setting: the role that reads it lacks the privilege."""
+"""Value of a setting that the database role is not privileged to read."""
 NOT_MEASURED = "not measured"
 UNKNOWN = "unknown"
 UNKNOWN_MACHINE = "machine.fingerprint"
-"""The only fact of the machine of a running server that nobody watched."""
-# Facts that differ from run to run and do not describe the system.
-# PostgreSQL's own paths follow from the layout, which is a fact itself.
+"""The only machine fact of a running server whose machine was not watched."""
+# Facts that differ from run to run and do not describe the system. PostgreSQL's file paths follow from the layout,
+# which is a fact of its own.
 _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
 _INCIDENTAL = frozenset(_PATHS) | frozenset(
     {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}
 )
 SETTINGS, CHANGED = "engine.settings.", "engine.changed."
 _SEEN, _EVERY = "engine.settings_seen", "all"
-"""The fact that holds whether the role may see every setting."""
+"""The fact that records whether the database role may read every setting."""
 _MOST_SHOWN = 24
-"""Up to so many differences of one engine are all shown first."""
+"""If one engine's systems have at most this many differences, all are shown first."""
 _TELLING = frozenset(
     {
         *("engine.version", "engine.server", "engine.installation", "software.ironbench", "software.build"),
@@ -38,29 +38,31 @@ _TELLING = frozenset(
         *(UNKNOWN_MACHINE, "client.cpu.model", "client.cpu.cores", "client.kernel"),
     }
 )
-"""Always shown first, with the user's choices (system and load)."""
+"""Facts always shown first, along with the user's choices (system and load)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One fact that is not the same everywhere; one value per subject, in their order."""
+    """One fact that differs between subjects, with one value per subject in their order."""
 
     room: str
-    """`system`, `load`, `tag`, `machine`, `client`, `engine` or `software`."""
+    """Group of the fact: `system`, `load`, `tag`, `machine`, `client`, `engine` or `software`."""
     name: str
     values: tuple[str, ...]
 
 
 def facts_of(record: Record) -> dict[str, str]:
-    """The record's facts of system, load, tags and versions, flat: `system.settings.work_mem` → `64MB`. Of seeds only
-    what somebody chose: every other run draws its own."""
+    """Returns the record's facts of system, load, tags and versions, flattened: `system.settings.work_mem` → `64MB`.
+
+    A seed is a fact only if the user chose it; otherwise each run draws a random one.
+    """
     seed = {SEED: str(record.cell.load.seed)} if record.seed_given else {}
     tags = flattened("tag", record.tags)
     return {**chosen(record.system, record.cell.load), **seed, **tags, **flattened("software", record.software)}
 
 
 def declared_alike(a: Record, b: Record) -> bool:
-    """Whether `facts_of` both is the same."""
+    """Whether `facts_of` is equal for both records."""
     return (
         a.system == b.system
         and a.cell.load == b.cell.load
@@ -71,13 +73,13 @@ def declared_alike(a: Record, b: Record) -> bool:
 
 
 def facts(record: Record, archive: Archive) -> dict[str, str]:
-    """Everything known of a record's system, flat."""
+    """Returns all known facts of a record's system, flattened."""
     engine = flattened("engine", archive.engine(record.engine))
     return {**facts_of(record), **machine_facts(record, archive), **engine}
 
 
 def machine_facts(record: Record, archive: Archive) -> dict[str, str]:
-    """Facts of the machine that did the work, and where another one drove it, those of that one as `client.…`."""
+    """Returns facts of the server's machine, and facts of a separate client machine as `client.…`."""
     server, client = machines_of(record)
     if server == client:
         return flattened("machine", archive.machine(server))
@@ -86,29 +88,30 @@ def machine_facts(record: Record, archive: Archive) -> dict[str, str]:
 
 
 def chosen(system: System, load: Load) -> dict[str, str]:
-    """What the user chose, known before anything is measured."""
+    """Returns the user's choices, which are known before anything is measured."""
     every = system_facts(system), load_facts(load)
     every[0].pop("label")
-    # What belongs to the other kind of loop would read as if it had been so.
+    # Options of the other kind of loop have no effect and would mislead.
     for left_out in ("clients", "threads", "seed", "arrivals" if load.rate is None else "think_time_s"):
         every[1].pop(left_out)
     return {**flattened("system", every[0]), **flattened("load", every[1])}
 
 
 def load_facts(load: Load) -> dict[str, Any]:
-    """The load's fields, its curve as it was declared."""
+    """Returns the load's fields, with its curve as declared."""
     return asdict(load) | {"curve": load.curve.text if load.curve else None}
 
 
 def system_facts(system: System) -> dict[str, Any]:
-    """The system's fields, its commands as two texts."""
+    """Returns the system's fields, with its commands as two texts."""
     every = asdict(system)
     commands = every.pop("commands")
     return every | {when: "; ".join(one[when] for one in commands if one[when]) for when in ("prepare", "cleanup")}
 
 
 def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Facts of every subject. One without facts has those `declared` for it, and differs in nothing else."""
+    """Returns facts of every subject. A subject without facts gets its `declared` facts and the common values of the
+    rest."""
     measured = [flat for flat in known if flat is not None]
     rest = dict.fromkeys(differing(measured), NOT_MEASURED) | shared(measured)
     rest = {name: value for name, value in rest.items() if name.partition(".")[0] not in ("system", "load")}
@@ -116,7 +119,7 @@ def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapp
 
 
 def flattened(prefix: str, value: Any) -> dict[str, str]:
-    """Nested facts as dotted names and text; None, empty and incidental facts are left out."""
+    """Flattens nested facts into dotted names and text; None, empty and incidental facts are left out."""
     if isinstance(value, Mapping):
         flat: dict[str, str] = {}
         for key, part in value.items():
@@ -134,7 +137,7 @@ def flattened(prefix: str, value: Any) -> dict[str, str]:
 
 
 def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Names whose value is not the same in all, in order of first mention. A seed counts where all were chosen."""
+    """Lists the names whose value differs, in order of first mention. A seed counts only if all subjects chose one."""
     names: dict[str, None] = {}
     for flat in facts:
         names.update(dict.fromkeys(flat))
@@ -144,7 +147,7 @@ def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def fact_text(flat: Mapping[str, str], name: str) -> str:
-    """A fact in words: its value, that it is not set or unknown, or that the role could not see whether it is."""
+    """Returns a fact's value, or text saying that it is not set, unknown or not visible to the database role."""
     if name.startswith("machine.") and UNKNOWN_MACHINE in flat:
         return UNKNOWN
     hidden = name.startswith(SETTINGS) and flat.get(_SEEN, _EVERY) != _EVERY
@@ -152,7 +155,7 @@ def fact_text(flat: Mapping[str, str], name: str) -> str:
 
 
 def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
-    """A row per fact that differs between subjects; `facts` are flat, one mapping per subject."""
+    """Returns a row for each fact that differs. `facts` contains one flat mapping per subject."""
     rows = []
     for name in differing(facts):
         room, _, rest = name.partition(".")
@@ -161,10 +164,10 @@ def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
 
 
 def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """What a reader must see, what may explain a difference first (`_rank`), and the rest.
+    """Splits differences into those shown first, likely causes leading (`_rank`), and the rest.
 
-    Two engines differ in hundreds of facts by their nature: of those only what the user chose (settings, layout,
-    memory, load), the versions and the machine's size say something. Servers of one engine also differ in settings that
+    Two engines inevitably differ in hundreds of facts. Of these, only the user's choices (settings, layout, memory,
+    load), the versions and the machine's size are relevant. Servers of one engine may also differ in settings that
     their administrators chose.
     """
     ranked = sorted(rows, key=_rank)
@@ -187,31 +190,31 @@ def is_setting(row: Difference) -> bool:
 
 
 def is_address(row: Difference) -> bool:
-    """Whether it says where a server is: two servers always differ in that, and no speed comes from it."""
+    """Whether the fact is a server's address, which always differs and does not explain performance."""
     return row.room == "system" and row.name in ("dsn", "server")
 
 
 def _rank(row: Difference) -> int:
-    """Settings first, then the rest of the system and its versions, load, machine; addresses last."""
+    """Sort key: settings first, then the rest of the system and versions, load, machine; addresses last."""
     if is_address(row):
         return 9
     if is_setting(row):
         return 0
-    if row.name.startswith("changed."):  # where a setting comes from
+    if row.name.startswith("changed."):  # source of a setting, such as a configuration file
         return 5
     return {"system": 1, "load": 3, "machine": 4}.get(row.room, 2 if f"{row.room}.{row.name}" in _TELLING else 5)
 
 
 def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Facts that all subjects have in common."""
+    """Returns the facts that all subjects have in common."""
     apart = set(differing(facts))
     return {name: value for flat in facts[:1] for name, value in flat.items() if name not in apart}
 
 
 def chosen_settings(facts: Mapping[str, str]) -> tuple[dict[str, str], int]:
-    """An engine's flat facts without settings at their default, and how many those are.
+    """Returns an engine's flat facts without settings at their default, and the number of settings left out.
 
-    Engines name in `changed` the settings that are not at their default; of one that does not, all are kept.
+    Engines list non-default settings in `changed`. For an engine without this list, all settings are kept.
     """
     changed = {name.removeprefix(CHANGED) for name in facts if name.startswith(CHANGED)}
     if not changed:

@@ -1,9 +1,10 @@
-"""Where the difference of two systems comes from, from the top down: throughput, response time, scripts and commands,
-the time of a transaction, I/O, plans, configuration.
+"""Explains the difference between two systems from the top down.
 
-Every level is what its own module finds (`shares`, `statements`, `queries`, `inside`, `differences`); here they are put
-in order, and what is measured gets one kind of ratio and interval: paired by block where both are cells of one lab
-(`stats.ratio.paired`), else Welch's of two sets of trials (`stats.ratio.unpaired`). None of it carries a verdict.
+The levels are throughput, response time, scripts and commands, the time of a transaction, I/O, plans, configuration.
+Each level comes from its own module (`shares`, `statements`, `queries`, `inside`, `differences`); this module arranges
+them. Measured values get one kind of ratio and confidence interval: paired by block if both are configurations of one
+lab (`stats.ratio.paired`), otherwise Welch's interval of two sets of trials (`stats.ratio.unpaired`). None of them is a
+verdict.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ _PER_TRANSACTION = (
     *("device_reads_per_s", "device_read_bytes_per_s", "device_writes_per_s", "device_write_bytes_per_s"),
     *("device_flushes_per_s", "engine_reads_per_s", "engine_writes_per_s"),
 )
-"""Rates of I/O, which are held against the throughput: more work alone needs more I/O."""
+"""I/O rates, which are divided by throughput because more transactions need more I/O."""
 _PER_IO = (
     *("device_read_latency_s", "device_write_latency_s", "device_flush_latency_s", "wal_bytes_per_transaction"),
     *("engine_read_latency_s", "engine_write_latency_s"),
 )
 _RARE = 0.01
-"""I/Os per transaction below which a ratio of them explains nothing."""
+"""I/Os per transaction below which their ratio explains nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,16 @@ class Measure:
 
     metric: str
     per_transaction: bool
-    """Whether a rate was divided by the throughput."""
+    """Whether the metric is a rate divided by throughput."""
     before: float
     after: float
-    """Geometric means of the trials, base units."""
+    """Geometric means over the trials, in base units."""
     ratio: float
     low: float
     high: float
-    """95 % interval; 0 and infinity where a side has a single trial, or a lab too few blocks."""
+    """Bounds of the 95% confidence interval; 0 and infinity if a side has only one trial, or a lab too few blocks."""
     whole_device: bool = False
-    """Whether a shared device counted it for all programs on the machine, so that it may not be the server's."""
+    """Whether a shared device counted this I/O for all programs, so that the server may not have caused it."""
 
     @property
     def known(self) -> bool:
@@ -66,26 +67,26 @@ class Measure:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves 1 out."""
+        """Whether the confidence interval excludes 1."""
         return self.low > 1 or self.high < 1
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptShare:
-    """What one script contributes to the mean response time: its share of the transactions times its own mean."""
+    """A script's contribution to the mean response time: its share of transactions times its mean response time."""
 
     name: str
     before_s: float
     after_s: float
-    """Its own mean response time."""
+    """Mean response times of the script on both sides."""
     part_before_s: float
     part_after_s: float
-    """Its contributions; those of all scripts sum to the mean response time."""
+    """Contributions on both sides; over all scripts they add up to the mean response time."""
     delta_s: float
-    """Of the contribution."""
+    """Change of the contribution."""
     low_s: float
     high_s: float
-    """95 % interval; infinite where a side has a single trial."""
+    """Bounds of the 95% confidence interval of `delta_s`; infinite if a side has only one trial."""
 
     @property
     def clear(self) -> bool:
@@ -94,51 +95,57 @@ class ScriptShare:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """B against A, level by level; a level that was not measured is empty."""
+    """B compared with A, level by level. A level that was not measured is empty."""
 
     before: str
     after: str
     in_blocks: bool
     """Whether the trials are paired by block."""
     throughput: tuple[Measure, ...]
-    """The work's leading metric, or the first of them that both have."""
+    """The work's leading metric, or the first such metric that both sides have."""
     response: tuple[Measure, ...]
     scripts: tuple[ScriptShare, ...]
-    """The largest contribution first."""
+    """Scripts by change of contribution, largest first."""
     statements: tuple[tuple[Timed, QueryRatio], ...]
-    """Commands whose time surely differs, the farthest from 1 first; of a single observed trial per side, which has no
-    interval, those that take longer or shorter, the largest change of time in all first."""
+    """Commands whose time differs significantly, largest ratio first.
+
+    With a single observed trial per side there is no confidence interval; then the commands that take longer or
+    shorter, by change of total time, largest first.
+    """
     queries: tuple[QueryRatio, ...]
-    """The same of queries."""
+    """Queries whose time differs significantly, largest ratio first."""
     waterfall: Waterfall | None
     io: tuple[Measure, ...]
-    """The farthest from 1 first, those whose interval leaves 1 out before the others; those of a whole device last."""
+    """I/O metrics, those with a significant ratio first, then by size of the ratio. Metrics of a shared device come
+    last."""
     plans: tuple[OtherPlan, ...]
     differences: tuple[Difference, ...]
     observed: bool = False
-    """Whether the time of a transaction, I/O and plans, and commands that slices did not time, come from one observed
-    trial of each side."""
+    """Whether one observed trial per side provided the time of a transaction, I/O, plans and untimed commands."""
 
     @property
     def goes_down(self) -> bool:
-        """Whether any level below the response time was measured."""
+        """Whether any level below response time was measured."""
         return bool(self.waterfall or self.scripts or self.statements or self.queries or self.io or self.plans)
 
 
 Side = tuple[str, Sequence[Record]]
-"""Name, and comparable trials, one at least."""
+"""Name and comparable trials, at least one."""
 
 
 def observed_of(records: Sequence[Record]) -> list[Record]:
-    """Trials that observers watched beside slices: they explain differences and enter no finding."""
+    """Returns trials measured with observers in addition to slices. They explain differences and enter no finding."""
     return [one for one in records if one.purpose == Purpose.OBSERVED and one.status.comparable]
 
 
 def explain(
     before: Side, after: Side, archive: Archive, *, in_blocks: bool, observed: tuple[Side, Side] | None = None
 ) -> Explanation:
-    """`in_blocks`: both are cells of one lab, and trials of one block pair. `observed`: the same sides' trials with
-    observers, where the others have none."""
+    """Explains the difference between two sides.
+
+    `in_blocks`: both are configurations of one lab, so trials of one block are paired. `observed`: trials of the same
+    sides with observers, if the other trials have none.
+    """
     sides = (before[1], after[1])
     groups = [before, after]
     watched = groups if observed is None else [*observed]
@@ -165,7 +172,7 @@ def explain(
 
 
 def _changed(timed: Sequence[StatementTimings]) -> list[tuple[Timed, QueryRatio]]:
-    """Commands of the second side with their ratios, the largest change of time in all first."""
+    """Returns commands of the second side with their ratios, largest change of total time first."""
     known = [(one, one.ratio) for side in timed[1:] for one in side.statements if one is not None and one.ratio]
     return sorted(known, key=lambda pair: -pair[0].count * abs(pair[0].mean_s - (pair[0].first_s or 0.0)))
 
@@ -182,7 +189,7 @@ def _measures(sides: Sequence[Sequence[Record]], names: Sequence[str], in_blocks
 
 
 _Values = Sequence[tuple[int, float]]
-"""Block and value of each trial."""
+"""(block, value) of each trial."""
 
 
 def _by_block(records: Sequence[Record], name: str) -> list[tuple[int, float]]:
@@ -222,8 +229,8 @@ def _has(record: Record, name: str) -> bool:
 
 
 def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple[ScriptShare, ...]:
-    """Of scripts that both sides drove; () for a single one, which is the whole."""
-    # Only blocks of one lab pair; each run of a label has a first block of its own.
+    """Compares the scripts that both sides ran. Empty for a single script, which is the whole response time."""
+    # Only blocks of one lab are paired; separate runs under one label each have a block 1.
     sides = [
         {one.block if in_blocks else place: _contributions(one) for place, one in enumerate(side)} for side in (a, b)
     ]
@@ -244,7 +251,7 @@ def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple
 
 
 def _contributions(record: Record) -> dict[str, tuple[float, float]]:
-    """Script → its part of the mean response time of all transactions, and its own mean; seconds."""
+    """Script → (its contribution to the mean response time of all transactions, its own mean), in seconds."""
     metrics = record.metrics
     whole = metrics.get("throughput", 0.0)
     found = {}

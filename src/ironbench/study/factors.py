@@ -1,10 +1,10 @@
-"""Factors of a lab: interactions, names of comparisons, and groups of a two-factor design.
+"""Factors of a lab: interactions, names of comparisons, and results of a two-factor design.
 
-An interaction shows whether two changes together do more or less than the product of what each does alone.
-In a full design a block has measured both changes, one alone, the other alone, and neither. Its interaction ratio is
-(both · neither) / (one · other): 1 where effects multiply (Box, Hunter and Hunter, Statistics for Experimenters, 1978,
-ch. 10, with ratios in place of differences). Its logarithm is averaged over blocks like that of any ratio. It has no
-verdict: labs decide by their declared comparisons.
+An interaction shows whether two changes together have a larger or smaller effect than the product of their separate
+effects. In a full design, each block measures both changes, each change alone, and neither. The interaction ratio is
+(both · neither) / (one · other), which is 1 if effects multiply (Box, Hunter and Hunter, Statistics for Experimenters,
+1978, ch. 10, with ratios in place of differences). Its logarithm is averaged over blocks, as for any ratio. An
+interaction has no verdict; labs decide by their declared comparisons.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class FactorInteraction:
-    """Two levels of two factors, the other factors at their first level."""
+    """Interaction of two values of two factors, with all other factors at their first value."""
 
     metric: str
     levels: Mapping[str, str]
-    """The two factors, each with its level."""
+    """The two factors, each with its value."""
     cells: tuple[str, str, str, str]
-    """Both, one alone, the other alone, neither."""
+    """Configurations with both changes, the first alone, the second alone, and neither."""
     ratio: float
     low: float
     high: float
-    """Interval at 95 %."""
+    """Bounds of the 95% confidence interval."""
     blocks: int
-    """In which all four were measured."""
+    """Number of blocks in which all four configurations were measured."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,10 @@ class FactorInteraction:
 
 
 def interactions(lab: Lab, records: Sequence[Record]) -> tuple[FactorInteraction, ...]:
-    """Of every pair of levels that some block measured in all four cells; none unless the design is full."""
+    """Computes interactions of all pairs of values with a block that contains all four configurations.
+
+    Empty unless the design is full.
+    """
     if lab.design != "full":
         return ()
     values = values_of(lab.method.metric, records)
@@ -74,7 +77,7 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[FactorInteraction
 
 
 def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], tuple[float, str]]:
-    """(cell, block) → the metric of the trial that may be compared, and the machine that it ran on."""
+    """Maps (configuration, block) to the metric of its comparable trial and the machine that it ran on."""
     values = {}
     for place, attempts in by_place(records).items():
         usable = [record for record in attempts if record.status.comparable]
@@ -105,12 +108,12 @@ def _beyond_first(one: Factor, other: Factor) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """`log=memory` against `log=disk`, where `clients=8`."""
+    """A comparison in terms of factor values: `log=memory` against `log=disk`, where `clients=8`."""
 
     cell: str
     baseline: str
     where: str = ""
-    """Levels that both have, of the factors that vary in the lab: at others the ratio may be another one."""
+    """Values that both sides have in common, of factors that vary in the lab. At other values the ratio may differ."""
 
     @property
     def name(self) -> str:
@@ -121,7 +124,10 @@ class Contrast:
 def contrasts(
     levels: Mapping[str, Mapping[str, str]], comparisons: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], Contrast]:
-    """`levels`: cell name → factor → level. Cells that the lab file names go by their names."""
+    """Names each comparison by the values that differ.
+
+    `levels`: configuration name → factor → value. Configurations named in the lab file keep their names.
+    """
     varying = {
         factor
         for name in levels
@@ -131,7 +137,7 @@ def contrasts(
     named: dict[tuple[str, str], Contrast] = {}
     for pair in comparisons:
         contrast = _differing(levels.get(pair[0], {}), levels.get(pair[1], {}), *pair)
-        # A cell that goes by its name has its levels there or in the lab file.
+        # The values of a configuration shown by name are part of that name or in the lab file.
         shared = {} if pair == (contrast.cell, contrast.baseline) else _common(pair, levels)
         where = " ".join(f"{factor}={level}" for factor, level in shared.items() if factor in varying)
         named[pair] = Contrast(contrast.cell, contrast.baseline, where)
@@ -156,7 +162,7 @@ _QUERY = "query_time_s{query="
 
 @dataclass(frozen=True, slots=True)
 class FactorCell:
-    """One cell by its two levels."""
+    """One configuration of a two-factor design."""
 
     first: str
     second: str
@@ -167,17 +173,20 @@ class FactorCell:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """All cells that were measured, in the order of the levels."""
+    """Results of a two-factor design in the order of the factor values."""
 
     first: str
-    """The factors' names."""
+    """Names of the factors."""
     second: str
     metric: str
     cells: tuple[FactorCell, ...]
 
 
 def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> Levels | None:
-    """`groups`: cell and its comparable trials. None unless exactly two factors vary, each level with each other's."""
+    """Returns the results of a lab with exactly two factors and a full design; otherwise None.
+
+    `groups`: configuration and its comparable trials.
+    """
     if lab.design != "full" or len(lab.factors) != 2:
         return None
     first, second = lab.factors

@@ -1,4 +1,4 @@
-"""Every finding of a lab: what it declared, with verdicts; its other metrics, without."""
+"""All findings of a lab: declared comparisons with verdicts, other metrics without."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ironbench.study.subjects import counted_in
 from ironbench.study.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 
 Attempts = Mapping[tuple[str, int], Sequence[Record]]
-"""(cell, block) → its records of the stages seen, by attempt."""
+"""(configuration, block) → its records in the analysed stages, by attempt."""
 
 
 OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_wait", "lateness")
-"""In a closed loop these are response times once more, or given by the number of clients."""
+"""Metrics left out for a closed loop, where they equal response times or follow from the number of clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """One comparison on one metric, before anything is concluded."""
+    """One comparison of one metric, before any conclusion."""
 
     cell: str
     baseline: str
@@ -47,9 +47,9 @@ class _Compared:
     lost: tuple[int, int] = (0, 0)
     """See `Finding.lost`."""
     awaited: int = 0
-    """Blocks of the stages seen that have not been measured yet,"""
+    """Blocks in the analysed stages that are not yet measured."""
     planned: int = 0
-    """of so many."""
+    """Planned blocks in the analysed stages."""
 
     @property
     def ratios(self) -> list[float]:
@@ -57,7 +57,8 @@ class _Compared:
 
     @property
     def provisional(self) -> tuple[Note, ...]:
-        """Empty where no block is missing: only then was a look declared."""
+        """Notes missing blocks, which make a result provisional. Interim analyses are declared for complete stages
+        only."""
         if not self.awaited:
             return ()
         return (note("blocks-missing", complete=len(self.pairs), planned=self.planned, missing=self.awaited),)
@@ -69,10 +70,10 @@ def findings(
     look: int,
     others: Sequence[str] | None = None,
 ) -> tuple[Finding, ...]:
-    """After stage `look`: the lab's comparisons and its claims' (these decide), then other metrics of its comparisons.
+    """Computes all findings after stage `look`: the comparisons of lab and claims, which decide, then other metrics.
 
-    `records`: all of the lab's; blocks that lack a comparable trial of either cell are dropped and named.
-    `others`: metrics to report besides; None: every whole metric that has a direction.
+    `records`: all records of the lab. Blocks without a comparable trial of both configurations are dropped and named.
+    `others`: further metrics to report; None for every total metric that has a direction.
     """
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
@@ -98,11 +99,14 @@ def _shares(one: _Compared) -> tuple[float, float] | None:
 
 
 PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", "p99", "p999"))
-"""What is compared of rated cells."""
+"""Metrics compared between fixed-rate configurations."""
 
 
 def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
-    """Response times at shares of the baseline's peak, without verdicts: no part of Holm's family, as claims are."""
+    """Compares response times at percentages of the baseline's peak throughput.
+
+    These findings have no verdicts, and Holm's correction does not count them (unlike claims).
+    """
     for cell, baseline in lab.rated_comparisons:
         for metric in PERCENTILES:
             one = _compared(cell, baseline, metric, seen)
@@ -111,10 +115,10 @@ def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
 
 
 def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
-    """(cell, baseline, metric) of everything the lab decides: its comparisons on its metric, then its claims' pairs.
+    """Lists (configuration, baseline, metric) of everything the lab decides: its comparisons, then pairs in its claims.
 
-    A pair that the lab compares stands as the lab has it, whichever way round a claim names it: a gate takes the
-    baseline for what was there before.
+    A pair that the lab compares keeps the lab's direction whatever the claim's, since a gate treats the baseline as the
+    old version.
     """
     compared = (*_possible(lab), *lab.rated_comparisons)
     family = [(cell, baseline, lab.method.metric) for cell, baseline in _possible(lab)]
@@ -134,7 +138,8 @@ def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
 
 
 def _judged(family: Sequence[_Compared], lab: Lab, look: int) -> list[Finding]:
-    """Holm's order over the family, for differences and for equivalences, each at its look's level."""
+    """Applies Holm's correction over all comparisons, for differences and for equivalences, at each stage's alpha
+    level."""
     places = [at(method_of(lab, one.cell), look) for one in family]
     results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]
@@ -146,7 +151,10 @@ def _judged(family: Sequence[_Compared], lab: Lab, look: int) -> list[Finding]:
 
 
 def method_of(lab: Lab, cell: str) -> Method:
-    """With the blocks planned for this cell: stages that hold no rated cell bring no further look at one."""
+    """Returns the lab's method with only the stages that contain this configuration.
+
+    Stages without a fixed-rate configuration add no interim analysis of it.
+    """
     if all(setup.cell.name != cell for setup in lab.rated):
         return lab.method
     blocks = Counter(trial.stage for trial in lab.trials if trial.cell.name == cell)
@@ -175,7 +183,7 @@ def _finding(one: _Compared, lab: Lab, look: int, holm: Holm = ALONE, decides: b
 
 
 def _awaited(pair: Sequence[str], lab: Lab, place: Look, left: Collection[Place]) -> tuple[int, int]:
-    """Blocks of the pair of which a trial is `left` to be measured, and all that were planned."""
+    """Counts the pair's blocks with a trial in `left` (still to be measured), and all planned blocks."""
     due = {
         (trial.cell.name, trial.block)
         for trial in lab.trials
@@ -202,13 +210,13 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: in
         if a is None or b is None:
             dropped.append(_dropped(block, *why))
             continue
-        if a.machine != b.machine:  # the lab went on with --changed in the middle of this block
+        if a.machine != b.machine:  # --changed continued the lab on other hardware in this block
             dropped.append(_dropped(block, note("block-on-machines")))
             continue
         if a.turns_since != b.turns_since:  # the lab was killed between two records
             dropped.append(_dropped(block, note("block-not-in-turns")))
             continue
-        if apart := workers_apart([a], [b]):  # a machine of the cluster was lost in the middle of this block
+        if apart := workers_apart([a], [b]):  # a machine of the cluster was lost during this block
             dropped.append(_dropped(block, apart))
             continue
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
@@ -234,7 +242,7 @@ def _dropped(block: int, *why: Note) -> Note:
 
 
 def _usable(cell: str, attempts: Sequence[Record], metric: str) -> tuple[Record | None, Note | None]:
-    """The first attempt that may be compared, or why there is none."""
+    """Returns the first comparable attempt, or the reason why there is none."""
     comparable = [record for record in attempts if record.status.comparable]
     if not attempts:
         return None, note("cell-not-measured", cell=cell)
@@ -253,10 +261,10 @@ def _usable(cell: str, attempts: Sequence[Record], metric: str) -> tuple[Record 
 
 
 def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
-    """Whole metrics with a better direction that both cells have, in the catalogue's order.
+    """Lists total metrics with a direction that both configurations have, in the catalogue's order.
 
-    Without those whose ratio says nothing: throughput that an open loop was asked for, service times of a closed loop,
-    which are its response times, and shares that are next to nothing in both cells.
+    Leaves out metrics whose ratio is meaningless: the throughput requested from an open loop, service times of a closed
+    loop (equal to its response times), and shares close to zero in both configurations.
     """
     sides = [[r for (of, _), tries in seen.items() if of == name for r in tries] for name in (cell, baseline)]
     there = [{metric for record in side for metric in record.metrics} for side in sides]
@@ -279,15 +287,14 @@ def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
 
 
 def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]) -> Noise | None:
-    """The highest run-to-run variation of the records' own machines and work, for one metric; None where none was
-    measured.
+    """Returns the highest run-to-run variation of one metric measured for the records' machines and work, or None.
 
-    Not of any other work: how far two runs of the same lie apart depends on what they do as much as on the machine.
+    Noise of other work does not count: it depends on the work as much as on the machine.
     """
     measured = [one for one in known if one.metric == metric]
     if not measured:
         return None
-    # Unknown machines of two servers are not one machine.
+    # Two servers on unknown machines are not on the same machine.
     here = {(key, work_of_noise(one.choice), one.method) for one in records if (key := machine_of(one))}
     return max(
         (one for one in measured if (one.machine, one.work, one.method) in here),
@@ -297,13 +304,12 @@ def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]
 
 
 _TIMES = ("response_time", "service_time")
-# A pilot trial may choose each cell's warm-up; it is not part of what is measured.
+# A pilot trial may choose each configuration's warm-up, which is not part of the measurement.
 _INCIDENTAL = ("load.warmup",)
 
 
 def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
-    """What differs besides what was declared to; `a` and `b` are the trials of a cell and of its baseline that were
-    compared."""
+    """Notes undeclared differences. `a` and `b`: compared trials of a configuration and its baseline."""
     if not a or not b:
         return ()
     notes = [*work_apart(a, b)]
@@ -324,7 +330,7 @@ def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record])
 
 
 def _searched(lab: Lab, a: Record, b: Record) -> list[Note]:
-    """The loads of two cells that were searched for, where they differ."""
+    """Notes that a search found different loads for two configurations."""
     searches = [setup.search for setup in lab.setups if setup.search and setup.cell.name == a.cell.name]
     of = searches[0].of if searches else "clients"
     loads = [getattr(record.cell.load, of) for record in (a, b)]
@@ -334,7 +340,7 @@ def _searched(lab: Lab, a: Record, b: Record) -> list[Note]:
 
 
 def _meant(lab: Lab, cell: str, baseline: str) -> set[str]:
-    """Facts in which the two setups were declared to differ."""
+    """Names of the facts in which the two configurations were declared to differ."""
     declared = {setup.cell.name: setup for setup in lab.all_setups}
     if cell not in declared or baseline not in declared:
         return set()
@@ -346,10 +352,10 @@ def _facts(setup: Setup) -> dict[str, str]:
 
 
 def _facts_of_all(records: Sequence[Record]) -> dict[str, str]:
-    """The facts of a cell's trials; one that changed from trial to trial shows all its values."""
+    """Returns the facts of a configuration's trials; a fact that varied between trials lists all its values."""
     flats: list[dict[str, str]] = []
     before: Record | None = None
-    for record in records:  # nearly always all are the same, and to write them out costs a hundred times a comparison
+    for record in records:  # usually all are equal, and flattening costs a hundred times as much as comparing
         if before is None or not declared_alike(record, before):
             flats.append(facts_of(record))
             before = record

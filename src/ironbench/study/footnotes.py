@@ -1,4 +1,4 @@
-"""What a reader of a run's tables must know."""
+"""Footnotes to the tables of a run."""
 
 from __future__ import annotations
 

@@ -1,24 +1,22 @@
-"""Whether a change may pass: each comparison of a lab against the slowdown that is allowed.
+"""Decides whether a change may pass, by comparing a lab's slowdowns with the largest allowed slowdown, the margin.
 
-Both outcomes are tests of the margin. *slower*: the whole 95 % confidence interval lies beyond it. *not slower*: a
-slowdown of the margin is rejected by a one-sided test at 5 %, the same that calls two systems equivalent
-(non-inferiority: ICH E9, Statistics in Medicine 18, 1999, section 3.3.2; Schuirmann, Journal of Pharmacokinetics and
-Biopharmaceutics 15, 1987). Anything else is *cannot tell*: absence of proof passes nothing by itself.
+Both outcomes are statistical tests. *slower*: the whole 95% confidence interval lies beyond the margin. *not slower*: a
+one-sided test at 5% rejects a slowdown as large as the margin, as in an equivalence verdict (non-inferiority: ICH E9,
+Statistics in Medicine 18, 1999, section 3.3.2; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
+Anything else is inconclusive: lack of evidence is no reason to pass.
 
-The error rates hold for the gate as a whole:
+The error rates apply to the gate as a whole:
 
-- Looks spend the level as they do for verdicts (`analyse.looks`).
-- For *slower*, comparisons share the level equally (Bonferroni), since any of them stops the change. Holm's steps of
-  the verdicts are for the hypothesis that nothing differs; against a margin they would not bound that chance. For
-  *not slower* each has the whole level, since all of them must pass (intersection-union test: Berger, Technometrics 24,
-  1982).
-- Round k of a lab that was continued has 1 / 4**(k - 1) of the level, so that whoever adds rounds until one decides is
-  stopped at a true slowdown of the margin in at most 2.5 % (1 + 1/4 + 1/16 + …) = 3.3 % of labs, and passes in at most
-  6.7 %.
+- Interim analyses spend alpha as for verdicts (`study.looks`).
+- For *slower*, comparisons share alpha equally (Bonferroni), since any of them stops the change. Holm's correction,
+  used for verdicts, assumes that nothing differs and would not bound the error rate at a margin. For *not slower*, each
+  comparison has the full alpha, since all of them must pass (intersection-union test: Berger, Technometrics 24, 1982).
+- Round k of a continued lab has 1 / 4**(k - 1) of alpha. If a user adds rounds until one decides, a true slowdown equal
+  to the margin is called slower in at most 2.5% × (1 + 1/4 + 1/16 + …) = 3.3% of labs and passes in at most 6.7%.
 
-An earlier round that ended in *slower* is not taken back by a later one: otherwise somebody repeats until chance
-agrees. Blocks that one side lost more often than the other never pass, whatever the policy is: a version that crashes
-under load would be compared only where it survived.
+A later round does not override an earlier *slower*; otherwise repeating would eventually pass by chance. A comparison
+in which one side lost more blocks than the other never passes, whatever the policy: a version that crashes under load
+would be compared only when it survived.
 """
 
 from __future__ import annotations
@@ -45,11 +43,11 @@ if TYPE_CHECKING:
     from ironbench.study.study import Effect, Study
 
 POLICIES = ("fail", "pass")
-"""What becomes of a gate that cannot tell."""
+"""What to do if a gate is inconclusive."""
 
 
 _ROUNDS = 4
-"""A further round has this part of the level of the one before."""
+"""Each further round has 1/4 of the previous round's alpha."""
 
 
 class GateVerdict(StrEnum):
@@ -60,26 +58,28 @@ class GateVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateLevels:
-    """Nominal levels of the two tests of one comparison at one look of one round."""
+    """Nominal alpha levels of the two tests for one comparison at one stage of one round."""
 
     slower: float = LEVEL
-    """Two-sided."""
+    """Level of the two-sided test."""
     not_slower: float = LEVEL
-    """One-sided."""
+    """Level of the one-sided test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """How much slower a change is; below 0 where it is faster. Of a throughput the time that the same work takes
-    longer, so that both directions of a metric have one measure."""
+    """How much slower a change is, as a share of the old time; negative if it is faster.
+
+    For throughput, this is the additional time for the same work, so that both directions of a metric have one measure.
+    """
 
     least: float
-    """At the near end of the confidence interval."""
+    """Lower end of the confidence interval."""
     likely: float
     most: float
-    """At the far end of the same interval."""
+    """Upper end of the confidence interval."""
     bound: float
-    """The one-sided upper bound, which *not slower* compares with the margin; nearer than `most`."""
+    """One-sided upper bound, which *not slower* compares with the margin; smaller than `most`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class GatedComparison:
     """One comparison of a gate."""
 
     effect: Effect
-    """With the gate's own interval."""
+    """The effect with the gate's confidence interval."""
     verdict: GateVerdict
     why: Note
     slowdown: Slowdown
@@ -95,23 +95,23 @@ class GatedComparison:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """All comparisons of one lab that were asked about."""
+    """All gated comparisons of one lab."""
 
     study: Study
     margin: float
-    """The largest slowdown allowed, as a share of the new time: 0.05 lets a throughput sink to 1/1.05."""
+    """Largest allowed slowdown, as a share of the old time: 0.05 allows throughput to drop to 1/1.05."""
     comparisons: tuple[GatedComparison, ...]
     undecided: str
     """One of `POLICIES`."""
 
     @property
     def question(self) -> str:
-        """The lab's."""
+        """The question of the lab."""
         return self.study.lab.question if self.study.lab else ""
 
     @property
     def verdict(self) -> GateVerdict:
-        """The worst of the comparisons; *not slower* where only claims are judged."""
+        """The worst verdict of the comparisons; *not slower* if only claims are judged."""
         ends = {one.verdict for one in self.comparisons}
         worst_first = (GateVerdict.SLOWER, GateVerdict.CANNOT_TELL, GateVerdict.NOT_SLOWER)
         return next((one for one in worst_first if one in ends), GateVerdict.NOT_SLOWER)
@@ -123,25 +123,27 @@ class Gate:
 
     @property
     def claims(self) -> tuple[Judged, ...]:
-        """What the author of the lab expects of single configurations; pairs of other claims are comparisons."""
+        """Claims about single configurations; claims about pairs are among the comparisons."""
         return tuple(one for one in self.study.claims if one.claim.kind == VALUE)
 
     def refuses(self, one: Judged) -> bool:
-        """Whether this claim alone closes the gate."""
+        """Whether this claim is sufficient to fail the gate."""
         if one.verdict is ClaimVerdict.UNDECIDED:
             return self.undecided == "fail"
         return one.verdict is ClaimVerdict.REFUTED
 
     def stops(self, one: GatedComparison) -> bool:
-        """Whether this comparison alone closes the gate."""
+        """Whether this comparison is sufficient to fail the gate."""
         if one.verdict is GateVerdict.CANNOT_TELL:
             return self.undecided == "fail" or one.effect.finding.unequal_losses
         return one.verdict is GateVerdict.SLOWER
 
 
 def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
-    """`effects`: comparisons that carry verdicts, one at least. Those of metrics that are neither better nor worse when
-    they grow are left out."""
+    """Judges a lab. `effects`: at least one comparison with a verdict.
+
+    Metrics without a better direction are left out if others exist.
+    """
     judged = [one for one in effects if has_better(one.finding.metric)] or effects
     return Gate(study, margin, tuple(_over_rounds(one, study, margin) for one in judged), undecided)
 
@@ -166,14 +168,14 @@ def _over_rounds(effect: Effect, study: Study, margin: float) -> GatedComparison
 
 
 def levels(lab: Lab, finding: Finding, look: int) -> GateLevels:
-    """Of one comparison of a lab after stage `look`."""
+    """Returns the levels for one comparison of a lab after stage `look`."""
     place = at(method_of(lab, finding.cell), look)
     share = LEVEL / _ROUNDS ** (place.round - 1)
     return GateLevels(place.level(share / max(1, len(declared(lab))), 2), place.level(share, 1))
 
 
 def _turned_as(one: Finding, asked: Finding) -> Finding | None:
-    """The finding with the same baseline as `asked`; None where it compares something else."""
+    """Returns the finding with the same direction as `asked`, or None if it compares something else."""
     if one.metric != asked.metric or {one.cell, one.baseline} != {asked.cell, asked.baseline}:
         return None
     if one.cell == asked.cell:
@@ -190,7 +192,7 @@ def _turned_as(one: Finding, asked: Finding) -> Finding | None:
 
 
 def gated(effect: Effect, margin: float, at: GateLevels = GateLevels(), missing: int = 0) -> GatedComparison:
-    """`missing`: planned trials that are still to be run."""
+    """Judges one comparison. `missing`: number of planned trials not yet run."""
     finding, ratios = (
         effect.finding,
         paired([ratio for _, ratio in effect.finding.ratios] or [1.0], resolution(effect.finding.metric)),
@@ -216,7 +218,7 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
         return GateVerdict.CANNOT_TELL, note(
             "gate-of-too-few-blocks", blocks=finding.blocks, least=LEAST_BLOCKS, advice=finding.advice
         )
-    # What the mean of a drift shows, one of its ends may not.
+    # If a ratio drifts, its mean may exceed the margin although one end does not.
     ends = [_slower(finding.metric, ratio) for ratio in finding.ends or ()]
     if any(end > margin for end in ends) and min(found.least, *ends) <= margin:
         why = note("slower-at-one-end", change=finding.changed, slowdown=max(ends), margin=margin)
@@ -225,14 +227,14 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
         return GateVerdict.SLOWER, note("slower", slowdown=found.likely, margin=margin)
     if found.bound <= margin:
         return GateVerdict.NOT_SLOWER, note("not-slower", bound=found.bound, margin=margin)
-    # The finding's advice is for its own margin.
+    # The advice in the finding applies to the finding's margin only.
     advice = finding.advice if margin == finding.margin else None
     why = note("perhaps-slower", least=found.least, most=found.most, margin=margin, advice=advice)
     return GateVerdict.CANNOT_TELL, why
 
 
 def has_better(metric: str) -> bool:
-    """Whether more or less of it is better."""
+    """Whether the metric has a better direction."""
     return _better(metric) != "neither"
 
 

@@ -1,4 +1,4 @@
-"""How cells of a lab that differ in nothing but the number of clients grow with it."""
+"""How throughput grows with the number of clients, for configurations that differ only in that number."""
 
 from __future__ import annotations
 
@@ -19,26 +19,30 @@ from ironbench.study.summarise import Summary
 
 ALL = "all cells"
 _Values = dict[tuple[int, str], float]
-"""(block, machine) → throughput: a lab that goes on elsewhere in the middle of a block has trials there that pair with
-none of before."""
+"""(block, machine) → throughput. If a lab continues on another machine within a block, its trials there are not paired
+with earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthStep:
-    """Throughput at one number of clients over that at a smaller one, paired by block."""
+    """Ratio of throughputs at two numbers of clients, paired by block."""
 
     fewer: int
     most: int
     ratio: float
     low: float
     high: float
-    """95 % interval, as of any ratio (`ironbench.stats.ratio`); 0 to infinity below two blocks."""
+    """Bounds of the 95% confidence interval, as for any ratio (`ironbench.stats.ratio`); 0 and infinity below two
+    blocks."""
     blocks: int
     surely_low: float
     surely_high: float
-    """Interval that decides where the curve's steps are searched for those that grow: all of the curve's intervals hold
-    the true ratios together in 95 % of labs, as each misses in 5 % / number of steps (Bonferroni; Dunn, "Multiple
-    Comparisons Among Means", Journal of the American Statistical Association 56, 1961)."""
+    """Bounds of the simultaneous confidence interval, which decides which of the curve's steps grow.
+
+    All intervals of the curve contain the true ratios together in 95% of labs, since each misses in 5% / number of
+    steps (Bonferroni; Dunn, "Multiple Comparisons Among Means", Journal of the American Statistical Association 56,
+    1961).
+    """
 
     @property
     def surely_grows(self) -> bool:
@@ -51,46 +55,48 @@ class GrowthStep:
 
 @dataclass(frozen=True, slots=True)
 class GrowthCourse:
-    """How far throughput was seen to grow; a description, without a verdict. Intervals are shown each on its own."""
+    """How far throughput was observed to grow. This is a description, not a verdict; displayed intervals are not
+    simultaneous."""
 
     first: GrowthStep | None
-    """From the fewest clients to `enough`; None where those are the same."""
+    """From the fewest clients to `enough`; None if they are equal."""
     enough: int
-    """The fewest clients that no larger number surely beat, of those that surely beat the fewest of all."""
+    """Smallest number of clients that is significantly better than the fewest, and that no larger number beats."""
     beyond: GrowthStep | None
-    """From `enough` to the most that were measured; None where those are the same."""
+    """From `enough` to the most clients measured; None if they are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One curve."""
+    """One growth curve."""
 
     name: str
-    """The levels in which it differs from the lab's other curves."""
+    """The factor values by which it differs from the lab's other curves."""
     trials: tuple[Record, ...]
-    """Usable ones, by number of clients."""
+    """Usable trials, ordered by number of clients."""
     summaries: Mapping[int, Mapping[str, Summary]]
-    """By number of clients, of the metrics of a curve."""
+    """Number of clients → metrics of a throughput curve."""
     fit: Fit | None
-    """The Universal Scalability Law; None with too few numbers of clients, or in an open loop."""
+    """Fit of the Universal Scalability Law; None with too few numbers of clients or for an open loop."""
     last_step: GrowthStep | None = None
-    """At the most clients over the next fewer; None where no block has both, or in an open loop."""
+    """From the second-largest to the largest number of clients. None if no block has both, or for an open loop."""
     course: GrowthCourse | None = None
-    """None without a fit, and where two numbers of clients have fewer blocks in common than a verdict needs."""
+    """None without a fit, or if two numbers of clients have fewer common blocks than a verdict needs."""
 
     @property
     def grows(self) -> bool:
-        """Whether throughput surely still grows at the most clients: so says the law, and so does what was measured.
+        """Whether throughput still grows significantly at the most clients, by both the fitted law and the measurement.
 
-        The law alone cannot tell: where coherency comes out at its bound of 0 its curve rises for ever, also through
-        points that level off or fall.
+        The law alone is not sufficient: if its coherency parameter is fitted as 0, its curve rises forever, even
+        through points that level off or fall.
         """
         fit, step = self.fit, self.last_step
         return fit is not None and step is not None and fit.peak_clients.low > fit.last and step.low > 1
 
 
 def growths(cells: Sequence[tuple[Setup, Sequence[Record]]], archive: Archive = EMPTY) -> tuple[Growth, ...]:
-    """Curves with at least two numbers of clients, in the order declared; `cells`: setups with their usable trials."""
+    """Returns curves with at least two numbers of clients, in declared order. `cells`: setups with their usable
+    trials."""
     groups: dict[bytes, list[tuple[Setup, Sequence[Record]]]] = {}
     for setup, records in cells:
         groups.setdefault(_alike(setup), []).append((setup, records))
@@ -114,7 +120,7 @@ def _summaries(trials: Sequence[Record], archive: Archive) -> dict[int, dict[str
 
 
 def _fit(trials: Sequence[Record]) -> Fit | None:
-    """None for an open loop: its throughput is the declared rate, not a capacity."""
+    """Fits the scalability law. None for an open loop, whose throughput is the target rate and not a capacity."""
     if any(record.cell.load.rate is not None for record in trials):
         return None
     return fitted(
@@ -127,7 +133,7 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
 
 
 def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], GrowthStep | None]:
-    """(fewer, more clients) → what the step brings, for every two numbers of clients; None: no block has both."""
+    """(fewer, more clients) → their step, for all pairs of numbers of clients; None if no block has both."""
     by_block: dict[int, _Values] = {}
     for record in trials:
         values = by_block.setdefault(record.cell.load.clients, {})
@@ -173,7 +179,7 @@ def _counts(group: Sequence[tuple[Setup, Sequence[Record]]]) -> set[int]:
 
 
 def _common(group: Sequence[tuple[Setup, Sequence[Record]]]) -> dict[str, str]:
-    """Levels that all cells of a curve share."""
+    """Factor values that all configurations of a curve share."""
     first = group[0][0].cell.levels
     same = [factor for factor in first if all(setup.cell.levels.get(factor) == first[factor] for setup, _ in group)]
     return {factor: first[factor] for factor in same}

@@ -1,8 +1,9 @@
-"""A metric of like trials over time: the same work under the same load on the same data, a line for each configuration.
+"""A metric over time for the same work, load and data, with one line per configuration.
 
-A point holds the trials of one commit, version or run. Its value is the geometric mean of its trials, its interval and
-its weight come from their spread. Points whose machine and configuration are the same make a line, in which change
-points are searched (`stats/changes.py`); another configuration begins another line, and how it differs is told.
+A point contains the trials of one commit, version or run. Its value is the geometric mean over its trials; its
+confidence interval and weight come from their variation. Points with the same machine and configuration form a line, in
+which change points are detected (`stats/changes.py`). Another configuration starts a new line, with a list of the
+differences.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from ironbench.study.subjects import leading, marked
 
 DATE, TAG = "date", "tag:"
 _NAMED = ("commit", "version")
-"""Ways to order that are names of tags."""
+"""Orders that use the tag of the same name."""
 _LEAST_VARIANCE = 1e-12
-"""Of the log of a metric that never varies, such as a count."""
+"""Minimum variance of a metric's logarithm, for metrics that never vary, such as counts."""
 _UNDER_TEST = ("engine.version", "engine.server_version_num", "engine.configure", "engine.installation")
-"""Beginnings of facts that name the program: where points are ordered by what is tested, it may be
-the program itself."""
+"""Prefixes of facts that identify the database program. If points are ordered by a tag, that program may be under
+test."""
 _CLIENT = ("software.ironbench", "software.build")
-"""Of the software that measures, what can change a result."""
+"""Facts of the measuring software that can affect a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +49,22 @@ class HistoryPoint:
     """The trials of one commit, version or run."""
 
     name: str
-    """The tag's value; of a run its date, with the time where a day has several."""
+    """The tag's value; for a run, its date, with the time if there are several on that day."""
     started_at: str
-    """Of the first trial."""
+    """Start of the first trial."""
     trials: tuple[Record, ...]
     value: float
-    """Geometric mean, base units."""
+    """Geometric mean, in base units."""
     interval: tuple[float, float] | None
-    """95 % t interval by the trials' spread; None: too few trials."""
+    """95% t interval from the variation of the trials; None with too few trials."""
     deviation: float
     """Standard deviation of the log values; 0 for one trial."""
     variance: float = 0.0
-    """Of the log of the value, see `_variances`; 0 where it carries no verdict."""
+    """Variance of the mean log value (see `_variances`); 0 if the point carries no verdict."""
 
     @property
     def judged(self) -> bool:
-        """Whether it has the repeats that a verdict needs."""
+        """Whether the point has the repeats that a verdict needs."""
         return self.interval is not None
 
     @property
@@ -72,55 +73,55 @@ class HistoryPoint:
 
     @property
     def flagged(self) -> bool:
-        """Whether every trial is flagged, so that nothing of it was measured without a warning."""
+        """Whether every trial is flagged, so that the point has no unflagged measurement."""
         return self.suspect == len(self.trials)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """Where a new segment begins."""
+    """A change point, at which a new segment starts."""
 
     place: int
-    """Index of its first point in the line."""
+    """Index of the segment's first point in the line."""
     ratio: float
-    """Mean of the new segment over that of the one before."""
+    """Mean of the new segment divided by the previous segment's."""
     low: float
     high: float
-    """95 % interval of the ratio."""
+    """Bounds of the ratio's 95% confidence interval."""
     worse: bool | None
-    """By the metric's direction; None where it has none."""
+    """Whether the change is for the worse; None if the metric has no direction."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryLine:
-    """Points of one configuration on one machine, in order of time."""
+    """Points of one configuration on one machine, in chronological order."""
 
     name: str
     points: tuple[HistoryPoint, ...]
     changes: tuple[HistoryChange, ...] = ()
     spikes: tuple[int, ...] = ()
-    """Indices of points apart from those before and after them."""
+    """Indices of outliers, which differ from the points before and after them."""
     unconfirmed: bool = False
-    """Whether the last judged point stands apart, and the next will tell a change from a spike."""
+    """Whether the last judged point differs and the next one will show whether it is a change or an outlier."""
     between: float = 0.0
-    """Relative standard deviation from point to point beyond what their own spreads explain."""
+    """Relative standard deviation between points beyond what the variation of their trials explains."""
     correlation: float = 0.0
-    """Of neighbouring points, as estimated and allowed for."""
+    """Correlation of neighbouring points, as estimated and taken into account."""
     differs: tuple[Difference, ...] = ()
-    """From the line that began before: (before, here)."""
+    """Differences from the line that started before, as (before, here)."""
     open_question: Note | None = None
-    """Why no change point was searched."""
+    """Why no change points were searched for."""
     detectable: float | None = None
-    """Share by which a new segment must differ to be seen after three points, in 9 of 10 cases."""
+    """Relative difference of a new segment that is detected after three points with 90% probability."""
 
     @property
     def segments(self) -> tuple[tuple[int, int], ...]:
-        """First and last index of each stretch between change points."""
+        """First and last index of each segment between change points."""
         starts = [0, *(change.place for change in self.changes), len(self.points)]
         return tuple((a, b - 1) for a, b in itertools.pairwise(starts))
 
     def mean(self, first: int, last: int) -> float:
-        """Of the points from `first` to `last`, weighted as they are judged: geometric mean, base units."""
+        """Geometric mean of the points from `first` to `last` in base units, weighted as in change detection."""
         judged = [place for place, point in enumerate(self.points) if point.variance]
         out = {*self.spikes, *judged[-1:]} if self.unconfirmed else {*self.spikes}
         points = [self.points[place] for place in judged if first <= place <= last and place not in out]
@@ -140,13 +141,13 @@ class History:
 
     @property
     def order(self) -> tuple[HistoryPoint, ...]:
-        """All points by time."""
+        """All points in chronological order."""
         return tuple(sorted((point for line in self.lines for point in line.points), key=lambda one: one.started_at))
 
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """Everything a page shows."""
+    """All histories on a page."""
 
     by: str
     all: tuple[History, ...]
@@ -154,14 +155,14 @@ class Histories:
 
 
 def require_order(by: str) -> None:
-    """InputError: neither `date`, `commit`, `version` nor `tag:KEY`."""
+    """Checks the order. InputError unless it is `date`, `commit`, `version` or `tag:KEY`."""
     if by in (DATE, *_NAMED) or (by.startswith(TAG) and by != TAG):
         return
     raise InputError(f"--by {by}", "is no order", "write date, commit, version, or tag:KEY for a tag of your own")
 
 
 def histories(records: Sequence[Record], archive: Archive, metric: str = "", by: str = DATE) -> Histories:
-    """`metric`: "" takes each work's leading one. `by`: see `require_order`."""
+    """Groups records into histories. `metric`: empty for each work's leading metric. `by`: see `require_order`."""
     tag = "" if by == DATE else by.removeprefix(TAG)
     entering = [one for one in records if one.status.comparable and one.purpose not in AUXILIARY]
     tagged = [one for one in entering if not tag or tag in one.tags]
@@ -190,10 +191,10 @@ def _left_out(
 
 
 def _like(record: Record) -> str:
-    """Key of what may be compared over time: work, data, load."""
+    """Key of everything that must be equal for a comparison over time: work, data, load."""
     load = record.cell.load
     shape = replace(load.shape, rate=None if load.rate_share else load.rate)
-    workers = record.metrics.get("workers", load.workers)  # fewer than asked for, where machines were lost
+    workers = record.metrics.get("workers", load.workers)  # fewer than requested if machines were lost
     key = (work(record), shape, load.clients, load.threads, workers)
     return msgspec.json.encode(key, order="sorted").decode()
 
@@ -207,7 +208,7 @@ def _load(load: Load) -> Note:
 
 
 class _Facts:
-    """Facts that tell one configuration from another, read once for each machine, engine and system."""
+    """Facts that distinguish configurations, read once for each machine, engine and system."""
 
     def __init__(self, archive: Archive, tag: str) -> None:
         self._archive, self._tag = archive, tag
@@ -216,7 +217,7 @@ class _Facts:
     def of(self, record: Record) -> Mapping[str, str]:
         system = replace(record.system, label="", reference_score=None)
         client = [record.software.get(name.partition(".")[2]) for name in _CLIENT]
-        how = record.method  # of what systems write between turns nothing is in a slice
+        how = record.method  # slices exclude what systems write between turns
         key = msgspec.json.encode((machines_of(record), record.engine, system, client, how)).decode()
         if key not in self._known:
             flat, _ = chosen_settings(facts_of_systems.facts(record, self._archive))
@@ -227,7 +228,7 @@ class _Facts:
     def _tells(self, name: str, value: str, record: Record) -> bool:
         kind = name.partition(".")[0]
         if kind in ("load", "tag") or (kind == "software" and name not in _CLIENT) or name.endswith(".number"):
-            return False  # of a device: it is another after each start of some machines
+            return False  # the device number changes with each boot on some machines
         if name == "system.layout.data" and is_usual_place(value, record.system.engine):
             return False
         if name.rpartition(".")[2] in _computed(record.system):
@@ -236,14 +237,16 @@ class _Facts:
 
 
 def _computed(system: System) -> frozenset[str]:
-    """Settings whose values follow from the data's size at the start of a server, not from the configuration: the
-    cache that `ideal` fits to the data differs by a page from run to run."""
+    """Settings computed from the data's size when the server starts, not from the configuration.
+
+    For example, the cache that `ideal` fits to the data differs by a page from run to run.
+    """
     decided = settings_of(system.engine).ideal
     return frozenset(name for part in system.ideal for name in decided.get(part, ()))
 
 
 def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tuple[HistoryLine, ...]:
-    """In the order in which they begin."""
+    """Returns one line per configuration, in order of their starts."""
     by_configuration: dict[tuple[tuple[str, str], ...], list[Record]] = {}
     for record in group:
         value = record.metrics.get(metric)
@@ -261,7 +264,7 @@ def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tup
 
 
 def _named_apart(lines: Sequence[HistoryLine]) -> tuple[HistoryLine, ...]:
-    """Names of lines are unique; a name that several share gets a number."""
+    """Makes the names of lines unique by numbering lines with a common name."""
     names = [line.name for line in lines]
     return tuple(
         replace(line, name=f"{line.name} ({names[: place + 1].count(line.name)})")
@@ -281,7 +284,7 @@ def _points(records: Sequence[Record], metric: str, tag: str) -> list[HistoryPoi
 
 
 def _date(first: Record, days: Sequence[str]) -> str:
-    """Of a run, with the time where its day has several."""
+    """Date of a run, with the time if there are several on that day."""
     start = first.started_at
     return start[:10] if days.count(start[:10]) == 1 else start[:16].replace("T", " ")
 
@@ -342,8 +345,10 @@ def _worse(difference: float, better: str) -> bool | None:
 
 
 def _variances(points: Sequence[HistoryPoint]) -> list[float]:
-    """Of each mean. A few repeats know their spread badly, so half of it is that of all points together (moderated
-    variances: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004)."""
+    """Variance of each mean. A variance from few repeats is unreliable, so it is averaged with the pooled variance.
+
+    (Moderated variances: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004.)
+    """
     freedom = [len(point.trials) - 1 for point in points]
     pooled = sum(n * point.deviation**2 for n, point in zip(freedom, points, strict=True)) / sum(freedom)
     return [max(_LEAST_VARIANCE, (point.deviation**2 + pooled) / 2 / len(point.trials)) for point in points]

@@ -1,4 +1,4 @@
-"""What servers said of their trials: statements, tables, indexes, vacuums and plans, pooled by system or cell."""
+"""Statistics from inside the servers: statements, tables, indexes, vacuums and plans, pooled by system."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ from ironbench.study.queries import difference
 
 _T = TypeVar("_T", ServerStatement, TableUse, Index)
 _LAST = frozenset({"dead_rows", "bytes"})
-"""Of the last trial; those of the same name with `_before` of the first."""
+"""Fields taken from the last trial; the corresponding `_before` fields are taken from the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """Of the trials that amounts are of: what is not seen in one of them is in no sum, and so is its time."""
+    """Total time and transactions of the trials that amounts were summed over.
+
+    Trials that lack an amount are excluded from its sum and from this time.
+    """
 
     elapsed_s: float
     transactions: float
@@ -43,32 +46,32 @@ class Over:
 
 
 def over(records: Iterable[Record]) -> Over:
-    """Time and transactions of these trials, all together."""
+    """Adds up time and transactions of the trials."""
     known = list(records)
     return Over(sum(one.elapsed_s for one in known), sum(one.metrics.get("transactions", 0.0) for one in known))
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Of one system or cell, all its trials together."""
+    """Server statistics of one system or configuration, over all its trials."""
 
     name: str
     counted: Over
-    """What statements are of,"""
+    """Trials with statement statistics."""
     used: Over
-    """and tables and indexes."""
+    """Trials with table or index statistics."""
     statements: tuple[ServerStatement, ...]
-    """The dearest first."""
+    """Statements by total time, longest first."""
     statements_s: float
     tables: tuple[TableUse, ...]
     indexes: tuple[Index, ...]
     vacuums: tuple[VacuumRun, ...]
     plans: tuple[StatementPlan, ...]
-    """Of the first trial."""
+    """Plans of the first trial."""
     executed: tuple[Executed, ...]
-    """By command, of all trials: the slowest, and how many."""
+    """Executed plans by command, over all trials: the slowest execution and the number of executions."""
     varied: int
-    """Trials some of whose plans were others."""
+    """Number of trials with plans different from the first trial's."""
     trials: int
     missing: tuple[NotShown, ...]
     doubts: tuple[str, ...]
@@ -76,7 +79,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class OtherPlan:
-    """A command that the servers of two systems or cells mean to run in different ways."""
+    """A command for which two systems have different plans."""
 
     plan: StatementPlan
     baseline: StatementPlan
@@ -86,7 +89,8 @@ class OtherPlan:
 
 
 def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Use, ...]:
-    """`groups`: name and comparable trials; those of which the server said nothing are left out."""
+    """Pools server statistics by group. `groups`: name and comparable trials. Groups without server statistics are left
+    out."""
     uses = []
     for name, records in groups:
         trials = [(record, inside) for record in records if (inside := archive.inside(record.id))]
@@ -96,7 +100,7 @@ def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tu
 
 
 def other_plans(subjects: Sequence[Use]) -> tuple[OtherPlan, ...]:
-    """Each subject against the first that has plans."""
+    """Compares the plans of each subject with those of the first subject that has plans."""
     first = next((one for one in subjects if any(plan.steps for plan in one.plans)), None)
     if first is None:
         return ()
@@ -112,7 +116,7 @@ def other_plans(subjects: Sequence[Use]) -> tuple[OtherPlan, ...]:
 def same_commands(
     own: Sequence[StatementPlan], first: Sequence[StatementPlan]
 ) -> Iterator[tuple[StatementPlan, StatementPlan]]:
-    """The plans of each command that both have and whose plan is known on both sides."""
+    """Yields pairs of known plans for each command that both sides have."""
     mine, theirs = (keyed((one.script, one.statement, one) for one in side) for side in (own, first))
     for key, shared in aligned(list(mine), list(theirs)).items():
         other = theirs.get(shared)
@@ -153,7 +157,7 @@ def _executed(every: Sequence[Executed]) -> tuple[Executed, ...]:
 
 
 def _pooled(every: Iterable[_T], key: Callable[[_T], str]) -> tuple[_T, ...]:
-    """Those of one name as one: amounts are added, states are those of the first and the last trial."""
+    """Merges entries of the same name: amounts are added, states are taken from the first and last trial."""
     by_name: dict[str, _T] = {}
     for one in every:
         before = by_name.get(key(one))
