@@ -1,7 +1,8 @@
-"""Named work. Each package in here with a `WORKLOAD` is found by scanning, so adding one touches one folder.
+"""Workloads. Each package in this folder that defines `WORKLOAD` is found by scanning, so adding a workload touches one
+folder.
 
-One whose result is no throughput also needs metrics in the catalogue and, for reports and comparisons, a module in
-`report` whose `Presentation` stands in `_known` of `report/presentation.py`.
+A workload whose result is not a throughput also needs metrics in the catalogue and, for reports and comparisons, a
+module in `report` whose `Presentation` is listed in `_known` of `report/presentation.py`.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ def _packages() -> frozenset[str]:
 
 @cache
 def find(name: str) -> Workload | None:
-    """The workload of that name, alone: importing all of them takes longer than many an answer."""
+    """Imports and returns the workload with this name. Importing all workloads would slow down short commands."""
     package = name.replace("-", "_")
     if package not in _packages():
         return None
-    # A package without one holds tables that several workloads share.
+    # A package without a WORKLOAD contains tables that several workloads share.
     workload: Workload | None = getattr(importlib.import_module(f"{__name__}.{package}"), "WORKLOAD", None)
     return workload if workload is not None and workload.name == name else None
 
@@ -42,7 +43,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Workload:
-    """The workload of that name. InputError names the nearest."""
+    """Returns the workload with this name. Raises InputError that suggests the nearest name."""
     workload = find(name)
     if workload is None:
         raise InputError(f"workload {name}", "there is no such workload", nearest(name, names()))
@@ -50,10 +51,11 @@ def get(name: str) -> Workload:
 
 
 def compared(choice: Choice) -> Choice:
-    """Returns the choice in the form that is equal for equal work, wherever its files are.
+    """Returns the choice in a form that is equal for equal work, regardless of where its files are.
 
-    Scripts and the user's own data count by their contents, scripts in any order. Other files count by their names, and
-    options that leave the work as it is do not count. A choice whose workload is unknown keeps its options.
+    Scripts and the user's own data are compared by their contents, and the order of scripts does not matter. Other
+    files are compared by their names. Options that do not change the work are ignored. If the workload is unknown, all
+    options count.
     """
     choice = replace(_by_contents(choice), data=_data(choice.data))
     workload = find(choice.workload)
@@ -67,7 +69,8 @@ def compared(choice: Choice) -> Choice:
 
 
 def _by_contents(choice: Choice) -> Choice:
-    """With its scripts as `DIGEST@WEIGHT` in alphabetical order; unchanged where their digests are not recorded."""
+    """Replaces scripts by `DIGEST@WEIGHT` in alphabetical order; leaves them unchanged if their digests were not
+    recorded."""
     if not choice.scripts or len(choice.digests) != len(choice.scripts):
         return choice
     from ironbench import _core
@@ -78,5 +81,5 @@ def _by_contents(choice: Choice) -> Choice:
 
 
 def _data(data: OwnData | None) -> OwnData | None:
-    """The user's own data by the key of their contents."""
+    """Replaces the user's own data by the key of their contents."""
     return OwnData(template=data.key) if data is not None and data.imported else None

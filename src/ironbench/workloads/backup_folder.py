@@ -1,4 +1,4 @@
-"""Where a backup lies while a trial makes or uses it."""
+"""The directory that a backup is written to, or restored from, during a trial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ NAME = "ironbench-backup"
 
 @contextmanager
 def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[Path]:
-    """A directory that is not there yet, in `to` or beside the data, and gone afterwards. InputError: no room."""
+    """Creates an empty path for a backup in `to`, or beside the data, and deletes it afterwards.
+
+    Raises InputError if the file system has less than `need_bytes` free.
+    """
     parent = Path(to).absolute() if to else Path(work.system.layout.data or work.folder)
     space.require(parent, need_bytes, "the backup")
     path = parent / name
@@ -24,7 +27,7 @@ def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[P
         parent.mkdir(parents=True, exist_ok=True)
         if to and not place.ours(parent):
             place.claim(str(parent), "backup")
-        shutil.rmtree(path, ignore_errors=True)  # what a killed ironbench left
+        shutil.rmtree(path, ignore_errors=True)  # left by a killed ironbench
     except OSError as error:
         raise FailureError(f"directory {parent}", error.strerror or str(error)) from error
     try:
@@ -34,5 +37,5 @@ def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[P
 
 
 def size(backup: Path) -> int:
-    """Bytes of all files below."""
+    """Returns the total size of all files below `backup`."""
     return sum(path.stat().st_size for path in backup.rglob("*") if path.is_file() and not path.is_symlink())

@@ -1,4 +1,4 @@
-"""What a workload is: options, scripts, the data it needs, and the rules its results are held against."""
+"""Base class of all workloads: options, scripts, the data they need, and checks of their results."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ironbench.model.work import Outcome, Work
 from ironbench.workloads.fixed_rows import FixedRows
 
 SCRIPT_FIGURES = ("throughput", "failed", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
-"""What a record keeps of each of several scripts: few, to keep it small."""
+"""Metrics that a record contains for each script when there are several: few, to keep the record small."""
 PGBENCH_PROTOCOL = "simple"
-"""pgbench's default (`-M`, PostgreSQL 18 documentation, pgbench). The server then sees literals where prepared
-statements have parameters, so types and plans can differ."""
+"""pgbench's default (`-M`; PostgreSQL 18 documentation, pgbench). The server then receives literals instead of
+parameters, so types and plans can differ from those of prepared statements."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptSource:
-    """A pgbench script; `name` is what messages and records call it."""
+    """A pgbench script; messages and records refer to it by `name`."""
 
     name: str
     text: str
@@ -36,7 +36,7 @@ class ScriptSource:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Something a user may choose with --with NAME=VALUE."""
+    """A workload option that users set with --with NAME=VALUE."""
 
     name: str
     default: str
@@ -45,15 +45,16 @@ class Option:
     lowest: float | None = None
     highest: float | None = None
     whole: bool = True
-    """A number without fraction; only with bounds."""
+    """Whether the value must be a whole number; used only with bounds."""
     incidental: bool = False
-    """Whether it leaves the measured work as it is: trials that differ in it alone did the same work."""
+    """Whether the option does not change the measured work: trials that differ only in this option did the same
+    work."""
     path: Literal["", "file", "directory", "directories"] = ""
-    """`directories` are joined by `,`. A relative one in a lab file starts at the lab file's directory. Where one
-    lies is part of the work."""
+    """`directories` is a comma-separated list. In a lab file, relative paths start at the directory of the lab file.
+    The path of a directory is part of the work; for a file, only its name counts."""
 
     def validated(self, text: str) -> str:
-        """The value in its normal form. InputError names option, value and what is possible."""
+        """Returns the value in its normal form. The InputError names the option, the value and the possible values."""
         subject = written("workload.with", f"{self.name}={text}")
         if self.choices:
             if text not in self.choices:
@@ -66,7 +67,7 @@ class Option:
         except ValueError:
             kind = "a whole number" if self.whole else "a number"
             raise InputError(subject, f"{text!r} is not {kind}", self._range()) from None
-        if not self.lowest <= value <= self.highest:  # NaN is refused here, too
+        if not self.lowest <= value <= self.highest:  # also refuses NaN
             raise InputError(subject, f"{text} is out of range", self._range())
         return f"{value:d}" if isinstance(value, int) else f"{value:g}"
 
@@ -80,103 +81,112 @@ Pieces = Callable[[str], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The tables a workload runs on, and how they come to be. Several workloads may share one."""
+    """The tables a workload runs on, and how to load them. Several workloads may share a dataset."""
 
     name: str
-    """Of the family of tables, e.g. `igen`; at most one of a name is in a database."""
+    """Name of the family of tables, such as `igen`. A database contains at most one dataset of each name."""
     key: str
-    """Same key, same rows. Changes when the rows would."""
+    """Identifies the rows: datasets with the same key have the same rows. Must change whenever the rows would."""
     tables: tuple[str, ...]
-    """All of ours, in an order in which they can be dropped."""
+    """All tables of the dataset, in an order in which they can be dropped."""
     schema: tuple[str, ...]
-    """Statements run one after the other before the rows come."""
+    """Statements executed one after another before the rows are loaded."""
     generator: Mapping[str, Any]
-    """Whose rows (crates/ironbench-data/src/plan.rs)."""
+    """Plan of the row generator (crates/ironbench-data/src/plan.rs)."""
     keys: tuple[str, ...]
-    """Statements run after the rows are in, several at a time."""
+    """Statements executed after the rows are loaded, several at a time."""
     references: tuple[str, ...]
-    """Statements run last, one after the other."""
+    """Statements executed last, one after another."""
     rows: int
-    """About how many, for the progress bar."""
+    """Approximate number of rows, for the progress bar."""
     bytes: int
-    """About how large with indexes, for the check of free space."""
+    """Approximate size including indexes, for the check of free space."""
     recognised: str = ""
-    """A query that is true when the tables, whoever loaded them, hold just these rows."""
+    """A query that returns true if the tables contain exactly these rows, whichever tool loaded them."""
     intact: str = ""
-    """A query that is true as long as tables that ironbench loaded satisfy what holds after any trial."""
+    """A query that returns true as long as tables that ironbench loaded satisfy the conditions that every trial
+    preserves."""
     fixed: tuple[FixedRows, ...] = ()
-    """Rows that no transaction of the workload changes; compared with their state after the load before reuse."""
+    """Rows that no transaction of the workload changes. Before the data are reused, they are compared with their state
+    after the load."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What a message calls it, e.g. {"scale": "4"}."""
+    """Values that describe the dataset in messages, such as {"scale": "4"}."""
     entries: Pieces | None = None
-    """Of a directory: base DN → pieces of an LDIF of whole entries, of which the first holds all others."""
+    """For a directory: maps the base DN to pieces of an LDIF. Each piece contains whole entries; the first entry is the
+    root of all others."""
     roots: Callable[[str], tuple[str, ...]] | None = None
-    """Of a directory: base DN → DNs of entries of the user's file whose parents are not in it."""
+    """For a directory: maps the base DN to the DNs of entries in the user's file whose parents are not in the file."""
     line_of: Callable[[str, str], str] | None = None
-    """Of a directory: DN and operation (`add`, `modify`, …) → file and line of that record; "": there is none."""
+    """For a directory: maps a DN and an operation (`add`, `modify`, …) to file and line of that record; "" if there is
+    none."""
     changes: Pieces | None = None
-    """Of a directory: base DN → pieces of an LDIF that LDAP operations carry out after `entries`."""
+    """For a directory: maps the base DN to pieces of an LDIF that are applied with LDAP operations after `entries`."""
     stranger: Callable[[str], tuple[str, str] | None] | None = None
-    """Of a directory: base DN → file and line, and DN, of the first change of an entry that the file does not add."""
+    """For a directory: maps the base DN to (file and line, DN) of the first change to an entry that the file does not
+    add."""
     large: bool = False
-    """Whether a process of its own makes the rows, whose memory is gone before anything is measured; and whether a load
-    that was interrupted goes on where it stopped."""
+    """Whether the dataset is large. A separate process then generates the rows, so that its memory is freed before
+    anything is measured, and an interrupted load continues where it stopped."""
 
 
 class Workload(ABC):
-    """Named work: made of scripts, which the core's loop drives, or driving itself (`drives`, `drive`).
+    """Base class of workloads. A workload either consists of scripts that the core executes, or drives itself
+    (`drives`, `drive`).
 
-    What a workload does not say has a sensible default.
+    Members that a workload does not override have sensible defaults.
     """
 
     name: str
     doc: str
     options: tuple[Option, ...] = ()
     needs: tuple[str, ...] = ("scripts", "transactions")
-    """What an engine must be able to do (`engines.base.ABILITIES`)."""
+    """Abilities that an engine must have (`engines.base.ABILITIES`)."""
     stable: bool = False
-    """Whether its data keep size and state however often it runs, garbage aside: only then may a trial start from what
-    another one left (`ironbench.trial.load.restore`). Without meaning where nothing is written."""
+    """Whether the data keep their size and state however often the workload runs, apart from dead tuples. Only then may
+    a trial start from the data that another trial left (`ironbench.trial.load.restore`). Has no meaning for read-only
+    workloads."""
     starts_from_copy: bool = False
-    """Duration unknown, as of one operation: always restore before the trial (`ironbench.trial.load.restore`)."""
+    """Whether the data are always restored before a trial, because its duration is unknown, as for a single operation
+    (`ironbench.trial.load.restore`)."""
     counts: tuple[str, str] = ("transaction", "transactions")
-    """What people call the unit of its work, one and many: the word for it in reports."""
+    """The unit of work as reports call it, singular and plural."""
     foreign: bool = False
-    """Whether its scripts are the user's, so that nobody knows beforehand whether they write."""
+    """Whether the scripts are the user's, so that it is not known in advance whether they write."""
     rights: tuple[str, ...] = ()
-    """What its role must be allowed on a server that was running already, besides making its tables: names of
+    """Privileges that the role needs on an existing server besides creating the tables: names from
     `engines.administration`."""
     scores: tuple[str, ...] = ("throughput",)
-    """Metrics that systems are ranked by, more is better: the first of them that was measured. None: no one number
-    tells which is best."""
+    """Metrics that systems are ranked by, where more is better; the first one that was measured is used. Empty if no
+    single number ranks systems."""
     script_figures: tuple[str, ...] = SCRIPT_FIGURES
     derived: str = ""
-    """A sentence that must be shown with every result, when the workload resembles a published benchmark."""
+    """A sentence shown with every result, for workloads that resemble a published benchmark."""
     drives: bool = False
-    """Whether it has no scripts and drives itself: `ironbench.model.work` says how."""
+    """Whether the workload has no scripts and drives itself, as described in `ironbench.model.work`."""
     honours: frozenset[str] = frozenset({"duration_s"})
-    """Of a workload that drives itself: the fields of `Load`, besides the seed, that mean something to it."""
+    """For a workload that drives itself: the fields of `Load` that it uses, besides the seed."""
     paced: bool = False
-    """Whether each operation begins at a given time, as in a recorded log. Its throughput then follows from those
-    times: it is no peak, has no ratio between systems and obeys no law of closed loops."""
+    """Whether each operation has a scheduled start, as in a recorded log. The throughput then follows from the
+    schedule, so it is not a peak, is not compared between systems, and does not follow the laws of closed loops."""
     own_length: bool = False
-    """Whether a trial has a length of its own, which a budget leaves as it is."""
+    """Whether the workload determines the length of a trial, so that a budget does not change it."""
     caution: str = "script-caution"
-    """Code of the warnings that `cautions` gives."""
+    """Code of the warnings returned by `cautions`."""
     usual_warmup_s: float = 5.0
-    """Where nobody says how long it warms up."""
+    """Warm-up if the user sets none."""
     usual_max_tries: int = 1
-    """Tries after serialization failures and deadlocks, where nobody says how many."""
+    """Tries after serialization failures and deadlocks if the user sets no number."""
     usual_protocol: str = Load().protocol
-    """How statements are sent if the user sets no protocol."""
+    """Protocol that statements are sent with if the user sets none."""
 
     @property
     def engines(self) -> list[str]:
-        """Names of the engines that it runs on, the preferred one first."""
+        """Names of the engines that can run this workload, the preferred one first."""
         return engines.able(self.needs)
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Every option in normal form, defaults filled in. InputError for unknown names and values."""
+        """Returns every option in normal form, with defaults filled in. Raises InputError for unknown names and
+        values."""
         known = {option.name: option for option in self.options}
         for name in options:
             if name not in known:
@@ -185,91 +195,104 @@ class Workload(ABC):
         return {name: option.validated(options.get(name, option.default)) for name, option in known.items()}
 
     def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
-        """Metrics that a comparison of two systems begins with, the most telling first; those that were measured."""
+        """Metrics that a comparison of two systems lists first, the most informative first; unmeasured ones are
+        skipped."""
         return LEADING
 
     def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """The options by which its work is named in reports: equal for equal work alone."""
+        """Options that describe the work in reports. They must be equal only if the work is equal."""
         return options
 
     def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
-        """How many streams work at once at most, and which; None where the clients of a load work."""
+        """Maximum number of concurrent streams and what they are called; None if the clients of the load do the
+        work."""
         return None
 
     def connections(self, clients: int) -> int:
-        """How many work on the engine at a load of so many clients; more, where some wait for work of others."""
+        """Returns the number of connections to the engine for this many clients; larger if some connections wait for
+        others."""
         return clients
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
-        """The scripts in the engine's dialect, with their weights; none where the workload drives itself."""
+        """The scripts in the engine's dialect, with their weights; empty if the workload drives itself."""
         return []
 
     def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any] | None:
-        """What the core does in place of scripts (`Work` in crates/ironbench-python/src/drive.rs); None: scripts."""
+        """Plan of work that the core does in place of scripts (`Work` in crates/ironbench-python/src/drive.rs), or
+        None."""
         return None
 
     def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
-        """Who chooses among its scripts and sets their variables, in place of weights (`Chooser` in
-        crates/ironbench-python/src/drive.rs); None: weights choose."""
+        """Plan of what chooses among the scripts and sets their variables (`Chooser` in
+        crates/ironbench-python/src/drive.rs); None if weights choose."""
         return None
 
     def reconnect(self, options: Mapping[str, str]) -> int:
-        """Requests after which a client opens a new connection; 0: never. Of workloads that need `directory` alone."""
+        """Number of requests after which a client reconnects; 0 means never. Only for workloads that need
+        `directory`."""
         return 0
 
     def binds_back(self, options: Mapping[str, str]) -> bool:
-        """Whether clients of a directory that have bound as somebody bind as the DSN's user before they go on."""
+        """Whether clients of a directory that have bound as another user bind again as the DSN's user before they
+        continue."""
         return False
 
     def in_parts(self, engine: str, options: Mapping[str, str]) -> bool:
-        """Whether several processes can share its clients: what is made of scripts, whoever chooses among them."""
+        """Whether several processes can share the clients. Possible for workloads made of scripts, however scripts are
+        chosen."""
         return not self.drives and self.core_work(engine, options) is None
 
     def drive(self, work: Work) -> Outcome:
-        """Does one trial itself, where it `drives`. FailureError, EngineDiedError."""
+        """Runs one trial, for a workload that `drives` itself. Raises FailureError or EngineDiedError."""
         raise NotImplementedError(f"workload {self.name} has scripts")
 
     def default_protocol(self, engine: str) -> str:
-        """`usual_protocol` on engines that have it; other engines ignore the protocol."""
+        """Returns `usual_protocol` if the engine supports it. Engines without protocols ignore the value."""
         usual = self.usual_protocol
         return usual if usual in engines.get(engine).traits.protocols else Load().protocol
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
-        """How long a trial measures when nobody says; None: until its work is done."""
+        """Duration of a trial if the user sets none; None: until the work is done."""
         return 30.0
 
     def resting_s(self, options: Mapping[str, str]) -> float:
-        """How long a trial rests between what it measures, on top of its duration."""
+        """Seconds that a trial waits between its measurements, in addition to its duration."""
         return 0.0
 
     def expected_read_bytes(
         self, engine: str, options: Mapping[str, str], memory_bytes: int | None, cold: bool
     ) -> float:
-        """About how much a trial reads from its data's device; only asked where that may be slow. `cold`: at first
-        nothing is cached; `memory_bytes`: of engine and page cache, where that is limited."""
+        """Estimates how many bytes a trial reads from the data device; called only if that device may be slow.
+
+        `cold`: caches are empty at the start. `memory_bytes`: limit for engine and page cache together, if there is
+        one.
+        """
         return 0.0
 
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
-        """About how long a trial without a duration measures, for plans and budgets; None: nobody knows."""
+        """Estimates how long a trial without a duration measures, for plans and budgets; None if unknown."""
         return None
 
     def units(self, options: Mapping[str, str]) -> int | None:
-        """Transactions that work of the core's takes, all clients together; None: the load says."""
+        """Transactions in the core's work, over all clients; None if the load determines the number."""
         return None
 
     def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """Which of the metrics that are its alone (catalogue/metrics.toml) its trials will have: name → parts, e.g.
-        `profile=…`, "" for the whole. Empty: it does not say. Only labs ask, before anything starts."""
+        """Metrics of this workload only (catalogue/metrics.toml) that its trials will have: name → parts, such as
+        `profile=…`, or "" for the whole. Empty if not known in advance. Called only for labs, before anything
+        starts."""
         return {}
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
-        """InputError for what this workload cannot do with this system and load. Starts nothing, changes nothing."""
+        """Raises InputError if this workload does not support this system or load. Has no side effects."""
         if not self.drives:
             return
-        usual = Load(on_error="stop")  # what options and fields mean when nobody says; records without it continued
+        # load if the user sets nothing; a record without `on_error` continued after errors
+        usual = Load(on_error="stop")
         for one in fields(Load):
             kept = one.name in self.honours or one.name in ("seed", "duration_s")
-            kept |= one.name == "threads" and "client" in system.ideal  # which chooses them
+            # a what-if run with a free client sets `threads` itself
+            kept |= one.name == "threads" and "client" in system.ideal
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
                 names = {"rate_share": "rate", "warmup_auto": "warmup", "curve": load.curve.of if load.curve else ""}
                 option = f"load.{names.get(one.name, one.name.removesuffix('_s'))}"
@@ -278,23 +301,24 @@ class Workload(ABC):
                 raise InputError(subject, cause, "leave it out")
 
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
-        """Whether its checks miss a commit that a power cut has taken."""
+        """Whether the checks detect a commit that was lost in a power cut."""
         return True
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
-        """What the scripts need, as pgbench's -D."""
+        """Variables for the scripts, like pgbench's -D."""
         return {}
 
     def writes(self, options: Mapping[str, str]) -> bool:
-        """Whether it may change data: what a trial wrote is measured (`record.judge.wrote`)."""
+        """Whether the workload may change data; whether a trial wrote is measured (`record.judge.wrote`)."""
         return "bare machine" not in self.needs
 
     def counts_all(self, options: Mapping[str, str]) -> bool:
-        """Whether its units (`counts`) are all that a trial does; else nothing is known per unit."""
+        """Whether the units of work (`counts`) cover everything a trial does; otherwise no cost per unit is
+        computed."""
         return True
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
-        """The tables it needs; None when it brings none."""
+        """The tables the workload needs; None if it has none."""
         return None
 
     def content_key(self, engine: str, options: Mapping[str, str]) -> str:
@@ -302,7 +326,7 @@ class Workload(ABC):
         return dataset.key if dataset else ""
 
     def preset(self, system: System, options: Mapping[str, str]) -> dict[str, str]:
-        """Settings that suit this workload on this system; what the user sets wins."""
+        """Settings that suit this workload on this system; the user's settings take precedence."""
         return {}
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
@@ -310,46 +334,47 @@ class Workload(ABC):
         return dataset.bytes if dataset else 0
 
     def needs_untouched(self, session: Session, options: Mapping[str, str]) -> bool:
-        """Whether the next trial needs the data as they were loaded, and trials before it have changed them."""
+        """Whether the next trial needs the data as they were loaded and earlier trials have changed them."""
         return False
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
-        """What `check` needs to know of the state before the trial."""
+        """Reads the state before the trial that `check` needs."""
         return None
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """Holds the data against the workload's rules after a trial."""
+        """Checks the data against the workload's rules after a trial."""
         return ()
 
     def measured(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> Mapping[str, float]:
-        """Figures of its own right after a trial that came to its end, by catalogue name."""
+        """Measures additional metrics right after a complete trial, by catalogue name."""
         return {}
 
     def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
-        """Figures of its own, by catalogue name, and what a reader must know besides what was `seen`."""
+        """Computes additional metrics, by catalogue name, and notes for the reader in addition to those already
+        `seen`."""
         return {}, ()
 
     def fits(self, system: System, choice: Choice) -> None:
-        """InputError where the system's directories are not such as it needs. Changes nothing.
+        """Raises InputError if the system's directories do not suit the workload. Changes nothing.
 
-        Asked when the engine has validated the system; emulated devices are not mounted yet.
+        Called after the engine has validated the system and before emulated devices are mounted.
         """
         return
 
     def identified(self, choice: Choice, engine: str) -> Choice:
-        """With what the engine makes of its options, and with digests of what it names and does not hold: a file may
-        change. InputError: it cannot be read."""
+        """Returns the choice with option values as the engine interprets them, and with digests of the files it names,
+        because files may change. Raises InputError if a file cannot be read."""
         return choice
 
     def compile(self, engine: str, choice: Choice, protocol: str) -> Mapping[str, Sequence[str]]:
-        """Compiles all scripts before anything is started; the SQL commands of each. InputError with file, line, column
-        and caret."""
+        """Compiles all scripts before anything is started, and returns the SQL commands of each. The InputError shows
+        file, line, column and caret."""
         scripts, variables = self._compilable(engine, choice)
-        if not scripts:  # it drives itself, or the core does its work
+        if not scripts:  # the workload drives itself, or the core does its work
             return {}
         from ironbench import _core
 
@@ -357,7 +382,7 @@ class Workload(ABC):
         return {name: commands for (name, _, _), commands in zip(scripts, compiled, strict=True)}
 
     def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
-        """What may be a mistake in the scripts, in words. InputError as `compile`."""
+        """Warnings about probable mistakes in the scripts, as text. Raises InputError like `compile`."""
         scripts, variables = self._compilable(engine, choice)
         if not scripts:
             return []
@@ -371,20 +396,20 @@ class Workload(ABC):
         return scripts, list(variables.items())
 
     def where(self, system: System) -> str:
-        """A sentence on the database that it runs in, where the user should know; else empty."""
+        """A sentence about the database the workload runs in, if the user should know it; otherwise ""."""
         return ""
 
 
 def checked(name: str, expected: object, actual: object, passed: bool | None = None) -> Check:
-    """A check that passes when both are the same, unless `passed` says otherwise."""
+    """Builds a check that passes if both values are equal, unless `passed` is given."""
     return Check(name, expected == actual if passed is None else passed, str(expected), str(actual))
 
 
 def number(value: str | None) -> int:
-    """A count or sum as the engine printed it; NULL (the sum of no rows) is 0."""
+    """Converts a count or sum as printed by the engine; NULL (the sum over no rows) becomes 0."""
     return int(value) if value is not None else 0
 
 
 def one_row(session: Session, sql: str) -> Sequence[int]:
-    """The only row of a query, as numbers."""
+    """Returns the only row of a query as numbers."""
     return [number(value) for value in session.query(sql)[0]]

@@ -1,8 +1,8 @@
-"""Somebody who uses the database while something else is done to it: what its owner feels meanwhile.
+"""A probe client that uses the database during a maintenance operation, to measure what other users notice.
 
-Ten times a second, unless told otherwise, a connection is opened and closed again, and as often a row is read by its
-key over a connection that is open. Both are timed by the core (crates/ironbench-core/src/drive/bystander.rs) from the
-moment they were due, first while nothing else happens and then while it does.
+By default, ten times a second the probe client opens and closes a connection, and as often it reads a row by its key
+over an open connection. The core times both from their scheduled start (crates/ironbench-core/src/drive/bystander.rs):
+first during a baseline phase without the operation, then during the operation.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ CALM = Option(
     "calm", "5", "seconds that the bystander is watched before anything begins", lowest=1, highest=600, whole=False
 )
 _CALM_PERCENTILES = {"p50": 0.50, "p99": 0.99}
-"""Of the calm, for comparison."""
+"""Percentiles of the baseline phase that are recorded for comparison."""
 
 
 @dataclass(slots=True)
 class BystanderTimes:
-    """What the bystander felt."""
+    """Response times and errors of the probe client in one phase."""
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
     failed: int = 0
     missed: int = 0
-    """Due and never begun, for the one before took so long."""
+    """Number of probes that were scheduled but never started because the previous probe took too long."""
     errors: dict[str, int] = field(default_factory=dict)
     cause: str = ""
-    """Why it broke off."""
+    """Why probing stopped early."""
 
 
 class Bystander:
-    """Of one trial."""
+    """The probe client of one trial."""
 
     def __init__(self, work: Work, select: str, keys: int) -> None:
-        """`select`: a query of one row up to `=`, which a number from 1 to `keys` follows."""
+        """`select`: a query of one row that ends in `=`; a number from 1 to `keys` is appended."""
         self._work = work
         self._what = {"kind": "bystander", "select": select, "keys": keys}
         self._per_s = int(work.choice.options["probe"])
 
     def calm(self, duration_s: float) -> BystanderTimes:
-        """Nothing else happens. FailureError: the server is not there."""
+        """Measures the baseline phase, while nothing else happens. Raises FailureError if the server is unreachable."""
         from ironbench import _core
 
         progress = _core.Progress()
@@ -66,7 +66,8 @@ class Bystander:
 
     @contextmanager
     def watching(self) -> Iterator[Callable[[], BystanderTimes]]:
-        """While the block lasts; what it gives is called after it. FailureError then when it could not be watched."""
+        """Probes while the block runs. Call the yielded function after the block; it raises FailureError if probing
+        failed."""
         from ironbench import _core
 
         progress = _core.Progress()
@@ -119,7 +120,7 @@ def _seen(result: DriveResult) -> BystanderTimes:
 
 
 def metrics(calm: BystanderTimes, busy: BystanderTimes) -> dict[str, float]:
-    """By catalogue name; the times themselves follow from `histograms`."""
+    """Returns the metrics by catalogue name; response times themselves are derived from `histograms`."""
     by_name = {"bystander_failed": float(busy.failed), "bystander_missed": float(busy.missed)}
     for kind in KINDS:
         quiet, felt = calm.histograms[kind], busy.histograms[kind]
@@ -133,6 +134,6 @@ def metrics(calm: BystanderTimes, busy: BystanderTimes) -> dict[str, float]:
 
 
 def histograms(calm: BystanderTimes, busy: BystanderTimes) -> dict[str, Histogram]:
-    """Under the names of their metrics."""
+    """Returns the histograms under the names of their metrics."""
     by_name = {f"bystander_{kind}": busy.histograms[kind] for kind in KINDS}
     return by_name | {f"bystander_{kind}{{phase=calm}}": calm.histograms[kind] for kind in KINDS}

@@ -1,18 +1,21 @@
-"""Our count of commits against the server's.
+"""Compares ironbench's count of commits with the server's.
 
-A server counts every commit in the database, of whomever. What is not the trial's own is known or bounded:
+The server counts every commit in the database, whoever made it. Commits that are not transactions of the trial are
+counted or bounded:
 
-- this session's own commits between the two readings, and those of the observers' connections (checkpoints that they
-  request included): counted by the wire as those of clients, and taken off; where a workload drives itself, observers
-  commit at most `OBSERVED_PER_S`;
-- each connection, those of observers, of clients that wait for work and new ones (`reconnect`, after a loss) included:
-  one commit at its start (a statement is prepared in the message that first uses it, which takes no commit);
-- autovacuum: `PER_TABLE` for each table that it has vacuumed or analyzed, by the server's own count, and `PER_ROUND`
-  for each round of its workers.
+- Commits of this session between the two readings, and commits of observer connections (including requested
+  checkpoints). The wire counts them as it counts those of clients, and they are subtracted. If a workload drives
+  itself, observers commit at most `OBSERVED_PER_S`.
+- One commit at the start of each connection, including connections of observers, of clients that wait for work, and new
+  connections (`reconnect`, or after a loss). A statement is prepared in the message that first uses it, so that
+  preparing takes no commit.
+- Autovacuum: `PER_TABLE` for each table that it has vacuumed or analyzed, by the server's count, and `PER_ROUND` for
+  each round of its workers.
 
-So the server may show more than we counted, up to that bound, and never less: a commit that we counted and the server
-did not is an answer we made up. PostgreSQL 18 documentation, 27.2.2: a backend reports its counts when it goes idle,
-at most once per second, and when it ends; hence the wait for the clients' backends to be gone.
+The server may therefore report more commits than ironbench counted, up to that bound, but never fewer: a commit that
+ironbench counted and the server did not is a wrong answer. A PostgreSQL backend reports its counts when it goes idle,
+at most once per second, and when it ends (PostgreSQL 18 documentation, 27.2.2). The check therefore waits until the
+clients' backends have ended.
 """
 
 from __future__ import annotations
@@ -29,22 +32,22 @@ from ironbench.model.session import Session
 from ironbench.workloads.base import checked
 
 PER_TABLE = 8
-"""Vacuum commits when it begins, when it has truncated the table and when it has noted the result; analyze once."""
+"""Vacuum commits when it starts, after truncating the table, and after storing the result; analyze commits once."""
 PER_ROUND = 12
-"""Three workers (autovacuum_max_workers) that connect, list tables and find none that is due, and their ends."""
+"""Three workers (autovacuum_max_workers) connect, list the tables, find none to process, and end."""
 OBSERVED_PER_S = 100
 SETTLE_S = 2.0
-"""How long backends may take to end after their clients have closed."""
+"""How long backends may take to end after their clients have disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """A reading of the server's count."""
+    """A reading of the server's commit counter."""
 
     server: int | None
-    """None: the engine keeps no such count."""
+    """None if the engine has no such counter."""
     own: int = 0
-    """Of the session that read it."""
+    """Commits of the session that reads the counter."""
     maintained: int = 0
     rest_s: float = 60.0
 
@@ -57,9 +60,9 @@ class Commits:
 
 
 def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """One check; none where the engine keeps no count of its own."""
+    """Returns one check; none if the engine has no commit counter."""
     if then.server is None or summary.get("power_cut"):
-        # After an unclean shutdown all of the server's counters begin at zero (PostgreSQL 18 documentation, 27.2).
+        # After an unclean shutdown, all counters of the server start at zero (PostgreSQL 18 documentation, 27.2).
         return ()
     wait_for_clients(session)
     now = Commits.read(session)
@@ -71,20 +74,23 @@ def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -
 
 
 def _allowance(summary: Mapping[str, Any], maintained: int, rest_s: float) -> int:
-    """Commits that may be nobody's transaction; `maintained`: tables, `rest_s` from round to round."""
+    """Upper bound of commits that are not transactions of the trial.
+
+    `maintained`: tables that autovacuum processed. `rest_s`: seconds between two rounds of autovacuum.
+    """
     seconds = float(summary["elapsed_s"]) + float(summary.get("warmup_s", 0.0)) + SETTLE_S
     observed = OBSERVED_PER_S * seconds if "observer_commits" not in summary else 0.0
     observed += int(summary.get("observer_commits_uncertain", 0))
     connections = int(summary["clients"]) + int(summary.get("waiting_clients", 0))
     connections += int(summary.get("connections_lost", 0)) + int(summary.get("observer_connections", 0))
     if again := int(summary.get("reconnects", 0)):
-        # Of the measured time; in the warm-up they are as many for each transaction.
+        # `reconnects` covers the measured time; the warm-up is assumed to reconnect as often per transaction.
         connections += math.ceil(again * int(summary["commits"]) / max(1, int(summary["transactions"]))) + connections
     return int(observed + PER_TABLE * maintained + PER_ROUND * (1 + seconds / rest_s) + connections)
 
 
 def wait_for_clients(session: Session) -> None:
-    """Waits, for a short while, until clients and observers are gone."""
+    """Waits up to `SETTLE_S` until clients and observers have disconnected."""
     deadline = time.monotonic() + SETTLE_S
     while engines.get(session.engine).administration.clients(session) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -1,6 +1,6 @@
-"""Rows that no transaction of a workload changes: their number and a cheap checksum, before data are used again.
+"""Rows that no transaction of a workload changes: their count and a cheap checksum are compared before data are reused.
 
-A checksum is a sum of columns, so that one pass over a table gives both, in SQL that every engine understands.
+The checksum is a sum of columns, so that one scan of a table yields both, in SQL that every engine understands.
 """
 
 from __future__ import annotations
@@ -11,24 +11,28 @@ from dataclasses import dataclass
 from ironbench.model.session import Session
 
 WHOLE_ROWS = 20_000_000
-"""Up to so many rows in all tables together are read whole: a few seconds. Of more, tables with a key are sampled."""
+"""If all tables together have at most this many rows, they are read completely, which takes a few seconds. Otherwise
+tables with a key are sampled."""
 _WINDOWS, _WINDOW_KEYS = 32, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class FixedRows:
-    """Part of a table that stays as it was loaded."""
+    """A part of a table that stays as it was loaded."""
 
     table: str
     sums: tuple[str, ...] = ()
     """Numeric expressions over columns that never change."""
     where: str = ""
-    """Selects the loaded rows of a table to which trials add rows."""
+    """Condition that selects the loaded rows of a table that trials add rows to."""
     key: str = ""
-    """An integer column that begins an index; large tables are sampled by it."""
+    """An integer column that is the first column of an index; large tables are sampled by ranges of it."""
 
     def read(self, session: Session, rows: int) -> str:
-        """Row count and sums, as text that is equal for equal rows on one server. `rows`: of all tables together."""
+        """Returns row count and sums as text that is equal for equal rows on one server.
+
+        `rows`: the number of rows of all tables together.
+        """
         if not self.key or rows <= WHOLE_ROWS:
             return self._summed(session, self.where)
         ((low, high),) = session.query(f"select min({self.key}), max({self.key}) from {self.table}{self._clause()}")
@@ -51,6 +55,6 @@ class FixedRows:
 
 
 def windows(low: int, high: int) -> Sequence[int]:
-    """First keys of evenly spaced windows of `_WINDOW_KEYS` keys, from the lowest key to the highest."""
+    """Returns the first keys of evenly spaced windows of `_WINDOW_KEYS` keys, from the lowest key to the highest."""
     last = max(low, high - _WINDOW_KEYS + 1)
     return sorted({low + (last - low) * place // (_WINDOWS - 1) for place in range(_WINDOWS)})

@@ -1,4 +1,4 @@
-"""Whether memory is free, before the first byte of it is taken."""
+"""Checks that enough memory is free before a workload allocates it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from ironbench.host.limits import memory_available
 from ironbench.host.tree import Tree
 
 SPARE_BYTES = 256 << 20
-"""Left for everybody else."""
+"""Memory that stays free for other processes."""
 WAY_OUT = "ask for less, or use fewer threads"
 
 
 def require(subject: str, threads: int, each_bytes: int, available: int | None = None, way_out: str = WAY_OUT) -> None:
-    """InputError when `threads` times `each_bytes` is more than is free, or more than this process may have."""
+    """Raises InputError if `threads` times `each_bytes` exceeds the free memory or the limit of this process."""
     free = memory_available(Tree()) if available is None else available
     if free is None:
         return

@@ -1,4 +1,4 @@
-"""Driving a kernel of the core: threads that do units of work from a common start to a common end."""
+"""Runs a kernel of the core: threads that execute units of work between a common start and a common end."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ PIN = Option("pin", "no", "hold each thread to a CPU of its own", ("no", "yes"))
 
 @dataclass(frozen=True, slots=True)
 class KernelTimes:
-    """What the threads came to."""
+    """Results of all threads."""
 
     units: int
     rate: float
-    """Units per second: of each thread its units over the time until its last one ended, summed."""
+    """Units per second: the sum over threads of units divided by the time until the thread's last unit ended."""
     reports: tuple[Mapping[str, Any], ...]
-    """The kernel's own figures, by thread."""
+    """Metrics reported by the kernel itself, one mapping per thread."""
     histograms: Mapping[str, Histogram]
-    """Of whole units under the empty name, and of their parts."""
+    """Times of whole units under the empty name, and of their parts under the names of the parts."""
     columns: Mapping[str, Mapping[str, bytes]]
-    """`timeline` and `seconds`."""
+    """Columns of the two time lines, `timeline` and `seconds`."""
     warnings: tuple[Note, ...]
     facts: Mapping[str, str]
 
 
 def run_kernel(work: Work, kernel: Mapping[str, Any]) -> KernelTimes:
-    """Starts the threads, opens the window when all are ready, and waits for its end. FailureError."""
+    """Starts the threads, opens the measurement window when all are ready, and waits until it ends. Raises
+    FailureError."""
     from ironbench import _core
 
     load = work.load
@@ -89,7 +90,7 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> KernelTimes:
 
 
 def right(name: str, reports: Sequence[Mapping[str, Any]], units: int) -> Check:
-    """No unit of any thread gave a wrong result."""
+    """Builds the check that no unit of any thread gave a wrong result."""
     wrong = sum(report["wrong"] for report in reports)
     return checked(name, f"{units} right", f"{units - wrong} right")
 
@@ -101,8 +102,11 @@ def _crowded(load: Load, allowed: Sequence[int]) -> tuple[Note, ...]:
 
 
 def _columns(ended: Sequence[int], elapsed_s: float) -> dict[str, Mapping[str, bytes]]:
-    """Units by the tenth of a second, and by the second, in which they ended. What ended while all stopped is of the
-    last one: a row of the few milliseconds that this takes would look like a standstill."""
+    """Counts units by the tenth of a second, and by the second, in which they ended.
+
+    Units that ended while the threads were stopping count in the last interval: a separate row of a few milliseconds
+    would look like a standstill.
+    """
     import numpy as np
 
     timeline: dict[str, Mapping[str, bytes]] = {}

@@ -1,6 +1,6 @@
-"""What is done to a database that is in use: backup, restore, building an index, vacuum (docs/guide/maintenance.md).
+"""Maintenance operations on a database in use: backup, restore, index build, vacuum (docs/guide/maintenance.md).
 
-A trial is one such operation. A bystander is watched before it and during it.
+A trial is one such operation. A probe client is timed before and during the operation.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ironbench.workloads.operations import Operation, carried_out
 from ironbench.workloads.wide import GB, ROW, TABLE, Wide
 
 USUAL_BYTES_PER_S = 100e6
-"""Seen on a small virtual machine; good for an order of magnitude."""
+"""Measured on a small virtual machine; right within an order of magnitude."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What an operation came to."""
+    """Result of an operation."""
 
     bytes: int
-    """Of the table, the backup or whatever was worked on."""
+    """Size of what was processed: the table, the backup, the index."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -40,15 +40,15 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class ReadyOperation:
-    """An operation that can begin."""
+    """An operation that is ready to start."""
 
     operation: Operation
     done: Callable[[], Done]
-    """What it came to; asked once, right after it. FailureError."""
+    """Returns the result; called once, right after the operation. Raises FailureError."""
 
 
 class Maintenance(Workload):
-    """An operation on the table of wide rows; a subclass says which."""
+    """Base class of workloads that run one operation on the table of wide rows."""
 
     scores = ("maintenance_bytes_per_s", "throughput")
     needs = ("maintenance",)
@@ -65,7 +65,8 @@ class Maintenance(Workload):
     @contextmanager
     @abstractmethod
     def prepared(self, work: Work) -> Iterator[ReadyOperation]:
-        """Whatever was made for the operation goes with the block. FailureError."""
+        """Prepares the operation, and removes at the end of the block whatever was created for it. Raises
+        FailureError."""
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
         return None
@@ -130,7 +131,7 @@ class Maintenance(Workload):
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """The table still holds what was loaded."""
+        """Checks that the table still contains the loaded rows."""
         return () if summary["cut_short"] else table(options).checks(session)
 
 

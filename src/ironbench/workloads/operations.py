@@ -1,4 +1,4 @@
-"""One long thing that is done to a database, in a thread of its own, so that somebody may end it from outside."""
+"""Runs one long database operation in a separate thread, so that it can be cancelled from outside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOOK_S = 0.05
 
 
 class Operation(Protocol):
-    """What is done. Raises FailureError; must end soon after `cancel`, which is called from another thread."""
+    """A long operation. `run` raises FailureError and must end soon after `cancel`, which another thread calls."""
 
     def run(self) -> None: ...
 
@@ -22,9 +22,10 @@ class Operation(Protocol):
 
 
 def carried_out(operation: Operation, stopping: Callable[[], bool], tell: Callable[[float], None]) -> float | None:
-    """Seconds that it took; None: somebody wanted it to end. `tell` hears now and then how long it has taken.
+    """Runs the operation and returns its duration in seconds, or None if it was cancelled.
 
-    FailureError: what the operation raised.
+    `stopping` is polled; once it returns true, the operation is cancelled. `tell` is called repeatedly with the elapsed
+    seconds. Raises the FailureError of the operation.
     """
     errors = list[IronbenchError]()
     ended_s = list[float]()
@@ -57,7 +58,7 @@ def carried_out(operation: Operation, stopping: Callable[[], bool], tell: Callab
 
 
 class SqlOperation:
-    """SQL over a connection of its own."""
+    """SQL executed over a separate connection."""
 
     def __init__(self, session: Session, sql: str) -> None:
         self._sql = sql
@@ -74,7 +75,7 @@ class SqlOperation:
 
 
 class Steps:
-    """Operations one after the other; the next one is made when the one before is done."""
+    """A sequence of operations; each is created after the previous one has ended."""
 
     def __init__(self, *makes: Callable[[], Operation | None]) -> None:
         self._makes = makes

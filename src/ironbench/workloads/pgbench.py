@@ -1,7 +1,7 @@
-"""What pgbench's own three have in common: its tables, as `pgbench -i` makes them.
+"""Base class of the workloads that repeat pgbench's built-in scripts on the tables of `pgbench -i`.
 
 Tables and scripts: PostgreSQL 18 documentation, pgbench, "What Is the 'Transaction' Actually Performed in pgbench?".
-Either tool may load them and either may drive them afterwards.
+Either tool may load the tables, and either may then run against them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from ironbench.workloads.fixed_rows import FixedRows
 FOLDER = Path(__file__).parent
 TABLES_FOLDER = FOLDER / "pgbench_tables"
 VERSION = 1
-"""Raised whenever the same options would give other rows or another schema."""
+"""Raised whenever the same options would produce other rows or another schema."""
 ACCOUNTS, TELLERS = 100_000, 10
-"""Per unit of scale, as is one branch."""
+"""Per unit of scale; each unit also has one branch."""
 WIDE_KEYS_FROM = 20_000
-"""From this scale on `pgbench -i` makes account numbers bigint: 2^31 would not do."""
+"""From this scale on, `pgbench -i` makes account numbers bigint, because they would exceed 2^31."""
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
 FIXED = (
     FixedRows("pgbench_branches", ("cast(bid as decimal(19))",)),
     FixedRows("pgbench_tellers", ("cast(tid as decimal(19))", "cast(bid as decimal(19))")),
     FixedRows("pgbench_accounts", ("cast(aid as decimal(19))", "cast(bid as decimal(19))"), key="aid"),
 )
-"""Balances change, and so do fillers of tellers and branches; a sum of integers would overflow on some servers."""
+"""Balances change, and so do the filler columns of tellers and branches. The casts prevent an overflow of integer sums
+on some servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class BalanceSums:
 
 
 class PgbenchWorkload(Workload):
-    """One of the three: its script is `<name>.sql` in the folder of its package."""
+    """One of pgbench's three built-in scripts: `<name>.sql` in the folder of the workload."""
 
     usual_protocol = PGBENCH_PROTOCOL
     options = (
@@ -64,7 +65,7 @@ class PgbenchWorkload(Workload):
         ),
     )
     sums: tuple[str, ...] = ("accounts", "tellers", "branches", "history")
-    """Whose balances the script changes, all by the same amount."""
+    """Tables whose balances the script changes, all by the same amount."""
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         return [sql_files.script(FOLDER / self.name.replace("-", "_"), self.name, engine)]
@@ -105,7 +106,8 @@ class PgbenchWorkload(Workload):
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """What every transaction added to one table it added to the others, and each left one line of history."""
+        """Checks that all tables' balances grew by the same amount, and that each transaction left one row of
+        history."""
         if not engines.get(session.engine).can("data"):
             return ()
         if not self.writes(options):
@@ -121,7 +123,8 @@ class PgbenchWorkload(Workload):
 
 
 def _recognised(engine: str, scale: int, fillfactor: str) -> str:
-    """Are these the tables of `pgbench -i -s SCALE`? Asks for the ends of the keys: counting would read every row."""
+    """Query that tests for the tables of `pgbench -i -s SCALE`. It looks at the ends of the keys; counting would read
+    all rows."""
     values = {"scale": scale, "tellers": TELLERS * scale, "accounts": ACCOUNTS * scale, "fillfactor": fillfactor}
     query = "".join(sql_files.statements(TABLES_FOLDER, "recognised", engine))
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Files of SQL that a workload ships: for every engine the text of its dialect."""
+"""SQL files that a workload ships, in the dialect of each engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ironbench.workloads.base import ScriptSource
 
 
 def text(folder: Path, name: str, engine: str) -> str:
-    """`NAME.ENGINE.sql` where the engine's dialect needs a text of its own, else `NAME.sql`; "" without either."""
+    """Returns `NAME.ENGINE.sql` if the engine's dialect needs its own text, else `NAME.sql`, or "" if neither
+    exists."""
     for path in (*(folder / f"{name}.{suffix}.sql" for suffix in engines.texts(engine)), folder / f"{name}.sql"):
         if path.exists():
             return path.read_text()
@@ -18,7 +19,7 @@ def text(folder: Path, name: str, engine: str) -> str:
 
 
 def script(folder: Path, name: str, engine: str, weight: int = 1) -> ScriptSource:
-    """The script of that name in the engine's dialect."""
+    """Returns the script with this name in the engine's dialect."""
     source = text(folder, name, engine)
     assert source, f"{folder.name} has no script {name}"
     return ScriptSource(name, source, weight)
@@ -28,16 +29,16 @@ _SIZE = re.compile(r"^-- bytes: (\d+)$", re.MULTILINE)
 
 
 def size(folder: Path, name: str, engine: str) -> int:
-    """Bytes for each unit of scale, as the line `-- bytes: N` of a text says; 0 without one."""
+    """Returns the bytes per unit of scale from the line `-- bytes: N` of the file; 0 if there is no such line."""
     note = _SIZE.search(text(folder, name, engine))
     return int(note[1]) if note else 0
 
 
 def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
-    """The statements of a text in the engine's dialect; none when there is no such text.
+    """Returns the statements of a file in the engine's dialect; none if there is no such file.
 
-    A statement ends with `;` at the end of a line that is not indented or closes with `);`: our own files are written
-    that way, so that a trigger's body stays whole.
+    A statement ends with `;` at the end of a line that is not indented or that closes with `);`. The shipped files are
+    written that way, so that the body of a trigger stays in one piece.
     """
     parts: list[str] = []
     current: list[str] = []

@@ -1,30 +1,32 @@
-"""Whether a rate stayed as it was within a trial: asked of every closed loop, and of what a score counts."""
+"""Detects whether the rate changed during a trial: for closed loops and for the parts of a trial that a score
+counts."""
 
 from __future__ import annotations
 
 NOTABLE = 0.10
-"""Change within a trial that is reported; the spread of blocks covers smaller ones."""
+"""Smallest relative change within a trial that is reported; smaller changes are part of the variation between
+blocks."""
 CODE = "not-steady"
-"""Code of the note on such a change."""
+"""Code of the note about such a change."""
 _BATCHES = 20
 _LEAST_BUCKETS = 100
-"""Five in each batch at least."""
+"""At least five buckets in each batch."""
 LEAST_S = 0.1 * _LEAST_BUCKETS
-"""A column of a trial's timeline has a value for each 100 ms."""
+"""Shortest measurement that is tested. A column of a trial's timeline has a value for each 100 ms."""
 
 
 def is_long_enough(column: bytes) -> bool:
-    """Whether a change within the trial could be noticed."""
+    """Returns whether the column has enough values to detect a change within the trial."""
     return len(column) >= _LEAST_BUCKETS * 8
 
 
 def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> dict[str, float]:
-    """By how much what a column of the timeline counts changed, where that is `NOTABLE` or more; empty: it did not.
+    """Returns how the rate in a column of the timeline changed, or {} if by less than `NOTABLE`.
 
-    `change`: relative to the rate before; `after_s`: the time of a step, absent for a drift over the whole trial.
-    `share`: of the time, from its start, that is looked at.
+    `change` is relative to the rate before. `after_s` is the time of a step; a drift over the whole trial has none.
+    `share` is the fraction of the time, from its start, that is examined.
     """
-    # Numpy is not there for free, and whoever lists workloads wants none.
+    # Imported here because loading numpy would slow down commands that only list workloads.
     import numpy as np
 
     from ironbench.stats import steadiness

@@ -1,4 +1,4 @@
-"""Units of work timed from Python: histograms by part, and how many ended in each tenth of a second."""
+"""Statistics of units of work timed from Python: histograms by part, and completions in each tenth of a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _BUCKET_S = 0.1
 
 
 class Tally:
-    """May be used by several threads. `word`: what a part is called in names of metrics, e.g. `query`."""
+    """Collects times and errors; safe to use from several threads.
+
+    `word` is what metric names call a part, e.g. `query`.
+    """
 
     def __init__(self, word: str) -> None:
         self._word = word
@@ -28,7 +31,7 @@ class Tally:
         self._errors: Counter[str] = Counter()
 
     def done(self, part: str, began_s: float, ended_s: float) -> None:
-        """A unit that ended well; both instants on the window's clock (`Window.elapsed_s`)."""
+        """Records a successful unit; both times are on the clock of the window (`Window.elapsed_s`)."""
         took_ns = max(0, round((ended_s - began_s) * 1e9))
         with self._lock:
             self._whole.record(took_ns)
@@ -39,18 +42,18 @@ class Tally:
             self._ended[int(ended_s / _BUCKET_S)] += 1
 
     def failed(self, ended_s: float, error: str) -> None:
-        """A unit that was given up; `error`: its SQLSTATE or another short name."""
+        """Records a unit that failed; `error` is its SQLSTATE or another short name."""
         with self._lock:
             self._errors[error] += 1
             self._failed[int(ended_s / _BUCKET_S)] += 1
 
     def of(self, part: str) -> Histogram:
-        """The times of one part; empty when there is none of it."""
+        """Returns the times of one part; an empty histogram if the part never ran."""
         with self._lock:
             return self._parts.get(part) or _histogram()
 
     def outcome(self, elapsed_s: float, **more: Any) -> Outcome:
-        """All that was counted, with the other fields of `Outcome` as given."""
+        """Returns an `Outcome` of everything counted; `more` sets its other fields."""
         with self._lock:
             parts = {f"response_time{{{self._word}={part}}}": times for part, times in self._parts.items()}
             return Outcome(

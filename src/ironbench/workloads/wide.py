@@ -1,6 +1,6 @@
-"""The table of wide rows, which populations fill and maintenance works on.
+"""The table of wide rows that the populate workload fills and maintenance workloads operate on.
 
-Its rows are made by the core (crates/ironbench-data/src/wide.rs); what they add up to is known without reading them.
+The core generates the rows (crates/ironbench-data/src/wide.rs), so their checksums are known without reading the table.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option, checked, one_row
 
 VERSION = 1
-"""Raised whenever the same options would give other rows or another schema."""
+"""Raised whenever the same options would produce other rows or another schema."""
 TABLE = "wide_row"
 FIXED_BYTES = 28
-"""Of a row's values besides its payload: two numbers of 8 bytes, a moment of 8, an amount of 4."""
+"""Size of the values of a row besides its payload: two 8-byte numbers, an 8-byte timestamp, a 4-byte amount."""
 KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
-"""Per row of an index besides the rows, which random keys leave about two thirds full (docs/guide/population.md)."""
+"""Index bytes per row for a separate primary-key index. Random keys leave it about two thirds full
+(docs/guide/population.md)."""
 
 GB = Option(
     "gb", "1", "size: gigabytes (10^9 bytes) of values in all rows", lowest=0.0001, highest=100_000, whole=False
@@ -36,7 +37,7 @@ FOLDER = Path(__file__).parent / "wide_rows"
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """So many rows, so wide, with such keys: `identity`, `number` or `random`."""
+    """Size of the table: number of rows, payload length, and kind of keys (`identity`, `number` or `random`)."""
 
     rows: int
     width: int
@@ -50,7 +51,7 @@ class Wide:
 
     @property
     def row_bytes(self) -> int:
-        """Of a row's values."""
+        """Size of the values of a row."""
         return self.width + FIXED_BYTES
 
     @property
@@ -58,20 +59,20 @@ class Wide:
         return self.rows * self.row_bytes
 
     def stored_bytes(self, engine: str) -> int:
-        """About how large the table will be with its key."""
+        """Estimates the size of the table including its primary key."""
         costs = engines.get(engine).traits.costs
         key = KEY_BYTES[self.keys] if costs.key_beside else 0
         each = self.width + FIXED_BYTES + costs.row_head_bytes
-        if costs.page_bytes:  # a page holds whole rows only
+        if costs.page_bytes:  # a page contains only whole rows
             each = costs.page_bytes // max(1, costs.page_bytes // each)
         return self.rows * (each + key)
 
     def described(self, rows: int | None = None) -> dict[str, Any]:
-        """As the core wants it."""
+        """Returns the description that the core expects."""
         return {"count": self.rows if rows is None else rows, "width": self.width, "keys": self.keys, "seed": 0}
 
     def dataset(self, engine: str, loaded: bool) -> Dataset:
-        """The table with all its rows, or as yet without any."""
+        """Returns the dataset, with all rows loaded or empty."""
         count = self.rows if loaded else 0
         identity = f"{engines.get(engine).traits.dialect.identity} " if self.keys == "identity" else ""
         facts = {"rows": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
@@ -90,7 +91,7 @@ class Wide:
         )
 
     def checks(self, session: Session) -> tuple[Check, ...]:
-        """Is every row there, as it was made? Reads the whole table."""
+        """Checks that the table contains exactly the generated rows. Reads the whole table."""
         from ironbench import _core
 
         rows, content, keys = _core.wide_sums(msgspec.json.encode(self.described()))
@@ -101,5 +102,6 @@ class Wide:
             checked("rows in the table", rows, sums[0]),
             checked("checksum of their content", content, sums[1]),
         )
-        # An engine that counts leaves gaps: by what it reserves for a bulk load, and by what was rolled back.
+        # Identity keys have gaps where the engine reserved keys for a bulk load or rolled back, so their checksum is
+        # not compared.
         return found if self.keys == "identity" else (*found, checked("checksum of their keys", keys, sums[2]))
