@@ -1,5 +1,4 @@
-"""Workloads. Each package in this folder that defines `WORKLOAD` is found by scanning, so adding a workload touches one
-folder.
+"""Workloads. Packages in this folder that define `WORKLOAD` are found by scanning, so adding one touches one folder.
 
 A workload whose result is not a throughput also needs metrics in the catalogue and, for reports and comparisons, a
 module in `report` whose `Presentation` is listed in `_known` of `report/presentation.py`.

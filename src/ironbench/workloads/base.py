@@ -88,7 +88,7 @@ class Dataset:
     key: str
     """Identifies the rows: datasets with the same key have the same rows. Must change whenever the rows would."""
     tables: tuple[str, ...]
-    """All tables of the dataset, in an order in which they can be dropped."""
+    """Tables of the dataset, in an order in which they can be dropped."""
     schema: tuple[str, ...]
     """Statements executed one after another before the rows are loaded."""
     generator: Mapping[str, Any]
@@ -112,7 +112,7 @@ class Dataset:
     facts: Mapping[str, str] = field(default_factory=dict)
     """Values that describe the dataset in messages, such as {"scale": "4"}."""
     entries: Pieces | None = None
-    """For a directory: maps the base DN to pieces of an LDIF. Each piece contains whole entries; the first entry is the
+    """For a directory: maps the base DN to pieces of an LDIF. A piece contains whole entries; the first entry is the
     root of all others."""
     roots: Callable[[str], tuple[str, ...]] | None = None
     """For a directory: maps the base DN to the DNs of entries in the user's file whose parents are not in the file."""
@@ -200,7 +200,7 @@ class Workload(ABC):
         return LEADING
 
     def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Options that describe the work in reports. They must be equal only if the work is equal."""
+        """Options that describe the work in reports. Choices with equal results must do equal work."""
         return options
 
     def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:

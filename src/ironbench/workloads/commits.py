@@ -1,7 +1,7 @@
 """Compares ironbench's count of commits with the server's.
 
-The server counts every commit in the database, whoever made it. Commits that are not transactions of the trial are
-counted or bounded:
+The server counts every commit in the database, not only the clients'. Commits that are not transactions of the trial
+are counted or bounded:
 
 - Commits of this session between the two readings, and commits of observer connections (including requested
   checkpoints). The wire counts them as it counts those of clients, and they are subtracted. If a workload drives
@@ -45,7 +45,7 @@ class Commits:
     """A reading of the server's commit counter."""
 
     server: int | None
-    """None if the engine has no such counter."""
+    """`None` if the engine has no such counter."""
     own: int = 0
     """Commits of the session that reads the counter."""
     maintained: int = 0

@@ -51,7 +51,7 @@ class BalanceSums:
 
 
 class PgbenchWorkload(Workload):
-    """One of pgbench's three built-in scripts: `<name>.sql` in the folder of the workload."""
+    """Workload with one of pgbench's three built-in scripts: `<name>.sql` in the folder of the workload."""
 
     usual_protocol = PGBENCH_PROTOCOL
     options = (

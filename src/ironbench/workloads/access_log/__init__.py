@@ -1,4 +1,4 @@
-"""`access-log`: operations that a directory has logged, once more. Its guide: docs/guide/directory.md."""
+"""The `access-log` workload: replays the operations in an access log of a directory. Guide: docs/guide/directory.md."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from ironbench.workloads.directory import counts, entries, entry_password
 
 _SAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]")
 _LETTERS = "[a-z]{20}"
-"""In place of values, which no log holds."""
+"""Random text used in place of values, which access logs do not contain."""
 _MANY = 10_000_000
-"""Entries that an existing directory of unknown size may have, for the time limit of counts."""
+"""Assumed number of entries of an existing directory of unknown size, for the time limit of counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Replay:
-    """What is driven of a log."""
+    """The part of a log that is replayed."""
 
     operations: tuple[str, ...]
     clients: tuple[tuple[tuple[int, int, bool], ...], ...]
-    """As crates/ironbench-core/src/drive/ldap/replay.rs wants them."""
+    """For each client, its operations in the form that crates/ironbench-core/src/drive/ldap/replay.rs expects."""
     left_out: Mapping[str, int]
     length_s: float
 
@@ -100,14 +100,15 @@ class AccessLog(Workload):
         return {"kind": "replay", "operations": operations, "clients": made.clients}
 
     def binds_back(self, options: Mapping[str, str]) -> bool:
-        """Nobody but the user of the DSN may change a directory of ours."""
+        """Clients bind again as the user of the DSN before changes: no other user may change a directory that ironbench
+        started."""
         return options["binds"] == "password" and options["changes"] != "skip"
 
     def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
         return "response_time_p99_s", "response_time_mean_s"
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
-        """All of the log, and a little more for the last operation."""
+        """The length of the log, plus a little time for the last operation."""
         if not options["log"]:
             return super().usual_duration_s(options)
         return math.ceil(_replay(options).length_s * 10 + 1) / 10
@@ -150,7 +151,7 @@ class AccessLog(Workload):
         return options["changes"] != "skip"
 
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
-        return False  # the server's own count begins at zero
+        return False  # the server's own count starts at zero
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         return entries.dataset(options) if options["loaded"] == "yes" else None
@@ -162,7 +163,7 @@ class AccessLog(Workload):
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """Nothing changed but what clients changed."""
+        """Checks that only the clients' changes reached the directory."""
         assert isinstance(session, DirectorySession)
         there, changed = before
         if self.writes(options):
@@ -179,7 +180,8 @@ def _replay(options: Mapping[str, str]) -> _Replay:
 
 @lru_cache(maxsize=2)
 def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str, changes: str) -> _Replay:
-    """`stamp` tells contents of a file apart. InputError: nothing is left of the log."""
+    """Builds the replay. `stamp` identifies the contents of the file. Raises InputError if no operation of the log
+    remains."""
     from ironbench import _core
 
     log = reading.read(path)
@@ -211,7 +213,7 @@ def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str
 
 
 def _text(one: Logged, suffix: str, binds: str, changes: str) -> tuple[str, str]:
-    """The operation as in scripts, a line's end for a password; and why it is left out, or empty."""
+    """Returns the operation in script form, with a newline in place of the password, and why it is left out, or ""."""
     if not one.succeeded:
         return "", "without a result in the log" if one.code is None else "that failed then"
     dn = _name(one.dn, suffix)
@@ -248,7 +250,7 @@ def _change(one: Logged, dn: str, suffix: str) -> tuple[str, str]:
 
 
 def _name(dn: str, suffix: str) -> str:
-    """With the base DN here in place of the suffix: what ends with a comma is completed by it."""
+    """Replaces the suffix of a DN by a trailing comma, which the core completes with the base DN."""
     if suffix and dn.lower() == suffix.lower():
         return ","
     if suffix and dn.lower().endswith(f",{suffix.lower()}"):
@@ -257,7 +259,7 @@ def _name(dn: str, suffix: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As a part of an operation."""
+    """Escapes the text as a part of an operation."""
     return _SAFE.sub(lambda found: "".join(f"%{b:02X}" for b in found[0].encode("utf-8", "surrogateescape")), text)
 
 

@@ -1,4 +1,4 @@
-"""The lines of an access log, however it was kept: compressed, or wrapped by a journal or by containers."""
+"""Reads the lines of an access log: gzip-compressed, or wrapped by the systemd journal or a container runtime."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _OTHERS = {
     b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
     b"PK\x03\x04": ("zip", "unzip"),
 }
-"""First bytes of other compressed files, with what compressed them and what undoes it."""
+"""First bytes of other compressed files, with the name of the format and the program that decompresses it."""
 _COMPOSE = re.compile(r"^[\w.-]+ +\| ")
-"""`docker compose logs` puts the container before each line."""
+"""`docker compose logs` prefixes each line with the container name."""
 _MICROSECONDS = re.compile(r"[0-9]{1,17}")
 _LONGEST_LINE = 1 << 20
 
 
 @contextmanager
 def opened(path: str) -> Iterator[Iterator[str]]:
-    """The log's own lines, each with its end where it has one. OSError; InputError: compressed by something else."""
+    """Yields the lines of the log itself, including line ends. Raises OSError, or InputError for other compression
+    formats."""
     with Path(path).open("rb") as file:
         first = file.read(8)
         for mark, (kind, undo) in _OTHERS.items():
@@ -54,9 +55,10 @@ def _lines(path: str, file: IO[bytes] | gzip.GzipFile) -> Iterator[str]:
 
 
 def _of_json(path: str, line: str) -> str:
-    """The message of a journal (`journalctl -o json`) or of a container's log file, behind its time.
+    """Returns the message in a line of the systemd journal (`journalctl -o json`), prefixed by its time, or of a
+    container log.
 
-    InputError for the JSON format of 389 Directory Server.
+    Raises InputError for the JSON format of 389 Directory Server.
     """
     try:
         entry: Any = json.loads(line)
@@ -64,7 +66,7 @@ def _of_json(path: str, line: str) -> str:
         entry = None
     if not isinstance(entry, dict):
         if line.strip() == "{":
-            raise _of_389(path)  # its format `json-pretty`
+            raise _of_389(path)  # the `json-pretty` format of 389 Directory Server
         return line
     if isinstance(message := entry.get("MESSAGE"), str):
         micros = str(entry.get("__REALTIME_TIMESTAMP", ""))

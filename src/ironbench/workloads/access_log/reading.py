@@ -1,7 +1,8 @@
-"""Reads access logs of directories: which operations came on which connection, and when.
+"""Parses access logs of directories: which operations were sent on which connection, and when.
 
-Two formats: what OpenLDAP writes at log level `stats` (slapd.conf(5), `loglevel`), by itself or through syslog; and the
-access log of 389 Directory Server (Red Hat Directory Server 12, "Configuration and schema reference").
+Two formats are supported: the log that OpenLDAP writes at log level `stats` (slapd.conf(5), `loglevel`), directly or
+through syslog; and the access log of 389 Directory Server (Red Hat Directory Server 12, "Configuration and schema
+reference").
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from ironbench.words import grouped
 from ironbench.workloads.access_log import lines
 
 _OK = {"search": {0}, "compare": {5, 6}}
-"""Result codes (RFC 4511, 4.1.9) of what is replayed; of other operations 0."""
+"""Result codes (RFC 4511, 4.1.9) with which an operation is replayed; for operations not listed only 0."""
 _SCOPES = ("base", "one", "sub", "children")
 _SIMPLE = 128
-"""`method` of a simple bind."""
+"""The `method` number of a simple bind in the log."""
 _WAY_OUT = "name a log of OpenLDAP at level stats, or an access log of 389 Directory Server"
 _MOST_OPERATIONS = 2_000_000
 _DAY_S = 86_400
 _YEAR_S = 365 * _DAY_S
 UNREADABLE = "that cannot be read"
-"""Kind of operations whose line is cut off or of an unknown form."""
+"""Kind of operations whose line is truncated or has an unknown form."""
 _CONNECTION = re.compile(r"\bconn=(\d{1,18}) (?:op=(\d{1,18}) )?(.*)$")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 
 @dataclass(slots=True)
 class Logged:
-    """One operation, as it was logged."""
+    """An operation in the log."""
 
     at_s: float
-    """Since 1970, or since some beginning that all share."""
+    """Seconds since 1970, or since another origin that all operations share."""
     connection: int
     verb: str
     dn: str
@@ -49,12 +50,12 @@ class Logged:
     scope: str = ""
     filter: str = ""
     new_rdn: str = ""
-    """Empty where the log does not tell it."""
+    """Empty if the log does not contain it."""
     parent: str = ""
     simple: bool = True
-    """Of a bind."""
+    """For a bind: whether it is a simple bind."""
     code: int | None = None
-    """How it ended; None: the log does not say."""
+    """Result code; None if the log contains no result."""
 
     @property
     def succeeded(self) -> bool:
@@ -64,14 +65,14 @@ class Logged:
 @dataclass(frozen=True, slots=True)
 class Log:
     operations: tuple[Logged, ...]
-    """In order of time."""
+    """Ordered by time."""
     connections: tuple[tuple[float, float], ...]
-    """First and last instant of each that has operations, in order of their numbers; see `numbers`."""
+    """Times of the first and last operation of each connection, in the order of `numbers`."""
     numbers: tuple[int, ...]
     others: Counter[str] = field(default_factory=Counter)
-    """Operations of kinds that are not replayed, by kind."""
+    """Number of operations that are not replayed, by kind."""
     stamp: tuple[int, int] = (0, 0)
-    """Size and time of change of the file, which tell its contents apart."""
+    """Size and modification time of the file, which identify its contents."""
 
     @property
     def length_s(self) -> float:
@@ -79,7 +80,8 @@ class Log:
 
 
 def read(path: str) -> Log:
-    """InputError: it cannot be read, holds no operation, or too many, or a line of it has no time that is known."""
+    """Parses the log. Raises InputError if it cannot be read, has no or too many operations, or a line with an unknown
+    time format."""
     try:
         known = Path(path).stat()
     except OSError as error:
@@ -88,7 +90,7 @@ def read(path: str) -> Log:
 
 
 def digest(path: str) -> str:
-    """Of its contents. InputError."""
+    """Returns a digest of the contents of the file. Raises InputError if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]
@@ -98,7 +100,7 @@ def digest(path: str) -> str:
 
 @lru_cache(maxsize=2)
 def _read(path: str, size: int, changed_ns: int) -> Log:
-    """Kept until the file changes: several steps of a plan ask for it."""
+    """Parses a log. The result is cached until the file changes, because several steps of planning need it."""
     try:
         with lines.opened(path) as found:
             year = datetime.fromtimestamp(changed_ns / 1e9, UTC).year
@@ -108,7 +110,7 @@ def _read(path: str, size: int, changed_ns: int) -> Log:
 
 
 def _log(path: str, found_lines: Iterable[str], year: int) -> Log:
-    """`year`: in which the log ends."""
+    """Parses lines of a log. `year`: the year in which the log ends."""
     open_operations: dict[tuple[int, int], Logged] = {}
     found: list[Logged] = []
     others: Counter[str] = Counter()
@@ -118,9 +120,9 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> Log:
         match = _CONNECTION.search(line)
         if match is None:
             numbers.heard(line)
-            continue  # messages of the server itself
+            continue  # a message of the server itself
         if not whole.endswith("\n"):
-            break  # the server was writing it
+            break  # the server was still writing this line
         at_s = clock.read(line)
         if at_s is None:
             raise InputError(f"{path}, line {number}", f"has no time that is known: {line[:60].strip()!r}", _WAY_OUT)
@@ -133,13 +135,13 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> Log:
             if key in open_operations and open_operations[key].code is not None:
                 one.connection = numbers.anew(int(match[1]))
                 key = (one.connection, key[1])
-            # A bind is logged twice: with its name as asked for, and as it is.
+            # A bind is logged twice: with the requested DN and with the effective DN.
             if key not in open_operations:
                 open_operations[key] = one
                 found.append(one)
         elif one:
             others[one] += 1
-        elif text.startswith(_BEGINNINGS):  # cut off by syslog, or of a form that is not known
+        elif text.startswith(_BEGINNINGS):  # truncated by syslog, or of an unknown form
             others[UNREADABLE] += 1
         elif key in open_operations:
             _more(open_operations[key], text)
@@ -158,7 +160,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> Log:
 
 
 class _Numbers:
-    """Which connection a number stands for: a server that begins again counts anew."""
+    """Maps connection numbers in the log to connections: a restarted server reuses numbers."""
 
     def __init__(self) -> None:
         self._meant: dict[int, int] = {}
@@ -166,25 +168,26 @@ class _Numbers:
         self._others = count(-1, -1)
 
     def connection(self, number: int) -> int:
-        """The number itself, at its first use."""
+        """Returns the number itself at its first use, and a new negative number for each later connection with that
+        number."""
         if number not in self._meant:
             self._meant[number] = next(self._others) if number in self._used else number
             self._used.add(number)
         return self._meant[number]
 
     def anew(self, number: int) -> int:
-        """An operation of this number has ended, and begins once more."""
+        """Returns a new connection, because an operation with a number that has already ended starts again."""
         del self._meant[number]
         return self.connection(number)
 
     def heard(self, line: str) -> None:
-        """A message of the server itself."""
+        """Forgets all numbers if the line is the start message of the server."""
         if line.endswith(" starting"):  # "<program> starting", OpenLDAP's servers/slapd/main.c
             self._meant.clear()
 
 
 class _Clock:
-    """The times of lines, in the forms in which they are written."""
+    """Parses the times of lines in all supported forms."""
 
     def __init__(self, year: int) -> None:
         self._year = year
@@ -192,7 +195,7 @@ class _Clock:
         self._last_s = 0.0
 
     def read(self, line: str) -> float | None:
-        """Seconds; None: there is no time that is known."""
+        """Returns seconds, or None if the line has no time in a known form."""
         try:
             for form, seconds in _FORMS:
                 if (match := form.match(line)) is not None:
@@ -202,7 +205,8 @@ class _Clock:
             return None
 
     def _with_year(self, match: re.Match[str]) -> float:
-        """Syslog's old form has none: January comes after December. ValueError."""
+        """The old syslog format has no year: when December is followed by January, a year is added. Raises
+        ValueError."""
         at_s = _of_syslog(self._year, *match.groups())
         if at_s + self._years_s < self._last_s - _YEAR_S / 2:
             self._years_s += _YEAR_S
@@ -212,7 +216,7 @@ class _Clock:
 
 _SYSLOG = re.compile(r"(?:<\d+>)?([A-Z][a-z]{2}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(\.\d+)? ")
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
-    # OpenLDAP 2.5 and later by itself: seconds and nanoseconds, both in hexadecimal; before it seconds alone.
+    # OpenLDAP 2.5 and later without syslog: seconds and nanoseconds in hexadecimal; earlier versions: only seconds.
     (re.compile(r"([0-9a-f]{8})\.([0-9a-f]{8}) "), lambda m: int(m[1], 16) + int(m[2], 16) / 1e9),
     (re.compile(r"(\d{10}\.\d{6}) "), lambda m: float(m[1])),  # journalctl -o short-unix
     (re.compile(r"([0-9a-f]{8}) "), lambda m: float(int(m[1], 16))),
@@ -228,7 +232,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
 
 
 def _month(name: str) -> int:
-    """By its English name, whatever the locale here; 0: it is none."""
+    """Number of the month with this English name, independent of the locale; 0 if there is none."""
     place = _MONTHS.find(name)
     return place // 3 + 1 if place % 3 == 0 else 0
 
@@ -239,14 +243,15 @@ def _of_389(text: str, zone: str) -> float:
 
 
 def _of_syslog(year: int, month: str, day: str, hour: str, minute: str, second: str, fraction: str | None) -> float:
-    """Of that year; 29 February, where it has none, is the day after the 28th. ValueError."""
+    """Seconds of a time in that year. 29 February in a non-leap year counts as the day after the 28th. Raises
+    ValueError."""
     lacks = (month, day) == ("Feb", "29") and not isleap(year)
     whole = f"{year}-{_month(month):02}-{28 if lacks else int(day):02}T{hour}:{minute}:{second}+00:00"
     return datetime.fromisoformat(whole).timestamp() + lacks * _DAY_S + float(fraction or 0)
 
 
 def _spread(found: list[Logged]) -> None:
-    """Times in whole seconds: the operations of a second are spread evenly over it, in their order."""
+    """Spreads the operations of each second evenly over it, in their order, for logs with times in whole seconds."""
     for _, group in groupby(found, key=lambda one: one.at_s):
         of_second = list(group)
         for place, one in enumerate(of_second):
@@ -254,8 +259,9 @@ def _spread(found: list[Logged]) -> None:
 
 
 def _line(pattern: str) -> re.Pattern[str]:
-    """`@` is a quoted text. It may contain quotes: those that no further field and no line end follows. Possessive
-    quantifiers, so that each line is read once however many quotes it has."""
+    """Compiles a pattern in which `@` matches a quoted text. The text may contain quotes that are not followed by
+    another field or the end of the line. The quantifiers are possessive, so that each line is read once however many
+    quotes it contains."""
     return re.compile(pattern.replace("@", r'"((?:[^"]++|"(?! [a-z]+=|$))*+)"'))
 
 
@@ -272,7 +278,8 @@ _BEGINNINGS = ("SRCH base", "BIND dn", "CMP dn", "MODRDN dn", "MODDN dn", "MOD d
 
 
 def _operation(connection: int, at_s: float, text: str) -> Logged | str:
-    """An operation; the name of one of a kind that is not replayed; or empty: something else of an operation."""
+    """Returns the operation in a line, the name of a kind that is not replayed, or "" if the line does not start an
+    operation."""
     if match := _SEARCH.match(text):
         scope = _SCOPES[int(match[2])] if int(match[2]) < len(_SCOPES) else "sub"
         attributes = tuple((match[4] or "").split())
@@ -291,7 +298,7 @@ def _operation(connection: int, at_s: float, text: str) -> Logged | str:
 
 
 def _more(one: Logged, text: str) -> None:
-    """What a later line says of an operation."""
+    """Adds the result or the attributes that a later line gives for an operation."""
     if match := _RESULT.match(text):
         one.code = int(match[1])
     elif match := _ATTRIBUTES.match(text):
@@ -299,7 +306,8 @@ def _more(one: Logged, text: str) -> None:
 
 
 def at_once(log: Log) -> list[int]:
-    """Of each connection in the log's order which client does its work: the first that is free."""
+    """Assigns each connection, in the log's order, to a client: the first one that is free when the connection
+    starts."""
     order = sorted(range(len(log.connections)), key=lambda number: log.connections[number])
     free_s: list[float] = []
     chosen = [0] * len(log.connections)
@@ -314,7 +322,7 @@ def at_once(log: Log) -> list[int]:
 
 
 def by_client(log: Log) -> Iterator[tuple[int, Logged, bool]]:
-    """Client, operation, and whether another connection of the log begins with it, in order of time."""
+    """Yields client, operation, and whether the operation is the first of a new connection, ordered by time."""
     clients = dict(zip(log.numbers, at_once(log), strict=True))
     last: dict[int, int] = {}
     for one in log.operations:

@@ -1,4 +1,4 @@
-"""`backup`: a backup of the running server while a bystander looks on."""
+"""The `backup` workload: a backup of the running server while a probe client measures the effect on others."""
 
 from __future__ import annotations
 

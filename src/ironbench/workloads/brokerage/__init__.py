@@ -1,4 +1,4 @@
-"""A brokerage derived from TPC-E: customers trade, a market answers. Its design: docs/concepts/brokerage.md."""
+"""A brokerage workload derived from TPC-E: customers trade, a market responds. Design: docs/concepts/brokerage.md."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.brokerage import checks, figures, tables, transactions
 
 MOST_BROKERS = 40
-"""Of the list of a Broker-Volume."""
+"""Longest list of brokers in the input of Broker-Volume."""
 LEAST_DAYS = 8
-"""Of 8 hours: twice the 32 hours that a Trade-Lookup goes back at least."""
+"""Days of 8 business hours: twice the 32 hours that Trade-Lookup goes back at least."""
 
 
 def market_clients(clients: int) -> int:
-    """Those of the market take a tenth of the transactions and, since a result takes longest, almost half of the time:
-    as many as customers are always enough, and whoever has no work costs a connection."""
+    """Number of clients that act as the market.
+
+    The market's transactions are a tenth of all but, since a Trade-Result takes longest, almost half of the time. As
+    many market clients as customers are always enough, and an idle one costs only a connection.
+    """
     return max(2, clients)
 
 
@@ -99,7 +102,7 @@ class Brokerage(Workload):
             "first_trade": checks.first_trade(session),
             "first_time": checks.last_time(session, tables.initial_trades(options)),
             "market_clients": market_clients(load.clients),
-            # One client and a number of transactions: the same seed gives the same final state.
+            # With one client and a number of transactions, the same seed produces the same final state.
             "alone": load.clients == 1 and load.transactions is not None,
             "maintenance_s": float(options["maintenance"]),
             "price_period_s": float(options["price_period"]),
@@ -109,8 +112,8 @@ class Brokerage(Workload):
         return tables.dataset(engine, options) if engines.get(engine).can("data") else None
 
     def identified(self, choice: Choice, engine: str) -> Choice:
-        """Where the engine's tables have no foreign keys, whatever was asked for, the choice says so: work with them
-        and without is not ranked together."""
+        """Records `references=no` if the engine cannot declare the foreign keys, whatever was requested: results with
+        and without foreign keys are not ranked together."""
         if tables.has_references(engine):
             return choice
         return replace(choice, options={**choice.options, "references": "no"})
@@ -151,7 +154,8 @@ class Brokerage(Workload):
 
 
 def _require_specified(options: Mapping[str, str]) -> None:
-    """InputError: the standard's inputs ask for more than these data have (crates/…/roles/inputs.rs cuts them)."""
+    """Raises InputError if the data are too small for the inputs that the standard specifies (crates/…/roles/inputs.rs
+    cuts inputs to the data)."""
     customers, days = int(options["customers"]), int(options["days"])
     brokers = customers // tables.LOAD_UNIT * tables.BROKERS
     if brokers < MOST_BROKERS:

@@ -1,6 +1,6 @@
-"""The rules that the tables keep, at the start and after every trial. Each query counts what breaks its rule.
+"""Consistency rules of the tables, checked at the start and after every trial. A query counts the violations of a rule.
 
-Money is compared and added alone, so that the texts hold for decimals and for whole hundredths alike.
+Money is only compared and added, so that the queries work for decimals and for whole hundredths.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ BROKERS = "brokers have the trades and commissions of their accounts"
 
 
 def rules(first: int, sample: range | None = None) -> dict[str, str]:
-    """Name → query. Reads trades from number `first` on, those of `sample`, and what follows from both."""
+    """Returns name → query. The queries read trades from number `first` on, those in `sample`, and rows that follow
+    from both."""
 
     def of(trade: str) -> str:
         if not sample:
@@ -91,32 +92,32 @@ def rules(first: int, sample: range | None = None) -> dict[str, str]:
 
 RULES = rules(0)
 SAMPLE = 50_000
-"""Trades of before that are checked after a trial: what takes less than a second."""
+"""Number of earlier trades that are checked after a trial; takes less than a second."""
 _STEP = 7_919
-"""A prime, so that trials check different ones."""
+"""A prime, so that each trial checks different trades."""
 
 
 def sample(first: int) -> range:
-    """Earlier trades to check after a trial whose first trade has this number; others after each trial."""
+    """Earlier trades to check after a trial whose first trade has number `first`; each trial checks different ones."""
     there = first - FIRST_TRADE
     begin = FIRST_TRADE + there * _STEP % max(1, there - SAMPLE)
     return range(begin, min(first, begin + SAMPLE))
 
 
 def kept(session: Session) -> tuple[Check, ...]:
-    """All rules, held against all rows."""
+    """Checks all rules on all rows."""
     return tuple(checked(name, 0, one_row(session, sql)[0]) for name, sql in RULES.items())
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerageState:
-    """Before a trial. Nothing is under way."""
+    """State before a trial, when no transaction is in progress."""
 
     first: int
-    """The first number that a trade of this trial can have."""
+    """The lowest trade number that this trial can assign."""
     brokers: Mapping[str, tuple[int, Decimal]]
     balances: tuple[Decimal, ...]
-    """Of accounts: see `_sums`."""
+    """Checksums over the balances of all accounts, from `_sums`."""
     commits: Commits
 
 
@@ -131,14 +132,14 @@ _DAY = timedelta(hours=8)
 
 
 def last_time(session: Session, loaded: int) -> int | None:
-    """When the last trade of earlier trials was placed or done, in milliseconds of business since the first of `loaded`
-    trades; None: there was no trial. Initial trades are not read, there may be millions."""
+    """Business time of the last trade placed or completed in earlier trials, in milliseconds since the first of the
+    `loaded` trades; None if there was no trial. Initial trades are not read because there may be millions."""
     last = session.query(f"select max(t_dts) from trade where t_id >= {FIRST_TRADE + loaded}")[0][0]
     return None if last is None else business_ms(datetime.fromisoformat(last))
 
 
 def business_ms(moment: datetime) -> int:
-    """Milliseconds of business until this moment of a business day."""
+    """Milliseconds of business hours from the first day to this moment, which is within a business day."""
     weeks, weekday = divmod((moment.date() - _FIRST_DAY).days, 7)
     passed = (5 * weeks + weekday) * _DAY + (moment - datetime.combine(moment.date(), _OPENS))
     return passed // timedelta(milliseconds=1)
@@ -150,7 +151,7 @@ def before(session: Session) -> BrokerageState:
 
 
 def _cancel_what_was_left(session: Session) -> None:
-    """The orders of another trial, all or none: each statement alone would be committed by itself."""
+    """Cancels open orders of an earlier trial in one transaction, so that either all or none are cancelled."""
     session.query("begin")
     try:
         for statement in transactions.cleanup(session.engine):
@@ -163,7 +164,7 @@ def _cancel_what_was_left(session: Session) -> None:
 
 
 def check(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    # First, for it counts this session's statements.
+    # Compared first because it also counts the statements of this session.
     commits = commits_check(session, then.commits, summary)
     held = rules(then.first, sample(then.first))
     del held[BROKERS]
@@ -172,7 +173,8 @@ def check(session: Session, then: BrokerageState, summary: Mapping[str, Any]) ->
 
 
 def _paid(session: Session, then: BrokerageState) -> Check:
-    """Brokers, by what has changed since: a trial adds up nothing that was there before it."""
+    """Checks the totals of brokers against the trades of this trial. Only changes are added up, not all earlier
+    trades."""
     earned = session.query(
         "select ca_b_id, count(*), sum(t_comm) from trade join customer_account on ca_id = t_ca_id "
         f"where t_id >= {then.first} and t_st_id = 'CMPT' group by ca_b_id"
@@ -199,20 +201,23 @@ def _balances(session: Session) -> tuple[Decimal, ...]:
 
 
 _PRIMES = (1009, 1013)
-"""An account's numbers are the remainders of its id. Two accounts whose ids are less than a million apart, those of a
-hundred thousand customers, differ in one of them."""
+"""An account has two numbers: the remainders of its id. Accounts whose ids are less than a million apart (up to a
+hundred thousand customers) differ in at least one of them."""
 
 
 def _sums(session: Session, amount: str, account: str, rows: str) -> tuple[Decimal, ...]:
-    """Of the amounts, and of the amounts times each of the numbers of their accounts: money that went to another one
-    leaves the first as it should be, and not the others. To keep every balance would take memory for each account."""
+    """Returns the sum of the amounts, and their sums weighted by each number of their accounts.
+
+    Money booked to the wrong account leaves the first sum unchanged but not the others. Storing every balance would
+    need memory for each account.
+    """
     weighted = (f"sum({amount} * ({account} % {prime}))" for prime in _PRIMES)
     (row,) = session.query(f"select sum({amount}), {', '.join(weighted)} from {rows}")
     return tuple(Decimal(value or 0) for value in row)
 
 
 def _counted(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """What clients were told against what is there. Of transactions cut off on their way nobody knows."""
+    """Compares what the clients counted with the tables. The outcome of transactions that were cut off is unknown."""
     unsure = int(summary.get("server_commits_uncertain", 0))
     scripts = {script["name"]: script for script in summary["scripts"]}
     placed, done, submitted, pending = one_row(

@@ -1,4 +1,4 @@
-"""What a trial comes to: its score, its mix and its response times, each held against what is allowed."""
+"""Results of a trial: its score, transaction mix and response times, compared with the limits of the specification."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ MIX = {
     "trade_update": 0.020,
     "market_feed": 0.010,
 }
-"""Transaction → its share of all but Data-Maintenance, by which the mix is specified."""
+"""Transaction → specified share of all transactions except Data-Maintenance."""
 TOLERANCE = 0.002
-"""Of each share: what the mix may miss however long a trial is."""
+"""Relative deviation that each share may have in a trial of any length."""
 CHANCE = 3.0
-"""Standard deviations of a count that may be missed by chance: results follow their orders some time later."""
+"""Standard deviations that a count may deviate by chance, since results follow their orders some time later."""
 LIMITS_S = {
     "trade_status": 1.0,
     "market_watch": 3.0,
@@ -40,9 +40,9 @@ LIMITS_S = {
     "trade_update": 3.0,
     "market_feed": 2.0,
 }
-"""Transaction → what 90 % of its response times keep."""
+"""Transaction → limit for the 90th percentile of its response time."""
 MAINTENANCE, MAINTENANCE_S = "data_maintenance", 55.0
-"""What each of its response times keeps."""
+"""Data-Maintenance and the limit for each of its response times."""
 MIX_MISSED = "mix-missed"
 RESPONSE_LIMIT = "response-limit-missed"
 NO_STEADY_STATE = "no-steady-state"
@@ -50,12 +50,13 @@ GIVEN_UP = "market-gave-up"
 NO_SCORE = "no-score"
 P90 = "response_time_p90_s"
 MARKETS = "unscheduled"
-"""Column of the timeline: what the market did, eleven in ten of its results, and the maintenance."""
+"""Column of the timeline that counts the market's transactions, of which ten in eleven are results, and the
+maintenance."""
 LAG, TAKEN_BACK = "market_lag", "orders_taken_back"
 
 
 def allowed(name: str, transactions: float) -> float:
-    """By how many a trial of so many transactions may miss the specified number of one."""
+    """Returns how far the number of one transaction may deviate from the specified number."""
     specified = MIX[name] * transactions
     return TOLERANCE * specified + CHANCE * math.sqrt(specified)
 
@@ -96,7 +97,7 @@ def _mix(counts: Mapping[str, int]) -> list[Note]:
         if abs(count - specified * whole) > allowed(name, whole):
             off = abs(count / (specified * whole) - 1) if whole else 1.0
             missed.append((off, name, count / whole if whole else 0.0))
-    # The worst first; when results are missing, all others have a larger share.
+    # The worst come first: if results are missing, all other shares are too large.
     return [
         note(MIX_MISSED, script=name, share=share, specified=MIX[name], transactions=whole)
         for _, name, share in sorted(missed, reverse=True)[:2]
@@ -119,19 +120,19 @@ def _slow_maintenance(driven: Driven) -> list[Note]:
 
 
 def _unsteady(driven: Driven, seen: Sequence[Note]) -> list[Note]:
-    """Of all transactions, and of the market's alone: under any load, for the score is of the market."""
+    """Tests the rate of all transactions, and separately the market's rate, because the score depends on the market."""
     if known := next((one for one in seen if one.code == steady.CODE), None):
         return [note(NO_STEADY_STATE, rate="all", **known.values)]
     column = driven.timeline.get(MARKETS, b"")
     if not steady.is_long_enough(column):
         return [note(NO_STEADY_STATE, least_s=steady.LEAST_S)]
-    # The last tenth tells nothing where customers end one after another, each with its own last transaction.
+    # The last tenth is skipped: customers end at different times, each after its own last transaction.
     if change := steady.changed(column, float(driven.summary["elapsed_s"]), 0.9):
         return [note(NO_STEADY_STATE, rate="market", **change)]
     return []
 
 
 def _given_up(summary: Mapping[str, Any]) -> list[Note]:
-    """Of the whole trial, warm-up included (`crates/…/roles/market.rs`)."""
+    """Counts the whole trial, including the warm-up (`crates/…/roles/market.rs`)."""
     count = int(summary.get("figures", {}).get("market_given_up", 0))
     return [note(GIVEN_UP, given_up=count)] if count else []

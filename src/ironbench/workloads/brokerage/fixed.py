@@ -1,7 +1,8 @@
-"""What trials leave unchanged in the 33 tables: most rows of most tables, and past trades but for their wording.
+"""Rows of the 33 tables that trials do not change: most rows of most tables, and past trades except for their text.
 
-Trade-Update rewords past trades, Data-Maintenance changes one column of twelve tables (data_maintenance.sql), and
-results of trades change brokers, accounts and holdings. Holdings have no fixed rows; the rules of `checks` cover them.
+Trade-Update changes the text of past trades, Data-Maintenance changes one column in each of twelve tables
+(data_maintenance.sql), and trade results change brokers, accounts and holdings. Holdings have no fixed rows; the rules
+in `checks` cover them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import date, timedelta
 from ironbench.workloads.fixed_rows import FixedRows
 
 _FEW = 65_536
-"""Keys are summed modulo this: SQLite adds up integers of 64 bits only."""
+"""Keys are summed modulo this number, because sums in SQLite are limited to 64 bits."""
 
 
 def _key(column: str) -> str:
@@ -47,14 +48,14 @@ _ALWAYS = (
 
 
 _SMALL = 20
-"""Load units up to which all past prices are read: 18 million."""
+"""Number of load units up to which all past prices are read: 18 million rows."""
 _FIRST_MONDAY = date(2000, 1, 3)
 _MONDAYS = tuple(_FIRST_MONDAY + timedelta(weeks=20 * place) for place in range(13))
-"""Of the five years of past prices."""
+"""Sampled days within the five years of past prices."""
 
 
 def fixed(past: int, units: int) -> tuple[FixedRows, ...]:
-    """`past`: the first trade that a trial can place; `units`: thousands of customers."""
+    """Returns the fixed rows. `past`: the first trade that a trial can place. `units`: thousands of customers."""
     days = ", ".join(f"'{day}'" for day in _MONDAYS)
     return (
         *_ALWAYS,

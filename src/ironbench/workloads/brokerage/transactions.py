@@ -1,4 +1,4 @@
-"""The transactions: their isolation, and the variables by which they are told what to do."""
+"""The transactions: their isolation levels, and the script variables that select their inputs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ ISOLATION = {
     "market_feed": "repeatable read",
     "data_maintenance": "read committed",
 }
-"""Transaction → the least isolation that TPC-E asks of it.
+"""Transaction → lowest isolation level that TPC-E requires.
 
-First those of customers, the most frequent first; then those of the market; then that of maintenance."""
+First the customers' transactions, the most frequent first; then the market's; then maintenance.
+"""
 
 VARIABLES = (
     *("c_id", "tax_id", "history", "account", "mode", "ca_id", "industry", "co_first", "co_last", "start_day"),
@@ -31,25 +32,26 @@ VARIABLES = (
     *("trade_type", "quantity", "limit_price", "margin", "lifo", "roll_back", "now_time", "trade_id", "price"),
     *("ticker", "table_no", "co_id", "day", "volume"),
 )
-"""What whoever chooses a transaction sets before it begins."""
+"""Variables that are set by whatever chooses a transaction, before it starts."""
 
 
 BY_LOCKS = {"trade_result": "read committed"}
-"""What is different where the lock of its account keeps results of an account apart: no other transaction changes what
-a result reads and writes twice."""
+"""Isolation levels that differ if a Trade-Result locks its account first. The lock serializes results of the same
+account, and no other transaction changes what a result both reads and writes."""
 
 
 def script(name: str, engine: str, isolation: str = "", logic: str = "client") -> ScriptSource:
-    """In the engine's words, begun with the isolation that the transaction needs unless another is given.
+    """Returns the transaction's script in the engine's dialect, with the isolation level it needs unless `isolation` is
+    given.
 
-    `logic`: with `server` it is one call of a function in the server.
+    With `logic="server"` the transaction is one call of a server-side function.
     """
     source = ScriptSource(name, sql_files.script(FOLDER, f"{name}_called" if logic == "server" else name, engine).text)
     begin = engines.get(engine).traits.dialect.transaction(isolation or ISOLATION[name])
-    # Only the engine knows how an isolation is asked for.
+    # The syntax for isolation levels depends on the engine.
     return ScriptSource(name, source.text.replace("\nbegin;\n", f"\n{begin};\n", 1))
 
 
 def cleanup(engine: str) -> tuple[str, ...]:
-    """Statements that cancel what a trial left undone; before the next one."""
+    """Statements that cancel open orders of an earlier trial; executed before the next one."""
     return sql_files.statements(FOLDER, "trade_cleanup", engine)

@@ -1,4 +1,4 @@
-"""`directory`: jobs on a directory of people. Its guide: docs/guide/directory.md."""
+"""The `directory` workload: jobs on a directory of people. Guide: docs/guide/directory.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
 
 
 def entry_password() -> str:
-    """That entries are bound with. One of the user's is hidden wherever something repeats it."""
+    """Returns the password to bind as entries. If the user set one, it is masked wherever a message repeats it."""
     given = Secrets(os.environ.get("LDAP_ENTRY_PASSWORD", ""))
     return given.password or entries.PASSWORD
 
@@ -32,9 +32,9 @@ def entry_password() -> str:
 @dataclass(frozen=True, slots=True)
 class DirectoryCounts:
     entries: int | None
-    """None: the server does not let us count them."""
+    """`None` if the server does not allow counting entries."""
     writes: int | None
-    """That the server has completed since it started; None: it does not say."""
+    """Changes that the server has completed since its start; None if it has no such counter."""
     size: int
     """Estimated number of entries, for the time limit of counts."""
 
@@ -85,9 +85,9 @@ class Directory(Workload):
         return valid
 
     def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Of so many options those that are not as usual and that the job uses; all of a job that is not known.
+        """Returns the non-default options that the job uses; all options if the job is unknown.
 
-        Records of other versions may lack some. InputError: weights that are none.
+        Records of other versions may lack some options. Raises InputError if the weights are invalid.
         """
         usual = {option.name: option.default for option in self.options}
         whole = usual | dict(options)
@@ -105,7 +105,7 @@ class Directory(Workload):
         return jobs.scripts(choice.options)
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
-        """The password of entries of one's own comes from the environment: it must not reach a record."""
+        """Script variables. The password comes from the environment because it must not reach a record."""
         return {"turn": "0", "added": "0", "deleted": "0", "password": entry_password()}
 
     def reconnect(self, options: Mapping[str, str]) -> int:
@@ -130,13 +130,14 @@ class Directory(Workload):
         return entries.dataset(options)
 
     def before(self, session: Session, options: Mapping[str, str]) -> DirectoryCounts:
-        """Repairs what a trial that was killed has left."""
+        """Repairs what an aborted trial left behind."""
         assert isinstance(session, DirectorySession)
         _clear(session)
         whole, size = _whole(options), _size(options)
         there = counts.entries(session, entries.TOP, size, _IN_PLACE)
         if whole is not None and there != whole:
-            with suppress(FailureError):  # where a server does not let us see all, job modify-dn does so by itself
+            # If the server does not show all entries, job modify-dn raises the error itself.
+            with suppress(FailureError):
                 _rename_back(session)
                 there = counts.entries(session, entries.TOP, size, _IN_PLACE)
         return DirectoryCounts(there if whole is None or there is None else whole, counts.writes(session), size)
@@ -144,7 +145,8 @@ class Directory(Workload):
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """No entry is lost, what was written is what the server counts, and what jobs have added is taken away."""
+        """Checks that no entry is lost and that the server counted the written changes, and removes the entries added
+        by jobs."""
         assert isinstance(session, DirectorySession)
         size = before.size + int(summary["commits"])
         writes = counts.writes_after(session, before.writes, summary)
@@ -171,8 +173,12 @@ class Directory(Workload):
     def _written(
         self, session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
     ) -> tuple[Check, ...]:
-        """Every person still has the attribute that job modify replaces, where a template gives it to all. Where every
-        change was refused it may be one that people cannot have: those failures are what voids the trial."""
+        """Checks that every person still has the attribute that job modify replaces, if the built-in template gives it
+        to all.
+
+        Skipped if every change was refused, because people may not be allowed to have the attribute; the failed
+        operations already invalidate the trial.
+        """
         if options["job"] not in ("modify", "login") or options["ldif"] or options["template"]:
             return ()
         if not summary["commits"]:
@@ -185,11 +191,11 @@ class Directory(Workload):
 
 
 _IN_PLACE = f"(!(uid={jobs.MOVED}*))"
-"""Every entry but those that a client was about to name as before."""
+"""Every entry except those that a client was about to rename back."""
 
 
 def _whole(options: Mapping[str, str]) -> int | None:
-    """How many entries there are: people, and the two that hold them and those of jobs. None: those of an LDIF."""
+    """Number of entries: people, plus the parent entries of people and of jobs; None if they come from an LDIF file."""
     return None if options["ldif"] else int(options["entries"]) + 2
 
 
@@ -200,7 +206,7 @@ def _size(options: Mapping[str, str]) -> int:
 
 
 _LEAST_BYTES = 200
-"""Of an entry in an LDIF file."""
+"""Lower bound for the size of an entry in an LDIF file."""
 
 
 def _only_adds(options: Mapping[str, str]) -> bool:
@@ -211,7 +217,7 @@ def _only_adds(options: Mapping[str, str]) -> bool:
 def _added(
     session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
 ) -> tuple[Check, ...]:
-    """Where a mix changes nothing but by adding: every entry that was confirmed is there, after a power cut, too."""
+    """For a mix that only adds entries: checks that every confirmed entry exists, also after a power cut."""
     if not _only_adds(options):
         return ()
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
@@ -222,10 +228,10 @@ def _added(
 def _left(
     session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
 ) -> tuple[Check, ...]:
-    """What jobs leave behind before it is removed: entries that they added, people that are renamed.
+    """Checks what jobs left behind before it is removed: entries that they added, people that are renamed.
 
-    Each change is one commit, so the number follows from commits and completed transactions; a transaction that failed
-    between two changes is covered. Of those whose outcome is unknown each may have left one or removed one.
+    A change is one commit, so the number follows from commits and completed transactions; this also covers a
+    transaction that failed between two changes. A commit with an unknown outcome may have left or removed one entry.
     """
     if options["job"] not in ("add-delete", "modify-dn", "mixed") or summary.get("power_cut"):
         return ()
@@ -247,13 +253,13 @@ def _left(
 
 
 def _clear(session: Any) -> None:
-    """Takes away what clients have added and not deleted."""
+    """Deletes entries that clients added and did not delete."""
     for dn, *_ in session.query(f"search {entries.WORK}?1.1?one"):
         session.query(f"delete {jobs.plain(dn)}")
 
 
 def _rename_back(session: Any) -> None:
-    """What a client was about to name as before when the trial ended."""
+    """Renames entries that a client had renamed and not renamed back when the trial ended."""
     for dn, uid in session.query(f"search {entries.TOP}?uid?one?(uid={jobs.MOVED}*)"):
         session.query(f"rename {jobs.plain(dn)}?uid=user.{uid.removeprefix(jobs.MOVED)}")
 

@@ -1,4 +1,4 @@
-"""What a directory counts, held against what clients did."""
+"""Compares the counters of a directory server with what the clients did."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from ironbench.model.session import DirectorySession, Session
 from ironbench.workloads.base import checked
 
 WRITES = ("add", "delete", "modify", "modrdn")
-"""Operations that change something, as servers count them."""
+"""Operations that change entries, by the names of the server's counters."""
 _AMONG = "our changes are among the server's"
 _PATIENCE_S = 1.0
 
 
 def entries(session: DirectorySession, top: str, among: int, which: str = "") -> int | None:
-    """Below and with this one, by a filter. None: the server refuses to show them. `among`: see `shown`."""
+    """Number of entries at and below `top` that match a filter; None if the server refuses. `among`: see `shown`."""
     return shown(session, f"search {top}?1.1?sub{'?' if which else ''}{which}", among)
 
 
 def shown(session: DirectorySession, search: str, among: int) -> int | None:
-    """How many entries a search finds; None: the server refuses it, e.g. beyond a limit. FailureError: it does not
-    answer. `among`: estimated size of the directory, see `model.session.Directory.count`."""
+    """Number of entries that a search returns; None if the server refuses it, for example beyond a size limit.
+
+    `among`: estimated size of the directory, see `model.session.Directory.count`. Raises FailureError if there is no
+    answer.
+    """
     try:
         return session.count(search, among)
     except FailureError as error:
@@ -36,15 +39,16 @@ def shown(session: DirectorySession, search: str, among: int) -> int | None:
 
 
 def writes(session: Session) -> int | None:
-    """Completed since the server started, well or not; None: it does not say."""
+    """Number of changes completed since the server started, whether they succeeded or failed; None if it has no such
+    counter."""
     counted = session.counters()
     return sum(counted[name] for name in WRITES) if counted.keys() >= set(WRITES) else None
 
 
 def writes_after(session: Session, before: int | None, summary: Mapping[str, Any]) -> int | None:
-    """As `writes`, once those of the trial are among them, if that is soon.
+    """Like `writes`, but waits briefly until the count includes the changes of the trial.
 
-    A server may count an operation after its answer has left (OpenLDAP 2.6, servers/slapd/connection.c,
+    A server may count an operation after sending its answer (OpenLDAP 2.6, servers/slapd/connection.c,
     `connection_operation`).
     """
     least = 0 if before is None or summary.get("power_cut") else before + _ours(summary)
@@ -57,8 +61,12 @@ def writes_after(session: Session, before: int | None, summary: Mapping[str, Any
 def changes(
     session: DirectorySession, before: int | None, now: int | None, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    """The server counts what it refused, too, and may count what was under way at the end. Others may change a server
-    that is not ours: all that is known of it is the least. After a power cut it begins at zero."""
+    """Checks that the server counted the clients' changes.
+
+    The server also counts changes that it refused, and may count those in progress at the end. Other clients may change
+    an existing server, so only a lower bound is checked there. Skipped after a power cut, because the counters start at
+    zero.
+    """
     if before is None or now is None or summary.get("power_cut"):
         return ()
     ours, unsure = _ours(summary), int(summary.get("server_commits_uncertain", 0))
@@ -69,7 +77,8 @@ def changes(
 
 
 def others(driven: Driven) -> tuple[Note, ...]:
-    """Changes of others on a server that is not ours, as the check of ours has seen them."""
+    """Returns a note about changes that other clients made to an existing server, based on the check of our own
+    changes."""
     most = _ours(driven.summary) + int(driven.summary.get("server_commits_uncertain", 0))
     found = [int(check.actual) for check in driven.checks if check.name == _AMONG]
     return tuple(note("others-changed", changes=grown - most) for grown in found if grown > most)

@@ -1,4 +1,4 @@
-"""The entries that the jobs work on: people below one entry, and a place for those that the jobs add."""
+"""The entries that the jobs use: people below one entry, and a parent entry for those that the jobs add."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ironbench.workloads.base import Dataset
 from ironbench.workloads.directory import ldif
 
 VERSION = 1
-"""Raised whenever the same options would give other entries."""
+"""Raised whenever the same options would produce other entries."""
 NAME = "ou=directory"
 TOP = f"{NAME},"
-"""Holds all others; the base DN completes it."""
+"""Parent of all entries; completed by the base DN."""
 WORK = f"ou=work,{TOP}"
-"""Holds what jobs add, and take away again."""
+"""Parent of the entries that jobs add and delete."""
 ENTRY_BYTES = 2_000
-"""With its indexes, in back-mdb."""
+"""Approximate size of an entry with its indexes in back-mdb."""
 TEMPLATE = """\
 objectClass: top
 objectClass: person
@@ -47,15 +47,15 @@ postalCode: <random:digits:5>
 postalAddress: {cn}${street}${l} {postalCode}
 description: <random:alpha:80>
 """
-"""What the entries look like where nobody says: people (tags: crates/ironbench-data/src/entries.rs)."""
+"""Default template of the entries: people (tags: crates/ironbench-data/src/entries.rs)."""
 PASSWORD = "password"
-"""Of every entry that ironbench makes: nobody's."""
+"""Password of every generated entry; it protects nothing."""
 _PIECE = 1000
 _LARGEST = 1 << 20
 
 
 def dataset(options: Mapping[str, str]) -> Dataset:
-    """InputError: the template or the user's entries cannot be read."""
+    """Returns the dataset. Raises InputError if the template or the user's entries cannot be read."""
     from ironbench import _core
 
     count = int(options["entries"])
@@ -104,8 +104,10 @@ def _made(text: str, count: int, base: str) -> Iterator[bytes]:
 
 
 def _own(path: str, base: str) -> Iterator[bytes]:
-    """The user's entries up to the first change, whole ones in each piece. Their DNs are below the base. Those that
-    exist already are left out: an export of a directory has the one of its base DN."""
+    """Yields the user's entries up to the first change, in pieces of whole entries. The DNs are below the base DN.
+
+    Entries that already exist are left out: the export of a directory contains the entry of its base DN.
+    """
     yield _head(base).encode()
     if roots := _roots(path, base):
         yield _listed(roots, base)
@@ -113,7 +115,7 @@ def _own(path: str, base: str) -> Iterator[bytes]:
 
 
 def _changes(path: str, base: str) -> Iterator[bytes]:
-    """The records from the first change on."""
+    """Yields the records from the first change on."""
     return _pieces(itertools.dropwhile(_adds, _below(path, base)))
 
 
@@ -146,7 +148,7 @@ def _roots(path: str, base: str) -> tuple[str, ...]:
             continue
         name = record.renamed or record.dn
         dn = ldif.plain(name)
-        # What is renamed may leave the tree in which it was added.
+        # A renamed entry may leave the subtree it was added to.
         if (record.renamed or ldif.parent(dn) not in seen) and not dn.endswith(f",{top}"):
             roots.append(name)
         seen.add(dn)
@@ -154,7 +156,7 @@ def _roots(path: str, base: str) -> tuple[str, ...]:
 
 
 def _stranger(path: str, base: str) -> tuple[str, str] | None:
-    """File and line, and DN, of the first change of an entry that the file does not add."""
+    """Returns (file and line, DN) of the first change to an entry that the file does not add."""
     ours = {ldif.plain(dn) for dn in (*_roots(path, base), f"{TOP}{base}")}
     for record in _below(path, base):
         dn = "" if _adds(record) else ldif.plain(record.dn)
@@ -166,7 +168,7 @@ def _stranger(path: str, base: str) -> tuple[str, str] | None:
 
 
 def _listed(roots: Sequence[str], base: str) -> bytes:
-    """Entries that name what a load adds outside of `TOP`, so that `ironbench cleanup` finds it."""
+    """Entries that list the DNs a load adds outside of `TOP`, so that `ironbench cleanup` finds them."""
     parts = []
     for number, first in enumerate(range(0, len(roots), _PIECE)):
         name = f"{ROOTS}{number}"
@@ -180,8 +182,8 @@ def _line_of(path: str, dn: str, verb: str) -> str:
 
 
 def _digest(path: Path) -> tuple[str, int, bool]:
-    """Of the records; how many entries there are in the end; whether there are changes. InputError: it cannot be
-    read."""
+    """Returns a digest of the records, the final number of entries, and whether there are changes. Raises
+    InputError."""
     seen, count, read, changed = hashlib.sha256(), 0, False, False
     for record in ldif.records(path):
         seen.update(record.text)

@@ -1,4 +1,5 @@
-"""What searches returned and compares answered: a search that finds nobody does less work and must not pass as fast."""
+"""Results of searches and compares: a search that finds no entry does less work, so its speed must not count as a
+result."""
 
 from __future__ import annotations
 
@@ -11,16 +12,16 @@ from ironbench.model.record import Check
 from ironbench.workloads.base import checked
 
 _OWN_CODES = frozenset({"script", "connection"})
-"""Classes of errors that are no result codes of a directory."""
+"""Classes of errors that are not LDAP result codes."""
 _EMPTY = "searches that return no entry"
 _MOST = "searches of six kinds that return no entry"
 _FALSE = "compares that are false"
 _CHOICES = ("filter", "filters", "dn", "template", "ldif")
-"""Options by which users decide what a search finds."""
+"""Options with which users determine what a search finds."""
 
 
 def metrics(summary: Mapping[str, Any]) -> dict[str, float]:
-    """Entries per search, shares of empty searches and false compares, and result codes, by catalogue name."""
+    """Returns entries per search, shares of empty searches and false compares, and result codes, by catalogue name."""
     figures = _figures(summary)
     values = {}
     if searches := figures.get("searches", 0.0):
@@ -42,14 +43,14 @@ def metrics(summary: Mapping[str, Any]) -> dict[str, float]:
 
 
 def checks(options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Searches for people that ironbench made find them, and compares with their numbers are true."""
+    """Checks that searches for generated people find them, and that compares with their numbers are true."""
     if any(options[name] for name in _CHOICES):
         return ()
     figures = _figures(summary)
     found = []
     if searches := int(figures.get("searches", 0)):
         empty = int(figures.get("empty_searches", 0))
-        if options["job"] == "multi-search":  # one filter of six asks for a name that most people do not have
+        if options["job"] == "multi-search":  # one in six filters asks for a name that most people do not have
             found.append(checked(_MOST, f"{searches // 2} at most", empty, 2 * empty <= searches))
         else:
             found.append(checked(_EMPTY, 0, empty))
@@ -59,7 +60,7 @@ def checks(options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Chec
 
 
 def warnings(driven: Driven) -> tuple[Note, ...]:
-    """The same where users chose what is searched for, so that nothing was checked: they may want it so."""
+    """Returns warnings in place of checks if the user chose what is searched for: empty results may be intended."""
     values = metrics(driven.summary)
     checked_names = {check.name for check in driven.checks}
     found = []

@@ -1,4 +1,4 @@
-"""What the jobs do, as scripts whose commands are operations (docs/guide/directory.md)."""
+"""The scripts of the jobs; their commands are LDAP operations (docs/guide/directory.md)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ JOBS = (
 MIXED = ("search", "modify", "bind", "compare", "add", "delete", "modify-dn")
 WEIGHTS = "search=70,modify=10,bind=10,compare=6,add=2,delete=1,modify-dn=1"
 MOVED = "moved."
-"""Begins the uid of a person for as long as a client has renamed it."""
+"""Prefix of the uid of a person while a client has renamed it."""
 STRIDE = 10_000
-"""Most clients: each renames entries of its own."""
+"""Maximum number of clients, since each renames its own entries."""
 _PATTERN = re.compile(r"\[(\d+)([-:])(\d+)\]")
 _WEIGHT = re.compile(r"[0-9]{1,9}")
 _PERSON = f"uid=user.:id,{TOP}"
 _OWN = f"uid=ironbench.:client_id.:{{number}},{WORK}"
 _CUTS = re.compile(r"[%?;:'\"\\$\n]|--|/\*")
-"""What the script language or an operation would take for something else."""
+"""Characters with a special meaning in the script language or in an operation."""
 _NEW = (
     f"add {_OWN}?objectClass=top?objectClass=person?objectClass=organizationalPerson?objectClass=inetOrgPerson"
     "?sn=Ironbench?cn=Ironbench :{number}?uid=ironbench.:client_id.:{number}?description=[a-z]{{80}};"
 )
 _LOGIN = ("cn,mail", "telephoneNumber,mobile", "employeeNumber", "street,l,st", "description", "initials,sn", "mail")
-"""What is asked for, search by search, between finding a person and letting it in."""
+"""Attributes that each search asks for between finding a person and binding as this person."""
 
 
 def scripts(options: Mapping[str, str]) -> list[ScriptSource]:
@@ -48,7 +48,7 @@ def scripts(options: Mapping[str, str]) -> list[ScriptSource]:
 
 
 def weights(options: Mapping[str, str]) -> dict[str, int]:
-    """Of the operations of `mixed`. InputError."""
+    """Returns the weight of each operation of `mixed`. Raises InputError."""
     found = dict.fromkeys(MIXED, 0)
     for pair in options["weights"].split(","):
         name, _, weight = pair.partition("=")
@@ -64,7 +64,7 @@ def weights(options: Mapping[str, str]) -> dict[str, int]:
 
 
 def _chosen(options: Mapping[str, str]) -> str:
-    """Which person: `:id` of one of two populations."""
+    """Script lines that set `:id` to a person of one of two populations."""
     first = _drawn(options, "id")
     if int(options["share"]) == 100:
         return first
@@ -73,7 +73,10 @@ def _chosen(options: Mapping[str, str]) -> str:
 
 
 def _drawn(options: Mapping[str, str], option: str) -> str:
-    """InputError: it is no range, or goes beyond the people that there are: nobody is found faster than somebody."""
+    """Script lines that set `:id` to a number in the range of an option.
+
+    Raises InputError if it is not a range or exceeds the number of people: searches that find no entry are faster.
+    """
     entries = int(options["entries"])
     pattern = options[option] or f"[1-{entries}]"
     subject = written("workload.with", f"{option}={pattern}")
@@ -88,7 +91,7 @@ def _drawn(options: Mapping[str, str], option: str) -> str:
 
 
 def _chooses_itself(options: Mapping[str, str]) -> bool:
-    """Whether what `{id}` means is the user's to know: in entries or filters of their own."""
+    """Whether the user's own entries or filters determine the meaning of `{id}`."""
     searches = options["job"] in ("search", "multi-search", "mixed", "auth", "login")
     return bool(options["ldif"] or (searches and (options["filter"] or options["filters"])))
 
@@ -97,18 +100,18 @@ def _set(variable: str, least: int, most: int, in_turn: bool) -> str:
     if not in_turn:
         return f"\\set {variable} random({least}, {most})\n"
     count = most - least + 1
-    # Clients begin far apart, so that together they are through sooner.
+    # Clients start far apart, so that together they cover the range sooner.
     apart = max(1, round(count * 0.6180339887))
     return f"\\set turn :turn + 1\n\\set {variable} {least} + mod(:client_id * {apart} + :turn - 1, {count})\n"
 
 
 def plain(text: str) -> str:
-    """A text of the user's as a part of an operation."""
+    """Escapes a user's text as a part of an operation."""
     return _CUTS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text)
 
 
 def binds_back(options: Mapping[str, str]) -> bool:
-    """Whether clients do more than bind as people: the rest is the work of the user of the DSN."""
+    """Whether clients do more than bind as people, because all other operations run as the user of the DSN."""
     if options["job"] == "mixed":
         weighed = {name for name, weight in weights(options).items() if weight}
         return "bind" in weighed and len(weighed) > 1
@@ -116,7 +119,7 @@ def binds_back(options: Mapping[str, str]) -> bool:
 
 
 def _patterned(text: str) -> tuple[str, str]:
-    """Its ranges of numbers and its `{id}` as variables: what sets them, and the text."""
+    """Replaces number ranges and `{id}` in a text by variables; returns the lines that set them, and the text."""
     sets, out, at = "", "", 0
     for number, found in enumerate(_PATTERN.finditer(text), 1):
         if re.match(r"\w", text[found.end() :]):
@@ -137,7 +140,7 @@ def _numbered(text: str, subject: str) -> str:
 
 
 def _search(options: Mapping[str, str], text: str = "") -> str:
-    """A search by a filter of the user's, or for one person."""
+    """A search with the user's filter, or for one person."""
     attributes, scope, limit = plain(options["attributes"]), options["scope"], options["limit"]
     limits = "" if limit == "0" else f"?sizelimit={limit}"
     text = text or options["filter"]
@@ -150,17 +153,18 @@ def _search(options: Mapping[str, str], text: str = "") -> str:
 
 
 def _base(options: Mapping[str, str]) -> str:
-    """Where searches begin: all entries of an LDIF are below the base DN, and only people are below `TOP`."""
+    """Base DN of searches. Entries of an LDIF file are anywhere below the base DN; generated people are below `TOP`."""
     return _numbered(plain(options["dn"]), f"dn {options['dn']}") or ("," if options["ldif"] else TOP)
 
 
 def _entry(options: Mapping[str, str]) -> str:
-    """What is worked on by its DN: that of `dn`, or a person. A mix searches below `dn`."""
+    """DN of the entry that an operation works on: the option `dn`, or a person. A mix uses `dn` only as the base of
+    searches."""
     return _base(options) if options["dn"] and options["job"] != "mixed" else _PERSON
 
 
 def _from_file(options: Mapping[str, str]) -> Iterator[ScriptSource]:
-    """A script for each line `FILTER` or `FILTER@WEIGHT`. InputError."""
+    """Yields a script for each line `FILTER` or `FILTER@WEIGHT`. Raises InputError."""
     path = options["filters"]
     rows = text_of(Path(path), path, "name a text file with a filter on each line", 1 << 20).splitlines()
     kept = [(line, row.strip()) for line, row in enumerate(rows, 1) if row.strip() and not row.startswith("#")]
@@ -175,7 +179,7 @@ def _from_file(options: Mapping[str, str]) -> Iterator[ScriptSource]:
 
 
 def _require_filter(text: str, subject: str) -> None:
-    """InputError."""
+    """Raises InputError if the text is not a valid filter."""
     from ironbench import _core
 
     once = _PATTERN.sub("1", text).replace("{id}", "1")
@@ -220,7 +224,7 @@ def _add_delete(options: Mapping[str, str]) -> str:
 
 
 def _modify_dn(options: Mapping[str, str]) -> str:
-    """There and back; an entry is one client's alone."""
+    """Renames an entry and renames it back. No two clients rename the same entry."""
     stride = min(int(options["entries"]), STRIDE)
     whole = int(options["entries"]) // stride
     return (
@@ -239,10 +243,11 @@ def _prime(options: Mapping[str, str]) -> str:
 
 
 def _mixed(options: Mapping[str, str]) -> dict[str, str]:
-    """Deletes and renames are of entries that the client itself has added; where none is left, it adds one first.
+    """Scripts of the mixed job. Deletes and renames use entries that the same client added; if none is left, one is
+    added first.
 
-    A client's entries are numbered without gaps, from `deleted` + 1 to `added`: a rename gives the oldest the next
-    number. Numbers change after the operation, which may fail.
+    A client's entries have numbers without gaps, from `deleted` + 1 to `added`: a rename gives the oldest entry the
+    next number. Numbers change only after the operation, because it may fail.
     """
     first = f"\\set new :added + 1\n{_NEW.format(number='new')}\n\\set added :new\n"
     oldest = f"\\if :added <= :deleted\n{first}\\endif\n\\set old :deleted + 1\n"

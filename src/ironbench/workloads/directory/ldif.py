@@ -1,8 +1,9 @@
-"""Records of an LDIF file (RFC 2849), written in one form, so that slapadd and LDAP operations judge them alike.
+"""Parses the records of an LDIF file (RFC 2849) and writes them in a uniform format, so that slapadd and LDAP
+operations interpret them in the same way.
 
-Records are entries to add, or changes (modify, delete, modrdn). As for ldapadd, `include: file:///…` stands for the
-records of another file. Also accepted: the last lines of what ldapsearch prints (`search:`, `result:`, `ref:`), Windows
-line ends, a byte order mark. Attributes of entries that only the server may set are left out.
+Records are entries to add, or changes (modify, delete, modrdn). As in ldapadd, `include: file:///…` inserts the records
+of another file. Also accepted: the last lines of ldapsearch output (`search:`, `result:`, `ref:`), Windows line ends, a
+byte order mark. Attributes that only the server may set are left out of entries.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _LARGEST_VALUE = 1 << 26
 _HINT = "write LDIF: dn: …, then attributes, then an empty line"
 _CHANGE_HINT = "write the change as for ldapmodify"
 _DEEPEST = 20
-"""Files that include each other."""
+"""Maximum depth of nested includes."""
 ADD, MODIFY, DELETE, RENAME = "add", "modify", "delete", "rename"
-"""As operations are called elsewhere."""
+"""The names of operations elsewhere in ironbench."""
 _KINDS = {"add": ADD, "modify": MODIFY, "delete": DELETE, "modrdn": RENAME, "moddn": RENAME}
 _MODIFICATIONS = ("add", "delete", "replace", "increment")
 _NOT_ENTRIES = (b"search", b"result", b"ref", b"matcheddn", b"control", b"text")
@@ -39,8 +40,8 @@ _OPERATIONAL = frozenset(
         *("usncreated", "usnchanged", "objectguid", "whencreated", "whenchanged"),
     )
 )
-"""Defined as NO-USER-MODIFICATION (RFC 4512, 3.4; RFC 4530), in OpenLDAP or in other servers: a server refuses them in
-an add operation."""
+"""Attributes defined as NO-USER-MODIFICATION (RFC 4512, 3.4; RFC 4530) in OpenLDAP or in other servers, which refuse
+them in an add operation."""
 _CRITICAL = re.compile(rb"^\s*[\d.]+\s+true\b", re.IGNORECASE)
 """A control that a server must not ignore (RFC 2849, `control`; RFC 4511, 4.1.11)."""
 _SPACE_AT_SEPARATOR = re.compile(r"(?<!\s)\s++(?=[,=])|(?<=[,=])\s++")
@@ -50,13 +51,13 @@ _LINE = re.compile(rb"([A-Za-z0-9.;_-]+):(<|:)?[ ]*(.*)", re.DOTALL)
 class LdifRecord(NamedTuple):
     file: Path
     line: int
-    """Line of the file where it begins."""
+    """Line of the file where the record starts."""
     dn: str
     text: bytes
-    """One line per value, and an empty one."""
+    """A line per value, followed by an empty line."""
     kind: str = ADD
     renamed: str = ""
-    """The DN that a rename gives it."""
+    """New DN, for a rename."""
 
     @property
     def where(self) -> str:
@@ -64,12 +65,13 @@ class LdifRecord(NamedTuple):
 
 
 def records(path: Path) -> Iterator[LdifRecord]:
-    """Of a file and those that it includes. InputError: a file cannot be read, or is no LDIF; with the line."""
+    """Yields the records of a file and of the files it includes. The InputError for an unreadable or invalid file names
+    the line."""
     return _records(path, ())
 
 
 def _records(path: Path, within: tuple[Path, ...]) -> Iterator[LdifRecord]:
-    """`within`: the files that include this one."""
+    """`within`: the chain of files that include this one."""
     try:
         text_files.refuse_unreadable(text_files.head_of(path), str(path), "LDIF")
         for line, text in _texts(path):
@@ -86,7 +88,7 @@ def _records(path: Path, within: tuple[Path, ...]) -> Iterator[LdifRecord]:
 
 
 _INCLUDE = re.compile(rb"(?:#[^\n]*+\n(?: [^\n]*+\n)*+|\n)*+(?i:include):[ \t]*([^\n]*)")
-"""At the beginning of a record (`ldif_read_record` in libraries/libldap/ldif.c of OpenLDAP)."""
+"""At the start of a record (`ldif_read_record` in libraries/libldap/ldif.c of OpenLDAP)."""
 
 
 def _included(subject: str, url: str, path: Path, within: tuple[Path, ...]) -> Path:
@@ -99,24 +101,24 @@ def _included(subject: str, url: str, path: Path, within: tuple[Path, ...]) -> P
 
 
 def line_of(path: Path, dn: str, kind: str = ADD) -> str:
-    """File and line where the first record of that kind and DN begins; "": there is none."""
+    """File and line where the first record with this kind and DN starts; "" if there is none."""
     wanted = plain(dn)
     return next((one.where for one in records(path) if one.kind == kind and plain(one.dn) == wanted), "")
 
 
 def plain(dn: str) -> str:
-    """The same for all spellings of a DN that differ in case and in spaces around its separators."""
+    """Normalizes a DN: case and spaces around separators do not matter."""
     return _SPACE_AT_SEPARATOR.sub("", dn).lower()
 
 
 def parent(dn: str) -> str:
-    """What follows the first comma that no backslash escapes (RFC 4514)."""
+    """The part of a DN after the first comma that is not escaped by a backslash (RFC 4514)."""
     found = re.match(r"(?:[^\\,]|\\.)*,", dn, re.DOTALL)
     return dn[found.end() :] if found else ""
 
 
 def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
-    """What stands between empty lines, with the number of its first line; line ends are `\\n`."""
+    """Yields each block of text between empty lines, with the number of its first line; line ends are `\\n`."""
     line, rest, first = 1, b"", True
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -136,12 +138,12 @@ class _Line(NamedTuple):
     number: int
     name: str
     parts: re.Match[bytes] | None
-    """None: the line `-`, which ends a modification."""
+    """`None` for the line `-`, which ends a modification."""
     text: bytes
 
 
 def _lines(path: Path, first_line: int, record: bytes) -> Iterator[_Line]:
-    """Unfolded, without comments."""
+    """Yields the lines of a record, unfolded and without comments."""
     number = first_line
     for raw in re.split(rb"\n(?! )", record.rstrip(b"\n")):
         here, number = number, number + raw.count(b"\n") + 1
@@ -158,7 +160,7 @@ def _lines(path: Path, first_line: int, record: bytes) -> Iterator[_Line]:
 
 
 def _record(path: Path, first_line: int, text: bytes) -> LdifRecord | None:
-    """None: it is neither an entry nor a change."""
+    """Parses a record; None if it is neither an entry nor a change."""
     lines = list(_lines(path, first_line, text))
     while lines and lines[0].name == "version":
         lines = lines[1:]
@@ -198,7 +200,7 @@ def _line(path: Path, one: _Line) -> bytes:
 
 
 def _refuse_misplaced(path: Path, kind: str, lines: Sequence[_Line]) -> None:
-    """InputError: a line that does not belong to a record of that kind."""
+    """Raises InputError for a line that is not allowed in a record of this kind."""
     modified = ""
     named = dict.fromkeys(one.name for one in lines)
     for one in lines:
@@ -237,7 +239,7 @@ def _value(path: Path, line: int, parts: re.Match[bytes]) -> bytes:
 
 
 def _at_url(subject: str, url: str) -> bytes:
-    """The value in the file that a `file:` URL names (RFC 2849: `attrval-spec`)."""
+    """Reads the value from the file that a `file:` URL names (RFC 2849: `attrval-spec`)."""
     file = _file(subject, url, Path(), "correct the URL of the value")
     try:
         value = file.read_bytes() if file.stat().st_size <= _LARGEST_VALUE else None
@@ -249,7 +251,7 @@ def _at_url(subject: str, url: str) -> bytes:
 
 
 def _file(subject: str, url: str, beside: Path, hint: str) -> Path:
-    """The file of a `file:` URL; a relative path starts at `beside`, or where ironbench was started."""
+    """Returns the file that a `file:` URL names; relative paths start at `beside`, or at the working directory."""
     if not url.lower().startswith("file:"):
         raise InputError(subject, f"{url!r} is not a file: URL", "only file: URLs can be read")
     try:
@@ -258,7 +260,7 @@ def _file(subject: str, url: str, beside: Path, hint: str) -> Path:
         if parts.netloc not in ("", "localhost"):
             raise InputError(subject, f"{url!r} names another machine", "only files of this machine can be read")
         found = next((one for one in (beside / path, path) if one.is_file()), None)
-    except (OSError, ValueError) as error:  # ValueError: no URL, or a null character in the path
+    except (OSError, ValueError) as error:  # ValueError: not a URL, or a null character in the path
         raise InputError(subject, f"{url}: {getattr(error, 'strerror', None) or error}", hint) from None
     if found is None:
         raise InputError(subject, f"{path}: no such file", hint)
@@ -266,7 +268,7 @@ def _file(subject: str, url: str, beside: Path, hint: str) -> Path:
 
 
 def _dn(path: Path, line: int, parts: re.Match[bytes]) -> str:
-    """InputError: it is not UTF-8 (RFC 4514)."""
+    """Decodes a DN. Raises InputError if it is not UTF-8 (RFC 4514)."""
     try:
         return _value(path, line, parts).decode().strip()
     except UnicodeDecodeError:
@@ -286,7 +288,7 @@ def _decodes(value: bytes) -> bool:
 
 
 def written(name: bytes, value: bytes) -> bytes:
-    """As base64 where RFC 2849 asks for it."""
+    """Formats an attribute and its value, base64-encoded where RFC 2849 requires it."""
     unsafe = value[:1] in (b" ", b":", b"<") or value[-1:] == b" " or b"\n" in value or b"\r" in value or b"\0" in value
     if unsafe or not _decodes(value):
         return name + b":: " + base64.b64encode(value)

@@ -1,4 +1,4 @@
-"""Which options a job uses, and which entries it can work on."""
+"""Which options a job uses, and whether it can work on the chosen entries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LARGEST = 1 << 20
 
 
 def used(options: Mapping[str, str], weighed: Collection[str]) -> frozenset[str]:
-    """Names of the options that mean something to the job. `weighed`: operations that a mix does."""
+    """Returns the names of options that the job uses. `weighed`: operations of a mix with a weight above 0."""
     job = options["job"]
     if job == "mixed":
         each = [_USES.get(name, ()) for name in weighed]
@@ -39,7 +39,7 @@ def used(options: Mapping[str, str], weighed: Collection[str]) -> frozenset[str]
 
 
 def validate(options: Mapping[str, str], defaults: Mapping[str, str], weights: Mapping[str, int]) -> None:
-    """InputError: an option that the job does not use, or entries that it cannot work on."""
+    """Raises InputError for an option that the job does not use, or for entries that it cannot work on."""
     job = options["job"]
     weighed = [name for name, weight in weights.items() if weight]
     meant = used(options, weighed)
@@ -64,7 +64,7 @@ def validate(options: Mapping[str, str], defaults: Mapping[str, str], weights: M
 
 
 def _require_chosen(options: Mapping[str, str], work: str) -> None:
-    """Entries of an LDIF are no people: what is worked on must be chosen."""
+    """Raises InputError unless the options select entries: those of an LDIF file are not the generated people."""
     mixed = options["job"] == "mixed"
     by_name = bool(options["dn"]) and not mixed
     ways: Mapping[str, tuple[str, bool]] = {
@@ -81,7 +81,7 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
         "add": ("", True),
         "delete": ("", True),
     }
-    own = mixed and work == "modify-dn"  # of entries that the client itself has added
+    own = mixed and work == "modify-dn"  # renames entries that the client itself has added
     way, chosen = ways.get(work, ("", own))
     if not chosen:
         hint = f"choose your entries: {way}" if way else "use job search, auth or modify, which take entries of an LDIF"
@@ -91,7 +91,7 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
 
 
 def _require_people(options: Mapping[str, str], works: Collection[str]) -> None:
-    """A template may leave out what the jobs look for."""
+    """Raises InputError if a template lacks attributes that the jobs search for."""
     path = options["template"]
     text = text_of(Path(path), path, "name a text file with a template", _LARGEST)
     chosen = bool(options["filter"] or options["filters"])

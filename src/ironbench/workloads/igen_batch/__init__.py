@@ -1,4 +1,5 @@
-"""Batch jobs inside the database, over an order history by month. Its design: docs/concepts/igen-batch.md."""
+"""The `igen-batch` workload: batch jobs inside the database, on an order history by month. Design:
+docs/concepts/igen-batch.md."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from ironbench.workloads.fixed_rows import FixedRows
 
 FOLDER = Path(__file__).parent
 VERSION = 2
-"""Raised whenever the same options would give other rows or another schema."""
+"""Raised whenever the same options would produce other rows or another schema."""
 MONTHS = 12
 PRODUCTS = 1000
-"""Per unit of scale, as the lines of a month."""
+"""Per unit of scale, as is the next constant."""
 LINES_PER_MONTH = 10_000
 REPRICED = 20
 JOBS = {"post": 20, "reprice": 8, "summary": 8, "age": 1}
-"""Job → weight. Between two ageings about twenty postings fill the newest months."""
+"""Job → weight. Between two runs of `age`, about twenty runs of `post` fill the newest months."""
 TABLES = (
     "batch_job",
     "batch_price_change",
@@ -99,7 +100,7 @@ _SEQUENCE = re.compile(r"create sequence (\w+)$")
 
 
 def _sequences(schema: Sequence[str]) -> list[str]:
-    """Those that no table owns, so that they do not go with one."""
+    """Sequences that belong to no table, so that dropping a table does not drop them."""
     return [made[1] for statement in schema if (made := _SEQUENCE.match(statement))]
 
 
@@ -112,13 +113,13 @@ _SUMS = """
 
 @dataclass(frozen=True, slots=True)
 class JobSums:
-    """What the jobs leave behind, as sums."""
+    """Sums over the rows that the jobs have written."""
 
     writing: int
-    """Jobs that post or re-price."""
+    """Jobs that post or change prices."""
     ageing: int
     posted: int
-    """Lines."""
+    """Number of lines, as in the fields below."""
     held: int
     archived: int
     revisions: int
@@ -134,7 +135,7 @@ def sums(session: Session) -> JobSums:
 
 def check(session: Session, then: JobSums, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     commits = commits_check(session, then.commits, summary)
-    for statement in sql_files.statements(FOLDER, "finish", session.engine):  # of a job that a crash interrupted
+    for statement in sql_files.statements(FOLDER, "finish", session.engine):  # completes a job that a crash interrupted
         session.query(statement)
     now = sums(session)
     done = {script["name"]: int(script["completed"]) for script in summary["scripts"]}
@@ -155,12 +156,12 @@ def _lines(then: JobSums, now: JobSums) -> tuple[int, int]:
 
 
 def _jobs(name: str, expected: int, jobs: int, unsure: int) -> Check:
-    """A job whose connection broke may have been done without our knowing."""
+    """Compares numbers of jobs. A job whose connection broke may have committed without the client knowing."""
     return checked(f"{name} = their commits", expected, jobs, expected <= jobs <= expected + unsure)
 
 
 def _unlike(session: Session) -> int:
-    """Months and shards that are not as in the ledger, and lines whose amount is not price × quantity."""
+    """Counts months and shards that differ from the ledger, and lines whose amount is not price × quantity."""
     return one_row(
         session,
         """

@@ -1,4 +1,4 @@
-"""`igen-cpu`: pictures of the Mandelbrot set, half floating-point and half integer work."""
+"""The `igen-cpu` workload: images of the Mandelbrot set; half of the work is floating-point, half integer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ironbench.workloads import free, kernels
 from ironbench.workloads.base import Option, Workload
 
 _POINT_BYTES = 4
-"""A thread's picture: the steps of each point."""
+"""Bytes per point of a thread's image: the number of iterations."""
 _DRAWN_BYTES = 12
-"""A point on its way to a file: its steps, what its colour is packed to, and that as bytes of Python."""
+"""Bytes per point while a file is written: iterations, packed colour, and the colour as Python bytes."""
 
 
 class IgenCpu(Workload):
@@ -79,7 +79,8 @@ class IgenCpu(Workload):
 
 
 def _picture(path: Path, stopping: Callable[[], bool], width: int, height: int, limit: int) -> None:
-    """Nothing is written when somebody wants the trial to end. FailureError: the file cannot be written."""
+    """Writes the image to a file; writes nothing if the trial is being stopped. Raises FailureError if writing
+    fails."""
     from ironbench import _core
 
     picture = _core.mandelbrot_png(width, height, limit, stopping)

@@ -1,4 +1,4 @@
-"""An order system with customers in world regions. Its design: docs/concepts/igen-oltp.md."""
+"""The `igen-oltp` workload: order-entry OLTP with customers in world regions. Design: docs/concepts/igen-oltp.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ironbench.workloads.igen_oltp.layout import CUSTOMERS, MOST_LINES, MOST_ORD
 
 FOLDER = Path(__file__).parent
 VERSION = 1
-"""Raised whenever the same options would give other rows or another schema."""
+"""Raised whenever the same options would produce other rows or another schema."""
 
 LIGHT = {
     "order_status": 30,
@@ -28,7 +28,7 @@ LIGHT = {
     "place_order": 5,
     "archive_order": 5,
 }
-"""Script → weight: four selects 90 %, one insert 5 %, one delete 5 %."""
+"""Script → weight: four selects make up 90%, one insert 5%, one delete 5%."""
 HEAVY = {"business": 1}
 
 TABLES = ("igen_order_line", "igen_order", "igen_stock", "igen_product", "igen_customer", "igen_region")

@@ -1,4 +1,4 @@
-"""The rules of the order system. All queries run outside the timed window."""
+"""Consistency checks of the order-entry workload. The queries run outside the measured time."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from ironbench.workloads.fixed_rows import FixedRows
 from ironbench.workloads.igen_oltp.layout import MOST_ORDERS, layout
 
 PLACED, ARCHIVED = "place_order", "archive_order"
-"""Scripts of the light weight."""
+"""Names of scripts with weight=light."""
 
 SLICE = 250_000
-"""Customers whose orders are added up against their lines; of a larger database, a slice of this many."""
+"""Number of customers whose orders are compared with their lines. For larger databases, each trial checks a different
+range."""
 TOLERANCE = 0.5
-"""Share of the expected writes that may miss.
+"""Fraction of the expected writes that may be missing.
 
-Two clients that meet at one customer miss now and then; a `--seed` given again on the same data finds the same
-customers again, more and more of them at their limits. The check is for statements that do nothing at all.
+Two clients that meet at the same customer occasionally have no effect. Repeating a `--seed` on the same data selects
+the same customers again, so that more and more of them are at their limits. The check is meant to find statements that
+never have an effect.
 """
 
 
@@ -33,15 +35,15 @@ FIXED = (
     FixedRows("igen_customer", ("customer_id", "region_id", "length(name)", "length(email)", "length(city)")),
     FixedRows("igen_stock", ("product_id", "region_id")),
 )
-"""Of customers only `spent_cents` changes, and of stock only `quantity`."""
+"""Only `spent_cents` of customers and `quantity` of stock change."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderCounts:
     """Numbers of orders.
 
-    A customer's orders are numbered without holes, so the sums of the oldest and of the newest numbers tell how many
-    orders were ever deleted and inserted, and nothing needs to be counted while the trial runs.
+    A customer's orders are numbered without gaps, so the sums of the oldest and of the newest numbers show how many
+    orders were ever deleted and inserted. Nothing needs to be counted during the trial.
     """
 
     orders: int
@@ -49,7 +51,7 @@ class OrderCounts:
     oldest: int
     customers: int
     fixed: Mapping[str, str]
-    """Table → count and sums of the rows that no transaction changes."""
+    """Table → count and checksums of the rows that no transaction changes."""
     commits: Commits
 
 
@@ -86,7 +88,7 @@ def check(
 
 def _totals(session: Session, options: Mapping[str, str], summary: Mapping[str, Any]) -> Check:
     customers = layout(options).customers
-    # Another slice after every trial, so that in time all are seen.
+    # Every trial checks another range of customers, so that repeated trials cover all.
     first = 1 + int(summary.get("commits", 0)) % max(1, customers - SLICE)
     within = f"between {first} and {first + SLICE}"
     wrong = one_row(
@@ -116,11 +118,11 @@ def _longest(session: Session) -> tuple[int, bool]:
 
 
 def _writes(options: Mapping[str, str], inserted: int, deleted: int, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Did the statements do what they are for?
+    """Checks that the statements had the intended effect.
 
-    Heavy: every commit places one order and archives one, exactly. Light: of the inserts and of the deletes one in
-    `MOST_ORDERS` finds its customer at the limit and rightly does nothing (docs/concepts/igen-oltp.md). Their number is
-    a binomial, and two clients that meet at one customer may miss once more.
+    Heavy: every commit places exactly one order and archives one. Light: one in `MOST_ORDERS` inserts, and as many
+    deletes, finds its customer at the limit and correctly has no effect (docs/concepts/igen-oltp.md). The number is
+    binomial, and two clients that meet at the same customer may have no effect once more.
     """
     unsure = int(summary["server_commits_uncertain"])
     if options["weight"] == "heavy":

@@ -1,4 +1,4 @@
-"""How large the order system is, and where in the world its customers live. Pure."""
+"""Size of the order-entry data, and distribution of customers over regions. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 REGIONS = 6
 CUSTOMERS = 3300
-"""Per unit of scale, as are the following two."""
+"""Per unit of scale, as are the next two constants."""
 PRODUCTS = 1000
 CATEGORIES = 50
 MOST_ORDERS = 20
-"""A customer holds 1 to this many orders."""
+"""Maximum number of orders of a customer; each has at least one."""
 MOST_LINES = 7
 CHANCES = 1_000_000
-"""Scripts throw one die with this many sides to choose a region."""
+"""Scripts draw a random number from 1 to this one to choose a region."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
     last: tuple[int, ...]
-    """The last customer of each region; customers are numbered region after region."""
+    """Number of the last customer in each region; customers are numbered region by region."""
     active: tuple[int, ...]
-    """A throw up to this chooses the region (or one before it); the last is `CHANCES`."""
+    """Largest random number that selects each region; the last one is `CHANCES`."""
     products: int
     categories: int
 
@@ -31,7 +31,7 @@ class TableLayout:
         return self.last[-1]
 
     def variables(self) -> dict[str, str]:
-        """What the scripts need, as pgbench's -D."""
+        """Variables for the scripts, like pgbench's -D."""
         numbered = {f"last{region}": end for region, end in enumerate(self.last, 1)}
         numbered |= {f"active{region}": end for region, end in enumerate(self.active[:-1], 1)}
         single = {"products": self.products, "categories": self.categories}
@@ -39,7 +39,7 @@ class TableLayout:
         return {name: str(value) for name, value in {**numbered, **single}.items()}
 
     def generator(self) -> dict[str, object]:
-        """What the core needs to make the rows (crates/ironbench-data/src/igen.rs)."""
+        """Parameters of the row generator (crates/ironbench-data/src/igen.rs)."""
         return {
             "rows": "igen",
             "region_ends": self.last,
@@ -52,8 +52,9 @@ class TableLayout:
 
 
 def layout(options: Mapping[str, str]) -> TableLayout:
-    """Region r has customers in proportion to r^-skew and activity in proportion to r^-2·skew: where more customers
-    are, each of them does more, too. With skew 0 all regions are alike."""
+    """Distributes customers and activity over regions. Region r has customers in proportion to r^-skew and activity in
+    proportion to r^-2·skew, so that customers in larger regions are also more active. With skew 0 all regions are
+    alike."""
     scale, skew = int(options["scale"]), float(options["skew"])
     homes = [region**-skew for region in range(1, REGIONS + 1)]
     busy = [home * home for home in homes]
@@ -63,7 +64,7 @@ def layout(options: Mapping[str, str]) -> TableLayout:
 
 
 def _shared(total: int, weights: list[float]) -> list[int]:
-    """Running ends of `total` things shared by weight; everybody gets at least one, the last end is `total`."""
+    """Distributes `total` items by weight and returns the running totals; each share is at least 1."""
     ends: list[int] = []
     sum_so_far = 0.0
     for position, weight in enumerate(weights):

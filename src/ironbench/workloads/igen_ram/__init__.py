@@ -1,4 +1,4 @@
-"""`igen-ram`: a lottery held in memory, and the bandwidth and latency that explain its figures."""
+"""The `igen-ram` workload: an in-memory lottery, and measurements of bandwidth and latency that explain its results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from ironbench.workloads.base import Option, Workload
 
 _PROBE_S = 0.5
 _PROBED_BYTES = 256 << 20
-"""Several times the last cache of common processors; the probes use up to 256 MiB (latency) and 384 MiB (bandwidth)."""
+"""Several times the last-level cache of common processors. The measurements use up to 256 MiB (latency) and 384 MiB
+(bandwidth)."""
 
 
 class IgenRam(Workload):
@@ -74,21 +75,22 @@ class IgenRam(Workload):
 
 
 def _require(threads: int, memory: str) -> int:
-    """Bytes of each thread. InputError: more than is free."""
+    """Returns the bytes for each thread. Raises InputError if they exceed the free memory."""
     size = int(MEMORY.read(written("workload.with", "memory"), memory))
     free.require(written("workload.with", f"memory={memory}"), threads, size)
     return size
 
 
 def _within_caches(size: int) -> tuple[Note, ...]:
-    """Whether the probes had too little memory to measure memory: they use no more than a thread's own."""
+    """Returns a warning if the threads had too little memory to exceed the caches: the measurements use no more than
+    one thread's."""
     if size >= _PROBED_BYTES:
         return ()
     return (note("probes-within-caches", probed_bytes=size, needed_bytes=_PROBED_BYTES),)
 
 
 def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> dict[str, float]:
-    """Both phases by themselves, all threads together."""
+    """Metrics of each phase, over all threads."""
     search, allocate = (parts.get(f"response_time{{phase={name}}}") for name in ("search", "allocate"))
     if search is None or allocate is None:
         return {}
@@ -101,7 +103,7 @@ def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> di
 
 
 def _probed(reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """All threads at once: their bandwidths add up, of their latencies the mean counts."""
+    """Combines the threads, which measure at the same time: bandwidths are added, latencies averaged."""
     return {
         "memory_copy_bytes_per_s": sum(one["copy"] for one in reports),
         "memory_triad_bytes_per_s": sum(one["triad"] for one in reports),
@@ -110,7 +112,7 @@ def _probed(reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _placed(reports: Sequence[Mapping[str, Any]], size: int) -> dict[str, str]:
-    """What the kernel gave: asked for is not given."""
+    """Facts about the memory that the kernel provided, which may differ from what was requested."""
     known = [one["huge_bytes"] for one in reports if one["huge_bytes"] is not None]
     share = f"{in_percent(sum(known) / (len(known) * size))} of the memory" if known else "not visible here"
     nodes = [one["nodes"] for one in reports if one["nodes"]]
@@ -119,7 +121,7 @@ def _placed(reports: Sequence[Mapping[str, Any]], size: int) -> dict[str, str]:
 
 
 def _nodes(text: str) -> str:
-    """`N0=262144` pages as `node 0`; of several nodes with their shares."""
+    """Formats `N0=262144` (pages) as `node 0`, and several nodes with their percentages."""
     pages = {name[1:]: int(count) for name, _, count in (word.partition("=") for word in text.split())}
     if len(pages) == 1:
         return f"node {next(iter(pages))}"

@@ -1,4 +1,4 @@
-"""`index-build`: an index is made while a bystander looks on."""
+"""The `index-build` workload: builds an index while a probe client measures the effect on others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`populate`: many connections fill a table with wide rows. Its guide: docs/guide/population.md."""
+"""The `populate` workload: many connections fill a table with wide rows. Guide: docs/guide/population.md."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ironbench.workloads.commits import wait_for_clients
 from ironbench.workloads.wide import GB, ROW, TABLE, Wide
 
 LEAST_BYTES_PER_S = 5e6
-"""For the estimate of how long it takes: what a slow disk takes row by row."""
+"""Assumed rate of a slow disk that commits row by row, for the estimate of the duration."""
 USUAL_BYTES_PER_S = {"rows": 20e6, "batch": 50e6, "copy": 80e6}
-"""Seen on a small virtual machine; good for an order of magnitude."""
+"""Measured on a small virtual machine; right within an order of magnitude."""
 
 
 class Populate(Workload):
@@ -67,7 +67,8 @@ class Populate(Workload):
         return wide(options).value_bytes / (rate if per_commit > 100_000 else LEAST_BYTES_PER_S)
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
-        """InputError: the engine takes no stream; fewer commits than clients; options that mean nothing here."""
+        """Raises InputError if the engine has no COPY, if there are fewer commits than clients, or for options without
+        effect."""
         if choice.options["method"] == "copy" and not engines.get(system.engine).can("copy"):
             raise InputError(
                 written("workload.with", "method=copy"),
@@ -101,14 +102,14 @@ class Populate(Workload):
         return None if not engines.get(engine).can("data") else wide(options).dataset(engine, loaded=False)
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
-        """Of data and log at the end."""
+        """Size of data and WAL at the end."""
         if not engines.get(engine).can("data"):
             return 0
         stored = wide(options).stored_bytes(engine)
         return stored + engines.get(engine).traits.costs.log_of(stored * 2)
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
-        """An empty table, as every population begins. InputError: no room."""
+        """Empties the table. Raises InputError if there is not enough space."""
         for statement in engines.get(session.engine).traits.dialect.emptied(TABLE):
             session.query(statement)
         directory = session.directories().get("data")
@@ -130,7 +131,7 @@ class Populate(Workload):
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """Every row is in, as it was made; of a population that was cut short nothing can be said."""
+        """Checks that every row was stored as generated; skipped if the trial was stopped early."""
         return () if summary["cut_short"] else wide(options).checks(session)
 
 
@@ -143,7 +144,8 @@ REPORT_S = 1.0
 
 
 def _counters_before(session: Session) -> Written | None:
-    """Counters after a checkpoint, so that nothing is owed from before. None: the engine does not count."""
+    """Reads the counters after a checkpoint, so that no earlier write backlog counts; None if the engine has no
+    counters."""
     administration = engines.get(session.engine).administration
     if administration.written(session) is None:
         return None
@@ -152,7 +154,7 @@ def _counters_before(session: Session) -> Written | None:
 
 
 def _log_and_debt(session: Session, then: Written, table: Wide, elapsed_s: float) -> dict[str, float]:
-    """By catalogue name."""
+    """Metrics of WAL and write backlog, by catalogue name."""
     engine = engines.get(session.engine)
     log_bytes = _written(session).log_bytes
     owed_log = engine.administration.log_since_checkpoint(session, log_bytes)
@@ -179,7 +181,7 @@ def _log_and_debt(session: Session, then: Written, table: Wide, elapsed_s: float
 
 
 def _reported(session: Session, before: Written) -> Written:
-    """The counters once they show one more checkpoint."""
+    """Reads the counters as soon as they include the latest checkpoint."""
     deadline = time.monotonic() + REPORT_S
     while (now := _written(session)).checkpoints <= before.checkpoints and time.monotonic() < deadline:
         time.sleep(0.02)

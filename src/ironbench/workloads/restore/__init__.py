@@ -1,4 +1,5 @@
-"""`restore`: a backup becomes a running server beside the one that a bystander uses."""
+"""The `restore` workload: starts a second server from a backup while a probe client measures the effect on the
+first."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ RESTORED = "ironbench-restored"
 
 
 class RestoredServer:
-    """Starts the restored one: it replays the log of the backup before it answers."""
+    """The restored server, which replays the WAL of the backup before it accepts queries."""
 
     def __init__(self, system: System, folder: Path, stack: ExitStack) -> None:
         self.system = system
@@ -40,7 +41,7 @@ class RestoredServer:
         self.session.query("select 1")
 
     def cancel(self) -> None:
-        """It ends with the trial."""
+        """Does nothing: the server is stopped at the end of the trial."""
 
 
 class Restore(Maintenance):
@@ -53,7 +54,7 @@ class Restore(Maintenance):
         return False
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
-        """The data, the backup, and what is made of it."""
+        """Size of the data, the backup, and the restored data."""
         return 3 * super().estimate_bytes(engine, options)
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:

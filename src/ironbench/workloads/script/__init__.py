@@ -1,4 +1,4 @@
-"""The user's own pgbench scripts on the user's own database."""
+"""The `script` workload: the user's own pgbench scripts on the user's own database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ironbench.model.system import Choice, System
 from ironbench.workloads.base import PGBENCH_PROTOCOL, ScriptSource, Workload
 
 _LARGEST = 1 << 26
-"""Bytes of a script."""
+"""Maximum size of a script in bytes."""
 _COMMENTS = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _WAY_OUT = "name a text file with a pgbench script"
 
@@ -31,10 +31,10 @@ class Script(Workload):
     usual_protocol = PGBENCH_PROTOCOL
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
-        """The files named on the command line.
+        """Returns the scripts in the files named on the command line.
 
-        InputError: none named, or one twice, unreadable, a weight that is no number, or other contents than when they
-        were planned.
+        Raises InputError if no file is named, a file is named twice or cannot be read, a weight is not a number, or a
+        file has changed since the trials were planned.
         """
         if not choice.scripts:
             raise InputError("script", "no file is named", "write for example: ironbench run script my.sql@3 other.sql")
@@ -71,7 +71,8 @@ class Script(Workload):
 
 
 def _refuse_repeated(sources: Sequence[ScriptSource]) -> None:
-    """InputError: figures of a script are kept by its name, so one of them would take the other's place."""
+    """Raises InputError for a script that is named twice: metrics are stored under its name, so one would overwrite the
+    other."""
     weights: dict[str, list[int]] = {}
     for source in sources:
         weights.setdefault(source.name, []).append(source.weight)
@@ -105,7 +106,7 @@ def _source(text: str) -> ScriptSource:
 
 @cache
 def _standard_input() -> str:
-    """Read once: it cannot be read again, and the script is needed for checking, digest and each trial."""
+    """Reads standard input only once, because the script is needed for validation, digest and each trial."""
     if sys.stdin is None:
         raise InputError("-", "standard input is closed", _WAY_OUT)
     try:
@@ -116,7 +117,7 @@ def _standard_input() -> str:
 
 @cache
 def _from_pipe(path: Path) -> str:
-    """What a named pipe or a shell's `<(command)` writes; read once, as standard input."""
+    """Reads the output of a named pipe or of the shell's `<(command)`; only once, as with standard input."""
     try:
         with path.open("rb") as pipe:
             data = pipe.read(_LARGEST + 1)
@@ -129,7 +130,7 @@ def _from_pipe(path: Path) -> str:
 
 
 def _way_out(path: Path) -> str:
-    """The nearest file name in the same directory, where there is no such file."""
+    """Suggests the nearest file name in the same directory if the file does not exist."""
     import difflib
 
     there = path.exists() or not path.parent.is_dir()

@@ -1,4 +1,4 @@
-"""pgbench's `select-only`: one account by its key."""
+"""pgbench's `select-only`: reads one account by its key."""
 
 from __future__ import annotations
 

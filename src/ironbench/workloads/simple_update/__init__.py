@@ -1,4 +1,5 @@
-"""pgbench's `simple-update`: an account and the history, without the hot rows of tellers and branches."""
+"""pgbench's `simple-update`: updates an account and inserts into the history, without contention on tellers and
+branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`storage`: what a device does for a database, measured without one (docs/guide/storage.md)."""
+"""The `storage` workload: measures what a device can do for a database, without a database (docs/guide/storage.md)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Storage(Workload):
         return valid
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
-        """Of its file in --data."""
+        """Size of the measured file in --data."""
         return _size(options)
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
@@ -145,7 +145,7 @@ class Storage(Workload):
         options, direct = work.choice.options, work.choice.options["direct"] == "on"
         progress = _core.StorageProgress()
         work.on_stop(progress.stop)
-        # Without an engine the work is the system: what limits a server limits it (`trial/drive/work.py`).
+        # There is no engine, so limits for the server apply to the workload itself (`trial/drive/work.py`).
         cpus = work.system.server_cpus or work.system.client_cpus or ()
         terms = Terms(_size(options), int(options["compressible"]), options["io"], work.load.seed, cpus)
         folders = _folders(work.system, options)

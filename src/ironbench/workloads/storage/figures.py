@@ -1,4 +1,4 @@
-"""From passes to metrics, series and histograms."""
+"""Computes metrics, time series and histograms from the passes of a trial."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ _TERSE = (
     (12, ("storage_iops",)),
     (14, (_CPU_PER_IO,)),
 )
-"""Of more tests than the number, these figures are not kept, so that a record stays small."""
+"""(number, metrics): metrics that are omitted if there are more tests than this number, so that a record stays
+small."""
 _COST = "cost"
-"""Begins the names of tests that are made for the CPU time of an I/O, which is kept however many there are."""
+"""Prefix of tests that measure the CPU time of an I/O, which is always stored."""
 _OF_SEVERAL = ("storage_bytes_per_s_best", "storage_bytes_per_s_lowest")
 _QUANTILES = {"storage_latency_p50_s": 0.5, "storage_latency_p99_s": 0.99, "storage_latency_p999_s": 0.999}
 _USUAL = ("storage_bytes_per_s", "storage_iops", "storage_latency_mean_s", *_QUANTILES, _CPU_PER_IO)
-"""Of too few I/Os there are no quantiles."""
+"""Quantiles are missing if there were too few I/Os."""
 _SETTLED = 3
-"""The last third of a sustained write is what a drive keeps up."""
+"""The last third of a sustained write shows the rate that a drive can sustain."""
 
 
 def metrics(passes: Sequence[Pass]) -> dict[str, float]:
-    """For every test: the rate of the median pass (of KDiskMark's tests the mean of the passes), the range of the
-    passes, and latency and CPU time over all passes."""
+    """Computes for every test the rate of the median pass (for KDiskMark's tests the mean of the passes), the range of
+    the passes, and latency and CPU time over all passes."""
     values: dict[str, float] = {}
     by_test = grouped(passes)
     for name, own in by_test.items():
@@ -45,7 +46,7 @@ def metrics(passes: Sequence[Pass]) -> dict[str, float]:
 
 
 def kept(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[str, ...]]:
-    """Which metrics a trial of these tests will have: name → its parts."""
+    """Returns the metrics that a trial of these tests will have: name → its parts."""
     # A sustained write has one pass, on all files together.
     short = tuple(f"profile={test.name}" for test in tests if not test.sustained)
     of_short = (*(_OF_SEVERAL if passes > 1 else ()), *(("storage_alone_bytes_per_s",) if beside else ()))
@@ -63,7 +64,7 @@ def _is_kept(metric: str, test: str, tests: int) -> bool:
 
 
 def grouped_alone(passes: Sequence[Pass], name: str) -> dict[int, list[Pass]]:
-    """Passes of one test that worked on one file only, by file."""
+    """Groups the passes of one test that used only one file, by file."""
     by_file: dict[int, list[Pass]] = {}
     for one in passes:
         if one.ios and one.alone is not None and one.test.name == name:
@@ -78,7 +79,7 @@ def _alone(by_file: dict[int, list[Pass]]) -> dict[str, float]:
 
 
 def grouped(passes: Sequence[Pass]) -> dict[str, list[Pass]]:
-    """Passes by test: of several files, those on all of them."""
+    """Groups passes by test; with several files, only the passes that used all of them."""
     by_test: dict[str, list[Pass]] = {}
     for one in passes:
         if one.ios and one.alone is None:
@@ -108,7 +109,7 @@ def _cpu_per_io_s(passes: Sequence[Pass]) -> float:
 
 
 def _sustained(passes: Sequence[Pass]) -> dict[str, float]:
-    """The first second against the last third: what a write cache takes, and what is behind it."""
+    """Compares the first second with the last third: the rate while a write cache fills, and the rate behind it."""
     counts = passes[0].buckets[: int(passes[0].elapsed_s / BUCKET_S)]
     if len(counts) < 2 * _SETTLED:
         return {}
@@ -121,7 +122,7 @@ def _sustained(passes: Sequence[Pass]) -> dict[str, float]:
 
 
 def merged(passes: Sequence[Pass]) -> Histogram:
-    """The times of all I/Os, of every pass and direction."""
+    """Merges the times of all I/Os, over all passes and both directions."""
     from ironbench._core import Histogram
 
     whole = Histogram()
@@ -136,7 +137,7 @@ def histograms(passes: Sequence[Pass]) -> dict[str, Histogram]:
 
 
 def series(passes: Sequence[Pass]) -> tuple[Series, ...]:
-    """The rate of every pass at its start; of a sustained write, second by second."""
+    """Returns the rate of every pass at its start; for a sustained write, the rate in every second."""
     every = []
     for name, own in grouped(passes).items():
         points = [(one.began_s, one.bytes_per_s) for one in own]

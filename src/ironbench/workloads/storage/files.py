@@ -1,7 +1,7 @@
-"""The files that are measured: made anew and without a name, so that nothing of them can be left behind.
+"""The files that are measured. New files without a name are used, so that none can be left behind.
 
-Before that, a file system may be filled to a stated level: flash writes more slowly the fuller it is, and the outer
-tracks of a disk, which are the fastest, are used first.
+A file system may first be filled to a given level: flash becomes slower to write the fuller it is, and the outer tracks
+of a disk, which are the fastest, are used first.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from ironbench.host import space
 from ironbench.words import in_percent
 
 PREFIX = ".ironbench-storage-"
-"""Of files on file systems that cannot make one without a name: theirs is taken away as soon as they are open."""
+"""Name prefix on file systems that do not support nameless files; such a file is unlinked as soon as it is open."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestFile:
-    """One file, opened in the ways that tests need; the descriptors belong to `made`."""
+    """A file, opened in each way that tests need; `made` owns the descriptors."""
 
     folder: str
     direct: int
-    """Past the page cache, or as `cached` where the user does without direct I/O."""
+    """Opened with O_DIRECT; like `cached` if the user turned direct I/O off."""
     cached: int
     synced: int
-    """Through the page cache, every write safe before it returns (O_DSYNC)."""
+    """Opened with O_DSYNC: through the page cache, but every write is durable before it returns."""
 
 
 def require(folder: str, size: int, direct: bool) -> None:
-    """InputError where such a file cannot be: no directory, not writable, too little space, no direct I/O."""
+    """Raises InputError if the file cannot be created: no directory, not writable, not enough space, no direct I/O."""
     if not Path(folder).is_dir():
         raise InputError(f"directory {folder}", "there is no such directory", "name one on the device to be measured")
     space.require(folder, size, "the file that is measured")
@@ -64,7 +64,8 @@ def require(folder: str, size: int, direct: bool) -> None:
 
 @contextmanager
 def made(folders: Sequence[str], size: int, direct: bool) -> Iterator[list[TestFile]]:
-    """A file in each folder, its space reserved but not written. However this process ends, they are gone with it."""
+    """Creates a file in each folder; its space is reserved but not written. The files disappear however this process
+    ends."""
     with ExitStack() as stack:
         yield [_made(folder, size, direct, stack) for folder in folders]
 
@@ -84,7 +85,7 @@ def _made(folder: str, size: int, direct: bool, stack: ExitStack) -> TestFile:
 
 
 def _nameless(folder: str) -> int:
-    """A new file without a name; nothing that was there before can be touched."""
+    """Creates a file without a name; no existing file can be affected."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -101,16 +102,16 @@ def _reserve(fd: int, size: int) -> None:
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
-        os.ftruncate(fd, size)  # filling it shows whether there is room
+        os.ftruncate(fd, size)  # filling the file will show whether there is enough space
 
 
 def _again(fd: int, flags: int) -> int:
-    """The same file, opened anew in another way (proc_pid_fd(5))."""
+    """Opens the same file again with other flags (proc_pid_fd(5))."""
     return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC | flags)
 
 
 def by_file_system(folders: Sequence[str]) -> dict[str, int]:
-    """The first folder on each file system → how many of them are on it."""
+    """Maps the first folder on each file system to the number of folders on it."""
     first: dict[int, str] = {}
     counts: dict[str, int] = {}
     for folder in folders:
@@ -120,22 +121,23 @@ def by_file_system(folders: Sequence[str]) -> dict[str, int]:
 
 
 def require_level(folder: str, percent: int, size: int) -> None:
-    """InputError where a file system cannot be so full, the measured files of `size` bytes included."""
+    """Raises InputError if the file system cannot reach this level, including `size` bytes of measured files."""
     filler_bytes(folder, percent, size)
 
 
 def require_emulated_level(folder: str, capacity: int, percent: int, size: int) -> None:
-    """The same of one that is not there yet, as far as that can be known before."""
+    """Like `require_level`, for an emulated file system that does not exist yet, as far as this can be known in
+    advance."""
     _missing(folder, capacity, 0, capacity, percent, size)
 
 
 def filled(folder: str, percent: int, size: int, direct: bool) -> AbstractContextManager[list[TestFile]]:
-    """A file, its space reserved, that leaves the measured ones to reach the level. InputError, FailureError."""
+    """Creates a filler file so that the measured files will reach the level. Raises InputError or FailureError."""
     return made([folder], filler_bytes(folder, percent, size), direct)
 
 
 def filler_bytes(folder: str, percent: int, size: int) -> int:
-    """What is missing to that level besides the measured files, in whole MiB and one at least. InputError."""
+    """Size of the filler file for that level, in whole MiB and at least one. Raises InputError."""
     usage = shutil.disk_usage(folder)
     return _missing(folder, usage.total, usage.used, space.free_bytes(folder), percent, size)
 
@@ -153,6 +155,6 @@ def _missing(folder: str, total: int, used: int, free: int, percent: int, size: 
 
 
 def used_share(folders: Sequence[str]) -> float:
-    """Of the first folder's file system, as it is now."""
+    """Share of the first folder's file system that is currently in use."""
     usage = os.statvfs(folders[0])
     return 1 - usage.f_bfree / usage.f_blocks

@@ -1,4 +1,4 @@
-"""One pass: the core reads and writes the files for a while, and says what came of it."""
+"""Runs one pass: the core reads and writes the files for some time and returns the results."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 LOG_BYTES = 16 * MIB
-"""A sync test writes one file of a log again and again: PostgreSQL recycles files of this size (wal_segment_size)."""
+"""Sync tests overwrite one file of this size, as PostgreSQL recycles WAL segments (wal_segment_size)."""
 BUCKET_S = 0.1
 WARMING = Test("warming", "warming", "read", "sequential", MIB, blocking=True)
-"""Brings a file into the page cache."""
+"""Reads a file into the page cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is the same for all passes of a trial."""
+    """Parameters that are the same for all passes of a trial."""
 
     size: int
-    """Of each file."""
+    """Size of each file in bytes."""
     zero_percent: int
     io: str
     """`auto`, `io_uring` or `threads`."""
@@ -40,7 +40,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one pass of one test came to."""
+    """Result of one pass of one test."""
 
     test: Test
     began_s: float
@@ -56,7 +56,7 @@ class Pass:
     note: str
     stopped: bool
     alone: int | None = None
-    """The only file it worked on, where there are several."""
+    """Index of the only file used, if there are several; None: all files."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -64,7 +64,7 @@ class Pass:
 
 
 def fill(files: Sequence[TestFile], terms: Terms, progress: StorageProgress) -> None:
-    """Writes every block once: space that was never written is not read from the device. FailureError."""
+    """Writes every block once, because reads of unwritten space do not reach the device. Raises FailureError."""
     test = Test("fill", "fill", "write", "sequential", MIB, 8, 1, 0)
     size = os.fstat(files[0].direct).st_size
     _core_pass(test, files, replace(terms, size=size), {"bytes": size}, progress)
@@ -73,14 +73,14 @@ def fill(files: Sequence[TestFile], terms: Terms, progress: StorageProgress) -> 
 def run(
     test: Test, files: Sequence[TestFile], terms: Terms, seconds: float, began_s: float, progress: StorageProgress
 ) -> Pass:
-    """FailureError: an I/O failed."""
+    """Runs one pass. Raises FailureError if an I/O fails."""
     if test.hot:
         _core_pass(
             WARMING, [replace(file, direct=file.cached) for file in files], terms, {"bytes": terms.size}, progress
         )
     if test.sync != "none" or test.cached:
-        # Its first write would be safe only once the device has put away what the tests before it had written; and what
-        # is not written yet cannot be taken out of the page cache.
+        # Otherwise the first flush would also wait for data that earlier tests wrote, and dirty pages cannot be evicted
+        # from the page cache.
         _settled(files)
     if test.read_percent < 100:
         _out_of_cache([file for file in files if _descriptor(test, file) == file.direct])
@@ -106,7 +106,7 @@ def run(
 
 
 def _settled(files: Sequence[TestFile]) -> None:
-    """Everything written is safe. FailureError."""
+    """Flushes all files. Raises FailureError."""
     for file in files:
         try:
             os.fdatasync(file.cached)
@@ -115,8 +115,11 @@ def _settled(files: Sequence[TestFile]) -> None:
 
 
 def _out_of_cache(files: Sequence[TestFile]) -> None:
-    """A write past the page cache throws away what a scan left there of its block (Linux: mm/filemap.c,
-    `kiocb_invalidate_pages`), and would be measured with that. Where the page cache is what is measured, all stays."""
+    """Evicts files from the page cache if the test uses direct I/O.
+
+    A direct write invalidates cached pages of its block (Linux: mm/filemap.c, `kiocb_invalidate_pages`), which would
+    count as part of the write. Tests of the page cache itself evict nothing.
+    """
     for file in files:
         if fcntl.fcntl(file.direct, fcntl.F_GETFL) & os.O_DIRECT:
             os.posix_fadvise(file.cached, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -141,7 +144,7 @@ def _core_pass(
         "small_pages": test.kdiskmark,
         "evict": test.cached,
         "until": until,
-        # A write that is safe when it returns is one call of one thread, as a log makes it.
+        # Durable writes are single calls of one thread, as a database writes its log.
         "io": "threads" if test.sync != "none" or test.blocking else terms.io,
         "seed": terms.seed,
         "cpus": list(terms.cpus),
@@ -156,27 +159,28 @@ def _descriptor(test: Test, file: TestFile) -> int:
 
 
 def seeded(terms: Terms, number: int) -> Terms:
-    """Every pass draws its own offsets."""
+    """Gives every pass its own random offsets."""
     return replace(terms, seed=(terms.seed + number * 0x9E37_79B9) % (1 << 63))
 
 
 @dataclass(frozen=True, slots=True)
 class DuePass:
-    """One pass."""
+    """A planned pass."""
 
     test: Test
     round: int
-    """0-based; a sustained write has one."""
+    """0-based; a sustained write has only round 0."""
     seconds: float
     alone: int | None = None
-    """The only file it works on, where there are several; None: all at the same time."""
+    """Index of the only file used, if there are several; None: all at the same time."""
 
 
 def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[DuePass]:
-    """Every test once, then every test again: what drifts shows in the range of each. Long ones come last.
+    """Plans the passes: every test once, then every test again, so that drift shows in the range of each. Sustained
+    writes come last.
 
-    With several folders every short pass is made in each of them alone, and then in all together: what they do together
-    and cannot have alone is the limit that they share. `duration_s`: of all passes, where the user says it.
+    With several folders, every short pass runs in each folder separately and then in all together, which shows the
+    limit that they share. `duration_s`: total duration of all passes, if the user sets it.
     """
     tests = chosen(options["tests"], int(options["mix"]))
     seconds, sustain = float(options["seconds"]), float(options["sustain"])

@@ -1,4 +1,4 @@
-"""pgbench's `tpcb-like`: an account, its teller, its branch, the history."""
+"""pgbench's `tpcb-like`: updates an account, its teller and its branch, and inserts into the history."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""22 questions of a wholesale supplier, derived from TPC-H: power, throughput, both, or a single stream of queries.
+"""The `tpch` workload: 22 analytical queries of a wholesale supplier, derived from TPC-H, as power test, throughput
+test, both, or a single stream of queries.
 
-Texts, parameters and figures are ours, after the TPC-H specification 2.17.3; docs/guide/tpch.md tells what was decided.
+Texts, parameters and metrics follow the TPC-H specification 2.17.3 but are our own; docs/guide/tpch.md explains the
+choices.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from ironbench.workloads.tpch.parameters import QUERIES
 from ironbench.workloads.tpch.texts import DEPTHS
 
 _STREAMS = {"power": 1, "stream": 1, "throughput": 2, "both": 3}
-"""Test → how many single streams take as long."""
+"""Test → duration as a multiple of a single stream."""
 _SEVERAL = ("throughput", "both")
-"""Tests of several streams."""
+"""Tests with several streams."""
 _MOST_STREAMS = 200
 _LONGEST_S = 1e7
 _READ_WEIGHTS = {8: 5.0, 20: 13.0, 21: 8.0}
-"""Queries that are answered by many reads through indexes; all others count 1."""
+"""Weights of queries with many reads through indexes; all others count 1."""
 
 
 class Tpch(Workload):
@@ -172,19 +174,19 @@ class Tpch(Workload):
         return options["test"] != "stream"
 
     def counts_all(self, options: Mapping[str, str]) -> bool:
-        """Refresh functions write log and take CPU time, and are no queries."""
+        """False with refresh functions, which write WAL and use CPU time but are not queries."""
         return options.get("test") == "stream"
 
     def drive(self, work: Work) -> Outcome:
         from ironbench.workloads.tpch import trial
 
         dataset = tpch_tables.dataset(work.session.engine, work.choice.options)
-        # Nobody may give a duration; a rehearsal has one.
+        # Users cannot set a duration; only rehearsals have one.
         return trial.driven(work, dataset) if work.load.duration_s is None else trial.rehearsed(work)
 
 
 def _folder(option: str, text: str) -> Path:
-    """The absolute path; InputError for what cannot be such a directory."""
+    """Returns the absolute path. Raises InputError if it cannot be a directory for this option."""
     place = expanded(text).absolute()
     subject = written("workload.with", f"{option}={text}")
     if option == "expected" and not place.is_dir():

@@ -1,7 +1,7 @@
-"""Answers held against what they should be, by the tolerances of TPC-H specification 2.17.3, clause 2.1.3.5.
+"""Compares query answers with the expected ones, with the tolerances of TPC-H specification 2.17.3, clause 2.1.3.5.
 
-Texts, keys, counts and dates must be the same. A sum of money may differ by 100, an average and a ratio by one percent
-after rounding to hundredths. Sums of quantities are sums of whole numbers and must be the same, too.
+Texts, keys, counts and dates must be equal. A sum of money may differ by 100; an average or a ratio by one percent
+after rounding to hundredths. Sums of quantities are sums of whole numbers and must also be equal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """What a query gave: its columns' names, and rows of text; None is NULL."""
+    """Answer of a query: column names, and rows of text; None is NULL."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -51,11 +51,12 @@ TOLERANCES: Mapping[int, tuple[str, ...]] = {
     21: (_S, _S),
     22: (_S, _S, _M),
 }
-"""Of each column."""
+"""Query → tolerance of each column."""
 KEYED_BY = {11: 0}
-"""Rows ordered by a sum alone have no order where sums are equal: such answers are compared in order of this column."""
+"""Query → column to sort by before comparing, because rows ordered only by a sum have no defined order where sums are
+equal."""
 ROW_COUNTS = {1: 4, 4: 5, 5: 5, 6: 1, 8: 2, 12: 2, 14: 1, 17: 1, 19: 1, 22: 7}
-"""How many rows these queries give whatever their parameters, from about scale factor 1 on (2.4.x)."""
+"""Number of rows these queries return for any parameters, from about scale factor 1 on (2.4.x)."""
 
 
 _NAMES = (
@@ -63,11 +64,11 @@ _NAMES = (
     "l_shipmode p_brand"
 )
 _PADDED = frozenset(_NAMES.split())
-"""Columns of fixed length (1.4.1), which some engines fill with blanks; they mean nothing there."""
+"""Fixed-length columns (1.4.1), which some engines pad with blanks; the blanks are not significant."""
 
 
 def answer(columns: Sequence[str], rows: Sequence[Row]) -> QueryAnswer:
-    """As an engine gave it, without the blanks that fill columns of fixed length."""
+    """Builds an answer from an engine's result, without the padding of fixed-length columns."""
     padded = [name in _PADDED for name in columns]
     return QueryAnswer(
         tuple(columns),
@@ -79,7 +80,7 @@ def answer(columns: Sequence[str], rows: Sequence[Row]) -> QueryAnswer:
 
 
 def difference(query: int, expected: QueryAnswer, actual: QueryAnswer) -> str:
-    """The first one, in words; empty when the answer is right."""
+    """Describes the first difference; "" if the answer is correct."""
     if len(expected.rows) != len(actual.rows):
         return f"{len(actual.rows)} rows instead of {len(expected.rows)}"
     tolerances = TOLERANCES[query]
@@ -101,7 +102,7 @@ def _in_order(query: int, rows: Sequence[Row]) -> Sequence[Row]:
 
 def _agrees(tolerance: str, expected: str | None, actual: str | None) -> bool:
     if not expected or not actual:
-        # Files tell NULL and an empty text not apart; no answer holds an empty text.
+        # Files do not distinguish NULL from an empty text; no answer contains an empty text.
         return not expected and not actual
     if expected.rstrip() == actual.rstrip():
         return True
@@ -129,13 +130,13 @@ def _shown(value: str | None) -> str:
 
 
 def as_csv(answer: QueryAnswer) -> str:
-    """A header, `|` between columns, nothing for NULL. No value of this data holds a `|`."""
+    """Writes a header line, `|` between columns, and nothing for NULL. No value of this data contains a `|`."""
     lines: Iterable[Sequence[str | None]] = (answer.columns, *answer.rows)
     return "".join("|".join(value or "" for value in line) + "\n" for line in lines)
 
 
 def from_csv(text: str) -> QueryAnswer:
-    """As `as_csv` wrote it. ValueError for lines of unlike widths."""
+    """Parses what `as_csv` wrote. Raises ValueError if lines have different numbers of columns."""
     head, *rows = (line.split("|") for line in text.removesuffix("\n").split("\n"))
     if any(len(row) != len(head) for row in rows):
         raise ValueError("its lines differ in their number of columns")

@@ -1,4 +1,4 @@
-"""What one trial runs: which tests, streams, queries and refresh sets (TPC-H specification 2.17.3, clause 5.3)."""
+"""What one trial runs: tests, streams, queries and refresh sets (TPC-H specification 2.17.3, clause 5.3)."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ _ROWS = """
 13 15 17 1 22 11 3 4 7 20 14 21 9 8 2 18 16 6 10 12 5 19
 """
 ORDERS = tuple(tuple(int(number) for number in row.split()) for row in _ROWS.strip().splitlines())
-"""Row 0 is the power test's; stream s of a throughput test runs row s, after 40 again from row 0 on (5.3.5.1)."""
+"""Row 0 is the power test's order; stream s of a throughput test uses row s, and after row 40 row 0 again (5.3.5.1)."""
 
 
 def order(stream: int) -> tuple[int, ...]:
-    """The order of a stream; 0 is the power test."""
+    """Returns the order of queries in a stream; stream 0 is the power test."""
     return ORDERS[stream % len(ORDERS)]
 
 
@@ -67,17 +67,17 @@ TESTS = ("power", "throughput", "both", "stream")
 
 @dataclass(frozen=True, slots=True)
 class TrialChoices:
-    """The choices of a trial."""
+    """Parameters of a trial."""
 
     test: str
     scale: Decimal
     streams: int
-    """Of the throughput test."""
+    """Number of streams of the throughput test."""
     queries: tuple[int, ...]
     validation: bool
-    """The published parameters instead of drawn ones."""
+    """Whether the published parameters are used instead of random ones."""
     limit_s: float
-    """Longest time of a query."""
+    """Longest time allowed for a query."""
     seed: int
 
     @property
@@ -90,22 +90,23 @@ class TrialChoices:
 
     @property
     def refresh_sets(self) -> int:
-        """A power test runs one, a throughput test one for each stream."""
+        """Number of refresh sets: one for a power test, and one for each stream of a throughput test."""
         return self.has_power + (self.streams if self.has_throughput else 0)
 
     @property
     def whole(self) -> bool:
-        """Only all 22 queries give figures of merit."""
+        """Whether all 22 queries are run; otherwise there are no composite metrics."""
         return self.queries == QUERIES
 
     def values(self, query: int, stream: int) -> Values:
-        """Of a query in a stream; 0 is the power test's. Each stream's seed is the power test's plus its number."""
+        """Parameters of a query in a stream; 0 is the power test. The seed of a stream is the trial's seed plus the
+        stream number."""
         if self.validation:
             return parameters.validation(query)
         return parameters.drawn(query, self.seed + stream, self.scale)
 
     def statements(self, stream: int, engine: str) -> list[tuple[int, str]]:
-        """The stream's queries in their order."""
+        """Returns the queries of a stream in order, with their texts."""
         return [
             (query, texts.text(query, engine, self.values(query, stream)))
             for query in order(stream)
@@ -113,13 +114,13 @@ class TrialChoices:
         ]
 
     def planned(self) -> int:
-        """Queries in all streams."""
+        """Number of queries in all streams."""
         streams = (1 if self.test != "throughput" else 0) + (self.streams if self.has_throughput else 0)
         return streams * len(self.queries)
 
 
 def course(options: Mapping[str, str], seed: int) -> TrialChoices:
-    """From validated options. InputError: queries that there are not."""
+    """Builds the parameters from validated options. Raises InputError for unknown queries."""
     scale = Decimal(options["sf"])
     return TrialChoices(
         test=options["test"],
@@ -133,7 +134,7 @@ def course(options: Mapping[str, str], seed: int) -> TrialChoices:
 
 
 def chosen(text: str) -> tuple[int, ...]:
-    """`all`, or numbers such as `1,6,14`; in ascending order. InputError."""
+    """Parses `all`, or numbers such as `1,6,14`; returns them in ascending order. Raises InputError."""
     if text == "all":
         return QUERIES
     subject, hint = written("workload.with", f"queries={text}"), "write all, or numbers from 1 to 22 such as 1,6,14"

@@ -1,4 +1,4 @@
-"""From what streams did to metrics by their catalogue names."""
+"""Computes a trial's metrics from the results of its streams."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ _REFRESHES = ("rf1", "rf2")
 
 
 def metrics(course: TrialChoices, power: Stream | None, through: Sequence[Stream]) -> dict[str, float]:
-    """`power`: of the power test, or the single stream; `through`: query streams, and last the refresh stream.
+    """Returns the metrics by catalogue name.
 
-    Figures of merit are there only when every query of all 22 was answered within its limit. So is the geometric mean
-    of the queries that were asked: without its slowest one a system would look faster.
+    `power`: stream of the power test, or the single stream. `through`: query streams, followed by the refresh stream.
+
+    Composite metrics require that all 22 queries were answered within their limit. The geometric mean of a subset of
+    queries also requires all of them: without its slowest query, a system would look faster.
     """
     scale, values = float(course.scale), dict[str, float]()
     if power is not None:
@@ -43,9 +45,9 @@ def metrics(course: TrialChoices, power: Stream | None, through: Sequence[Stream
 
 
 def kept(course: TrialChoices, plans: str) -> dict[str, tuple[str, ...]]:
-    """Which metrics a trial will have whose queries are all answered: name → its parts, "" for the whole.
+    """Returns the metrics of a trial whose queries are all answered: name → its parts, "" for the whole.
 
-    `plans`: how much is asked about them.
+    `plans`: the option that selects which query plans are recorded.
     """
     whole, functions = ("",), tuple(f"function={name}" for name in _REFRESHES)
     queries = tuple(f"query={texts.name(query)}" for query in course.queries)
@@ -66,7 +68,7 @@ def kept(course: TrialChoices, plans: str) -> dict[str, tuple[str, ...]]:
 
 
 def of_stream(stream: Stream, asked: int) -> dict[str, float]:
-    """Of the power test's stream or a single one. `asked`: how many queries it has."""
+    """Metrics of the power test's stream or a single stream. `asked`: the number of its queries."""
     queries = _queries(stream.ran)
     figures = of_queries(queries, asked) | {
         f"refresh_time_s{{function={one.name}}}": one.elapsed_s for one in _good(stream.ran) if one.name in _REFRESHES
@@ -77,7 +79,7 @@ def of_stream(stream: Stream, asked: int) -> dict[str, float]:
 
 
 def of_queries(queries: Sequence[StepRun], asked: int) -> dict[str, float]:
-    """The mean time of each query that was answered, and the geometric mean over these where all `asked` were."""
+    """The mean time of each answered query, and the geometric mean of these if all `asked` queries were answered."""
     means = _means(queries)
     figures = {f"query_time_s{{query={name}}}": means[name] for name in sorted(means)}
     if means and _complete(queries, asked):
@@ -86,7 +88,7 @@ def of_queries(queries: Sequence[StepRun], asked: int) -> dict[str, float]:
 
 
 def lateness(query_streams: Iterable[Stream]) -> dict[str, float]:
-    """From the last byte of an answer to the submission of the stream's next query."""
+    """Time from the last byte of an answer to the submission of the stream's next query."""
     gaps = sorted(gap for stream in query_streams for gap in streams.gaps_s(_queries(stream.ran)))
     if not gaps:
         return {}
@@ -98,7 +100,7 @@ def lateness(query_streams: Iterable[Stream]) -> dict[str, float]:
 
 
 def span_s(steps: Sequence[StepRun]) -> float:
-    """From the first submission to the last end (5.3.7.7)."""
+    """Time from the first submission to the last completion (5.3.7.7)."""
     return max(one.answered_s for one in steps) - min(one.submitted_s for one in steps) if steps else 0.0
 
 

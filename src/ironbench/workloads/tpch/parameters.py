@@ -1,8 +1,8 @@
 """Values for the substitution parameters of the 22 queries.
 
-Domains and validation values: TPC-H specification 2.17.3, clauses 2.4.1.3 to 2.4.22.3, uniform unless said otherwise.
-Bounds of dates and decimals are computed here and written as literals, so that one text serves every engine and none
-has to compute 0.06 - 0.01 in binary.
+Domains and validation values are from the TPC-H specification 2.17.3, clauses 2.4.1.3 to 2.4.22.3; distributions are
+uniform unless specified otherwise. Bounds of dates and decimals are computed here and inserted as literals, so that one
+text works on every engine and none computes 0.06 - 0.01 in binary.
 """
 
 from __future__ import annotations
@@ -46,30 +46,31 @@ _T = TypeVar("_T")
 Values = Mapping[str, str]
 QUERIES = tuple(range(1, 23))
 _SHARE_OF_STOCK = Decimal("0.0001")
-"""Query 11's fraction, to be divided by the scale factor."""
+"""Fraction of query 11, which is divided by the scale factor."""
 
 
 class Dice:
-    """Draws for one query of one stream. Only `Random.random` keeps its sequence across versions of Python."""
+    """Random numbers for one query of one stream. Only `Random.random` is guaranteed the same sequence in all Python
+    versions."""
 
     def __init__(self, seed: int, query: int) -> None:
         self._random = Random(seed * 32 + query)
 
     def whole(self, low: int, high: int) -> int:
-        """Both included."""
+        """Returns a random integer from `low` to `high`, both included."""
         return low + int(self._random.random() * (high - low + 1))
 
     def one(self, values: Sequence[_T]) -> _T:
         return values[self.whole(0, len(values) - 1)]
 
     def several(self, count: int, values: Sequence[_T]) -> list[_T]:
-        """Distinct ones, in random order (Fisher-Yates)."""
+        """Returns distinct random values in random order (Fisher-Yates)."""
         left = list(values)
         return [left.pop(self.whole(0, len(left) - 1)) for _ in range(count)]
 
 
 def drawn(query: int, seed: int, scale: Decimal) -> Values:
-    """The parameters of a query; `seed` is the stream's: the power test's plus the stream's number (2.1.3.5, 5.3.7)."""
+    """Parameters of a query. `seed` is the stream's: the power test's plus the stream number (2.1.3.5, 5.3.7)."""
     values = _DRAW[query](Dice(seed, query))
     if query == 11:
         values["fraction"] = f"{(_SHARE_OF_STOCK / scale).normalize():f}"
@@ -77,18 +78,18 @@ def drawn(query: int, seed: int, scale: Decimal) -> Values:
 
 
 def validation(query: int) -> Values:
-    """Parameters whose answers are published: the same at every scale factor, query 11's share included."""
+    """Parameters whose answers are published: the same for every scale factor, including the fraction in query 11."""
     return _VALIDATION[query]
 
 
 def _months(since: date, months: int) -> dict[str, str]:
-    """`since`, the first of a month, and the day so many months later."""
+    """`since`, which must be the first day of a month, and the same day `months` later."""
     count = since.year * 12 + since.month - 1 + months
     return {"since": since.isoformat(), "before": date(count // 12, count % 12 + 1, 1).isoformat()}
 
 
 def _month(first: tuple[int, int], last: tuple[int, int]) -> Callable[[Dice], date]:
-    """Draws the first day of a month from `first` to `last`, each (year, month)."""
+    """Returns a function that draws the first day of a month from `first` to `last`, each (year, month)."""
     low, high = (year * 12 + month - 1 for year, month in (first, last))
 
     def draw(dice: Dice) -> date:
@@ -132,7 +133,7 @@ def _sizes(sizes: Sequence[int]) -> dict[str, str]:
 
 
 def _quantities(*least: int) -> dict[str, str]:
-    """Each from its least to ten more."""
+    """Ranges of quantities, from each lower bound to the bound plus ten."""
     return {f"quantity{n}": str(low) for n, low in enumerate(least, 1)} | {
         f"most{n}": str(low + 10) for n, low in enumerate(least, 1)
     }

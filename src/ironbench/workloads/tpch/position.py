@@ -1,4 +1,4 @@
-"""Which refresh set is next: a note in the database itself, so that it comes back with every copy of the data."""
+"""Which refresh set is next. Stored in the database itself, so that it is restored with every copy of the data."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ _SCHEMA = f"CREATE TABLE IF NOT EXISTS {TABLE} (loaded_at text, next_set bigint,
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Sets before `next` are in the data. Those from `next` up to, not including, `past` were begun and not ended."""
+    """Position in the refresh sets: those before `next` have been applied; those from `next` up to, not including,
+    `past` were started but not completed."""
 
     loaded_at: str
-    """Of the load that this belongs to."""
+    """Time of the load that the position belongs to."""
     next: int = 1
     past: int = 1
 
     @property
     def fresh(self) -> bool:
-        """As loaded: no refresh function has touched the data."""
+        """Whether the data are as loaded, with no refresh function started."""
         return self.past == 1
 
     @property
@@ -31,8 +32,8 @@ class Position:
 
 
 def read(session: Session, loaded_at: str) -> Position:
-    """The position of the data loaded then. A note about data loaded earlier counts for nothing, and of two the later
-    one counts."""
+    """Returns the position for data loaded at that time; rows for earlier loads are ignored. If there are two rows, the
+    later position applies."""
     session.query(_SCHEMA)
     engines.get(session.engine).administration.mark(session, (TABLE,))
     rows = session.query(
@@ -45,9 +46,10 @@ def read(session: Session, loaded_at: str) -> Position:
 
 
 def write(session: Session, position: Position) -> None:
-    """To be written before a set is begun, and again when it has ended: positions only grow.
+    """Stores the position. Must be called before a set is started and again after it has completed: positions only
+    grow.
 
-    The old note goes when the new one is there, for without any the data would pass as fresh.
+    The old row is deleted only after the new one is stored, because without a row the data would look fresh.
     """
     loaded_at, following, past = position.loaded_at, position.next, position.past
     session.query(f"INSERT INTO {TABLE} VALUES ('{loaded_at}', {following}, {past})")
@@ -57,6 +59,6 @@ def write(session: Session, position: Position) -> None:
 
 
 def loaded_at(session: Session, data: str) -> str:
-    """When the tables of this name were loaded, as the load's own note says; empty where somebody else loaded them."""
+    """Returns when the tables of this dataset were loaded, as recorded by the load; "" if another tool loaded them."""
     rows = session.query(f"SELECT loaded_at FROM ironbench_load WHERE data = '{data}'")
     return (rows[0][0] or "") if rows else ""

@@ -1,9 +1,10 @@
-"""Refresh functions: RF1 inserts 0.1 % new orders with their lines, RF2 deletes as many old ones.
+"""Refresh functions: RF1 inserts 0.1% new orders with their lines, RF2 deletes as many old ones.
 
 TPC-H specification 2.17.3, clauses 2.5 to 2.8 and 4.2.4.
 
-Rows are made before the measured window, in a process that ends before it begins: the pool of texts alone takes
-300 MB. An order and its lines change in one transaction; how many orders share one is the option `refresh_orders`.
+Rows are generated before the measured window, in a process that ends before the window starts, because the text pool
+alone takes 300 MB. An order and its lines change in one transaction; the option `refresh_orders` sets the orders per
+transaction.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ironbench.model.session import WorkConnection
 from ironbench.workloads.tpch.streams import StreamStep
 
 SETS = 1000
-"""Of one group; the next thousand use the next eight of every 32 keys (4.2.4)."""
+"""Number of sets that use the same group of keys. The next thousand use the next eight of every 32 keys (4.2.4)."""
 _GROUPS = 4
 _KEYS_OF_A_GROUP = 8
 
@@ -66,7 +67,7 @@ class Refresh:
 
 
 def insert(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> None:
-    """RF1. FailureError."""
+    """Runs RF1 with this set. Raises FailureError."""
     for piece in refresh_set.pieces:
         with _transaction(line):
             line.copy_in(dialect.copy("orders"), piece.orders)
@@ -74,19 +75,19 @@ def insert(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> N
 
 
 def delete(line: WorkConnection, refresh_set: RefreshSet) -> None:
-    """RF2. FailureError."""
+    """Runs RF2 with this set. Raises FailureError."""
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS)
 
 
 def again(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> None:
-    """Both functions, whatever an interrupted trial had done of them already. FailureError."""
+    """Runs both functions, whatever part of them an interrupted trial has already applied. Raises FailureError."""
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS + 1)
     insert(line, refresh_set, dialect)
     delete(line, refresh_set)
 
 
 def _delete(line: WorkConnection, refresh_set: RefreshSet, group: int) -> None:
-    """Orders of the set whose keys are of a group: eight of every 32 keys that follow each other."""
+    """Deletes the orders of the set whose keys belong to a group: eight of every 32 consecutive keys."""
     low = group % _GROUPS * _KEYS_OF_A_GROUP
     for piece in refresh_set.pieces:
         with _transaction(line):
@@ -99,7 +100,7 @@ def _delete(line: WorkConnection, refresh_set: RefreshSet, group: int) -> None:
 
 @contextmanager
 def _transaction(line: WorkConnection) -> Iterator[None]:
-    """One that fails is undone: what follows in its stream must not run inside of it."""
+    """Runs the block in a transaction. A failure rolls back, so that later steps of the stream do not run inside it."""
     line.query("BEGIN")
     try:
         yield
@@ -111,7 +112,10 @@ def _transaction(line: WorkConnection) -> Iterator[None]:
 
 
 def made(generator: Mapping[str, Any], numbers: Sequence[int], orders: int, folder: Path) -> list[RefreshSet]:
-    """The sets of these numbers, `orders` in each transaction. `generator`: the load's. FailureError."""
+    """Generates the sets with these numbers, with `orders` orders per transaction. Raises FailureError.
+
+    `generator`: the generator plan of the load.
+    """
     if not numbers:
         return []
     declared = [
@@ -131,7 +135,7 @@ def made(generator: Mapping[str, Any], numbers: Sequence[int], orders: int, fold
 
 
 def pieces(number: int, orders: bytes, lines: bytes, size: int) -> tuple[RefreshPiece, ...]:
-    """The rows of a set, cut into transactions of `size` orders. Both texts are in order of the orders' keys."""
+    """Splits the rows of a set into transactions of `size` orders. The texts must be ordered by order key."""
     offset = ((number - 1) // SETS + 1) % _GROUPS * _KEYS_OF_A_GROUP
     of_order: dict[bytes, list[bytes]] = {}
     for line in lines.splitlines(keepends=True):

@@ -1,8 +1,8 @@
-"""Figures of merit of a power and a throughput test (TPC-H specification 2.17.3, clauses 5.3 and 5.4).
+"""Composite metrics of a power and a throughput test (TPC-H specification 2.17.3, clauses 5.3 and 5.4).
 
-Ours are derived: not comparable with published TPC results. Beside each figure by the rules stands the same without
-rounding and without a floor, because below scale factor 1 many queries take less than the 0.05 s that the rules round
-up to 0.1 s.
+These are derived metrics, not comparable with published TPC results. Every metric is also reported without rounding and
+without the lower bound, because below scale factor 1 many queries take less than the 0.05 s that the rules round up to
+0.1 s.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ MERITS = ("power", "stream_throughput", "composite")
 
 
 def leading(scale: float) -> tuple[str, ...]:
-    """Names of the figures of merit that stand for a system: by the rules; below scale factor 1, which the rules do not
-    know and where a tenth of a second is longer than most queries, the unrounded ones."""
+    """Names of the metrics that represent a system: those by the rules; below scale factor 1, which the rules do not
+    cover and where most queries take less than a tenth of a second, the unrounded ones."""
     return MERITS if scale >= 1 else tuple(f"{name}_unrounded" for name in MERITS)
 
 
 def rounded_s(interval_s: float) -> float:
-    """To a tenth of a second; less than 0.05 s is 0.1 s, never nothing (5.3.7.5)."""
-    # A decimal of the shortest text of the number, so that 0.25 is the half that it says.
+    """Rounds to a tenth of a second; less than 0.05 s becomes 0.1 s (5.3.7.5)."""
+    # Rounds the decimal representation, so that 0.25 is exactly half.
     return float(max(_STEP, Decimal(repr(interval_s)).quantize(_STEP, ROUND_HALF_UP)))
 
 
 def floored_s(intervals_s: Sequence[float]) -> list[float]:
-    """A query more than 1000 times as fast as the slowest counts as a thousandth of it (5.4.1.4)."""
+    """Raises times below a thousandth of the slowest query to that thousandth (5.4.1.4)."""
     least = max(intervals_s) / _FLOOR
     return [max(interval_s, least) for interval_s in intervals_s]
 
 
 def power(scale: float, queries_s: Sequence[float], refreshes_s: Sequence[float], *, by_the_rules: bool) -> float:
-    """Queries per hour at that scale: 3600 · SF over the geometric mean of all intervals (5.4.1.1).
+    """Power: queries per hour times scale factor, 3600 · SF / geometric mean of all times (5.4.1.1).
 
-    The rules want 22 queries and 2 refresh functions. The floor is for queries alone.
+    The rules require 22 queries and 2 refresh functions. The lower bound applies only to queries.
     """
     if by_the_rules:
         queries_s = floored_s([rounded_s(one) for one in queries_s])
@@ -50,14 +50,14 @@ def power(scale: float, queries_s: Sequence[float], refreshes_s: Sequence[float]
 
 
 def throughput(scale: float, streams: int, queries: int, elapsed_s: float, *, by_the_rules: bool) -> float:
-    """Queries per hour at that scale; the rules want 22 queries in each stream (5.4.2.1)."""
+    """Throughput: queries per hour times scale factor; the rules require 22 queries in each stream (5.4.2.1)."""
     if by_the_rules:
         elapsed_s = rounded_s(elapsed_s)
     return streams * queries * 3600.0 / elapsed_s * scale
 
 
 def composite(power_figure: float, throughput_figure: float) -> float:
-    """Their geometric mean (5.4.3.1)."""
+    """Geometric mean of power and throughput (5.4.3.1)."""
     return math.sqrt(power_figure * throughput_figure)
 
 
@@ -66,8 +66,8 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def minimum_streams(scale: float) -> int:
-    """How many query streams a throughput test has at least (5.3.4, table 11); scale factors between count as the next
-    lower of the table, as no rule covers them."""
+    """Minimum number of query streams of a throughput test (5.3.4, table 11). A scale factor between two in the table
+    counts as the lower one, because the rules do not define it."""
     if scale >= 100000:
         return _MOST_STREAMS
     return max((streams for least, streams in _MINIMUM_STREAMS if scale >= least), default=_MINIMUM_STREAMS[0][1])
@@ -88,7 +88,7 @@ def of_throughput_test(scale: float, streams: int, elapsed_s: float) -> dict[str
 
 
 def of_both(figures: Mapping[str, float]) -> dict[str, float]:
-    """The composite, where both tests gave their figures."""
+    """The composite metrics, if both tests have results."""
     scores = {}
     for suffix in ("", "_unrounded"):
         pair = figures.get(f"power{suffix}"), figures.get(f"stream_throughput{suffix}")

@@ -1,8 +1,8 @@
-"""Streams: each a thread that runs its steps one after the other, and one watch over all of them.
+"""Streams of queries: each is a thread that executes its steps one after another; one loop supervises all of them.
 
-Threads of Python are enough here: a step takes milliseconds to hours, and from the last byte of an answer to the
-submission of the next query pass some tens of microseconds (the metric `lateness_…_s` tells). Where an engine works in
-a process of ours, that process knows the next query before it has ended one.
+Python threads are fast enough here: a step takes milliseconds to hours, while only some tens of microseconds pass
+between the last byte of an answer and the submission of the next query (metric `lateness_…_s`). If an engine runs in a
+child process of ironbench, that process receives the next query before the current one ends.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ironbench.host.line import CANCELLED
 from ironbench.model.session import Eager, WorkConnection
 
 OVER_LIMIT = "over-limit"
-"""Ended by the watch, in place of a SQLSTATE."""
+"""Error of a step that was cancelled because it exceeded its limit; used in place of an SQLSTATE."""
 _CONNECTION_GONE = ("", "08", "57", "XX")
-"""SQLSTATE classes after which no further query makes sense; "": the engine said nothing at all."""
+"""SQLSTATE classes after which further queries are pointless; "": the engine gave no SQLSTATE."""
 _WATCH_S = 0.02
 _AGAIN_S = 0.5
 
@@ -40,9 +40,9 @@ class StreamStep(Protocol):
     def limit_s(self) -> float: ...
 
     def run(self, after: StreamStep | None) -> tuple[int, float, float]:
-        """Rows, and the instants of submission and end on the clock of `time.perf_counter`. IronbenchError.
+        """Returns the number of rows, and the times of submission and completion on the clock of `time.perf_counter`.
 
-        `after`: the step that follows, if any does.
+        `after`: the following step, if any. Raises IronbenchError.
         """
         ...
 
@@ -62,24 +62,27 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class StepRun:
-    """How a step went."""
+    """Result of a step."""
 
     name: str
     rows: int
     submitted_s: float
     answered_s: float
     error: str = ""
-    """SQLSTATE, or `over-limit`; empty: all is well."""
+    """SQLSTATE, or `over-limit`; empty on success."""
 
     @property
     def elapsed_s(self) -> float:
-        """The one time of a step, of every metric. TPC-H lets that of a query last until the next one is submitted
-        (2.17.3, 5.3.7.1); what passes until then is ours, not the system's, and is the metric `lateness_…_s`."""
+        """Time of a step, as used in every metric.
+
+        In TPC-H, the time of a query lasts until the next one is submitted (2.17.3, 5.3.7.1). The difference is caused
+        by ironbench, not by the system, and is the metric `lateness_…_s`.
+        """
         return self.answered_s - self.submitted_s
 
 
 class Stream(threading.Thread):
-    """Runs its steps until they are done, one breaks the engine, or it is told to end."""
+    """Executes its steps until all are done, the engine fails, or `end` is called."""
 
     def __init__(self, number: int, steps: Sequence[StreamStep]) -> None:
         super().__init__(name=f"stream-{number}", daemon=True)
@@ -94,7 +97,7 @@ class Stream(threading.Thread):
 
     def run(self) -> None:
         for step, after in itertools.zip_longest(self._steps, self._steps[1:]):
-            # Whoever cancels holds the lock, so that it never hits the step after the one it meant.
+            # Cancelling takes the same lock, so that it never cancels the step after the intended one.
             with self._between:
                 if self._ending:
                     return
@@ -112,12 +115,13 @@ class Stream(threading.Thread):
                 with self._between:
                     self._current = None
             if self.ran and self.ran[-1].answered_s > done.submitted_s:
-                # What failed had ended when this one began, which an eager line does before we are told.
+                # An eager connection may start this step before ironbench learns that the previous one failed; the
+                # previous one ended when this one started.
                 self.ran[-1] = replace(self.ran[-1], answered_s=done.submitted_s)
             self.ran.append(done)
 
     def _meaning(self, error: IronbenchError) -> str:
-        """A short name for a step that failed by itself; empty when the engine or the connection did."""
+        """Returns a short name for a step that failed by itself, or "" if the engine or the connection failed."""
         if error.sqlstate == CANCELLED:
             return OVER_LIMIT if self._over_limit else CANCELLED
         return "" if error.sqlstate[:2] in _CONNECTION_GONE else error.sqlstate
@@ -131,18 +135,18 @@ class Stream(threading.Thread):
                     self._cancel(step)
 
     def end(self) -> None:
-        """Cancels what runs; nothing more is begun."""
+        """Cancels the running step and starts no further ones."""
         with self._between:
             self._ending = True
             if self._current is not None:
                 self._cancel(self._current[0])
 
     def _cancel(self, step: StreamStep) -> None:
-        """Now and then again: an engine may not have begun when it is first asked to end."""
+        """Cancels a step, repeatedly if necessary: the engine may not have started it when it is first cancelled."""
         now_s = time.perf_counter()
         if now_s - self._cancelled_s > _AGAIN_S:
             self._cancelled_s = now_s
-            with contextlib.suppress(IronbenchError):  # An engine that is gone is noticed by the stream itself.
+            with contextlib.suppress(IronbenchError):  # The stream itself notices when an engine is gone.
                 step.line.cancel()
 
     @property
@@ -152,7 +156,8 @@ class Stream(threading.Thread):
 
 
 def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[[int, str], None]) -> None:
-    """Starts all streams and waits for their end. Raises what broke the engine. `show`: steps done, names running."""
+    """Runs all streams until they end. Raises the error that broke the engine. `show` receives steps done and names
+    running."""
     for stream in streams:
         stream.start()
     while alive := [stream for stream in streams if stream.is_alive()]:
@@ -169,5 +174,5 @@ def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[
 
 
 def gaps_s(steps: Sequence[StepRun]) -> list[float]:
-    """From the last byte of each answer to the submission of the next query."""
+    """Times from the last byte of each answer to the submission of the next query."""
     return [after.submitted_s - before.answered_s for before, after in itertools.pairwise(steps)]

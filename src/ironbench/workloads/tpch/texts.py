@@ -1,5 +1,5 @@
-"""The texts of the 22 queries: our own wording of the functional definitions, one for all engines where that works; and
-how an engine means to run them, and how it did: asked in a pass of its own, after the measured window."""
+"""Texts of the 22 queries, in our own wording of the functional definitions, one for all engines where possible; and
+their execution plans, which are recorded in a separate pass after the measured window."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _FOLDER = Path(__file__).with_name("queries")
 
 
 def text(query: int, engine: str, values: Values) -> str:
-    """The query with its parameters filled in. KeyError for a parameter without a value."""
+    """Returns the query with its parameters inserted. Raises KeyError for a parameter without a value."""
     return template(query, engine).format_map(values)
 
 
 @cache
 def template(query: int, engine: str) -> str:
-    """`qNN.ENGINE.sql` where the engine needs a wording of its own, else `qNN.sql`; without its comment."""
+    """Returns `qNN.ENGINE.sql` if the engine needs a different text, else `qNN.sql`; without comment lines."""
     lines = sql_files.text(_FOLDER, name(query), engine).splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("--")).rstrip()
 
 
 def about(query: int) -> str:
-    """What the query asks, in words."""
+    """Returns the business question that the query answers."""
     return (_FOLDER / f"{name(query)}.sql").read_text().splitlines()[0].removeprefix("-- ")
 
 
 def name(query: int) -> str:
-    """`q01` … `q22`, as parts of metrics and files are called."""
+    """`q01` … `q22`, as used in names of metrics and files."""
     return f"q{query:02d}"
 
 
@@ -47,7 +47,7 @@ class QueryPlanText:
     text: str
     planning_s: float | None = None
     spill_bytes: float | None = None
-    """Written to temporary files."""
+    """Bytes written to temporary files."""
 
     def metrics(self) -> dict[str, float]:
         part = f"{{query={name(self.query)}}}"
@@ -60,11 +60,11 @@ class QueryPlanText:
 
 
 def explained(engine: str, query: int, rows: Sequence[Row]) -> QueryPlanText:
-    """`rows`: what the engine told of the query's plan."""
+    """Builds the plan from `rows`, the engine's output of EXPLAIN."""
     plan = engines.get(engine).traits.dialect.explained(rows)
     return QueryPlanText(query, plan.text, plan.planning_s, plan.spill_bytes)
 
 
 def plans_file(plans: Sequence[QueryPlanText]) -> str:
-    """All plans as one text."""
+    """Formats all plans as one text."""
     return "\n".join(f"-- {name(one.query)}: {about(one.query)}\n{one.text}\n" for one in plans)

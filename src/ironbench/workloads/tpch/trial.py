@@ -1,4 +1,5 @@
-"""One trial: refresh sets made, answers validated, streams run in the measured window, plans asked for afterwards."""
+"""One trial: generates refresh sets, validates answers, runs the streams in the measured window, then records query
+plans."""
 
 from __future__ import annotations
 
@@ -32,12 +33,12 @@ from ironbench.workloads.tpch.validator import Validated, Validator
 
 _REFRESH_STREAM = -1
 _SLOWER = 3.0
-"""Times its limit that a query may take when each of its steps is timed."""
+"""Limit of a query whose steps are timed individually, as a multiple of its normal limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """What ran: the power test or single stream, and the streams of the throughput test, the refresh stream last."""
+    """The streams that ran: of the power test or single stream, and of the throughput test, the refresh stream last."""
 
     power: Stream | None
     through: tuple[Stream, ...]
@@ -52,12 +53,13 @@ class Tests:
 
 
 def driven(work: Work, dataset: Dataset) -> Outcome:
-    """FailureError, EngineDiedError."""
+    """Runs the trial. Raises FailureError or EngineDiedError."""
     asked = course(work.choice.options, work.load.seed)
     at = position.read(work.session, position.loaded_at(work.session, dataset.name))
     validator = Validator(work, asked, dataset, at)
     cold = work.load.cache == "cold"
-    # A pass over all answers would warm a host's memory even behind an engine that is restarted after it.
+    # With a cold cache, answers are validated after the measurement: even if the engine restarts, validating first
+    # would warm the host's cache.
     validated = Validated() if cold else validator.validated()
     if not all(check.passed for check in validated.checks):
         return Outcome(0, checks=validated.checks, answers=validated.answers, cause=validated.cause)
@@ -78,19 +80,20 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
         warnings=(*validated.warnings, *_unfinished(tests)),
         inside=engines.get(work.session.engine).can("in client"),
     )
-    # Queries are too long and too unlike for a rate per second to mean anything.
+    # Queries are too long and too different for a rate per second to be meaningful.
     return replace(outcome, answers=validated.answers, timeline={}, seconds={})
 
 
 def rehearsed(work: Work) -> Outcome:
-    """The queries of the power test once, without refresh functions: what makes caches hot."""
+    """Runs the queries of the power test once, without refresh functions, to warm the caches."""
     asked = replace(course(work.choice.options, work.load.seed), test="stream")
     _, tally, elapsed_s = _measured(work, asked, [])
     return tally.outcome(elapsed_s)
 
 
 def _prepared(work: Work, dataset: Dataset, asked: TrialChoices, at: Position) -> list[RefreshSet]:
-    """The refresh sets of this trial; what an earlier one had begun and not ended is ended first."""
+    """Returns the refresh sets of this trial, after completing those that an earlier trial started but did not
+    complete."""
     begun = list(at.interrupted)
     first = at.past
     numbers = list(range(first, first + asked.refresh_sets))
@@ -111,7 +114,7 @@ def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tu
     with contextlib.ExitStack() as closing:
         tests = _tests(work, asked, sets, closing)
         with work.window() as window, contextlib.ExitStack() as inside:
-            # Children that a library engine works in are waited for inside the window: their CPU time counts then.
+            # Child processes of library engines are waited for inside the window, so that their CPU time counts.
             inside.push(closing.pop_all())
             began_s = _now(window)
             for group in ([tests.power] if tests.power else [], tests.through):
@@ -126,7 +129,7 @@ def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tu
 
 
 def _now(window: Window) -> float:
-    """The window's begin on the clock of the streams."""
+    """Start of the window on the clock of the streams."""
     return time.perf_counter() - window.elapsed_s
 
 
@@ -142,7 +145,7 @@ def _run(work: Work, asked: TrialChoices, tests: Tests, group: Sequence[Stream])
 
 
 def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing: contextlib.ExitStack) -> Tests:
-    """All lines are opened here, before the window."""
+    """Creates the streams, and opens all connections before the window."""
 
     def line() -> WorkConnection:
         return closing.enter_context(contextlib.closing(work.session.line(work.system.server_cpus or ())))
@@ -173,8 +176,11 @@ def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing:
 
 
 def _explained(work: Work, asked: TrialChoices, tests: Tests) -> list[QueryPlanText]:
-    """The plans that the engine told. A query that gave no answer is not run again: it would give none this time,
-    either. A plan that is refused ends no trial, since everything is measured by now."""
+    """Returns the plans that the engine reported.
+
+    A query without an answer is only explained, not executed again, as it would fail again. If a plan is refused, the
+    trial still succeeds, because everything has been measured by now.
+    """
     depth, engine = work.choice.options["plans"], work.session.engine
     if depth == "no":
         return []
@@ -192,12 +198,12 @@ def _explained(work: Work, asked: TrialChoices, tests: Tests) -> list[QueryPlanT
         except EngineDiedError:
             raise
         except FailureError:
-            pass  # who gives no SQLSTATE ends the stream by a refusal; what was told before is kept
+            pass  # a refusal without SQLSTATE ends the stream; plans received before are kept
     return [texts.explained(engine, query, plan.rows) for query, plan in sorted(plans.items())]
 
 
 def _row_counts(asked: TrialChoices, tests: Tests) -> tuple[Check, ...]:
-    """Where the specification fixes how many rows there are. Smaller databases may lack some of them."""
+    """Checks row counts that the specification defines. Smaller databases may lack some of the rows."""
     if asked.scale < 1:
         return ()
     wrong = [
@@ -231,7 +237,7 @@ _COLUMNS = ("stream", "step", "begin_s", "elapsed_s", "rows", "error")
 
 
 def _files(streams: Sequence[Stream], explained: Sequence[QueryPlanText]) -> dict[str, bytes]:
-    """By name of file. The stream of refresh functions in a throughput test has the number -1."""
+    """Additional files by name. The refresh stream of a throughput test has the number -1."""
     by_name = {"streams.csv": steps(streams).encode()}
     if explained:
         by_name["plans.txt"] = texts.plans_file(explained).encode()
@@ -239,7 +245,7 @@ def _files(streams: Sequence[Stream], explained: Sequence[QueryPlanText]) -> dic
 
 
 def steps(streams: Sequence[Stream]) -> str:
-    """One line for each query and refresh function, times from the first submission of all."""
+    """CSV with one line for each query and refresh function; times are relative to the first submission."""
     begin_s = min((one.submitted_s for stream in streams for one in stream.ran), default=0.0)
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""The 22 answers held against what they should be: once for every load of the data, outside the measured window."""
+"""Compares the 22 answers with the expected ones: once for every load of the data, outside the measured window."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ironbench.workloads.tpch.streams import StreamStep
 
 _STORED = Path(__file__).with_name("expected")
 _LARGEST = 1 << 28
-"""Bytes of one answer in a file."""
+"""Maximum size of an answer file in bytes."""
 _WAY_OUT = "name a directory that answers=DIR wrote"
 VERSION = 1
-"""Raised when the texts of queries or the stored answers change: what was validated before is validated again."""
+"""Raised when query texts or stored answers change, so that data validated before are validated again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A query as a step of a stream that keeps its answer."""
+    """A query as a step of a stream that stores its answer."""
 
     query: int
     sql: str
@@ -53,7 +53,7 @@ class Asking:
 
 
 def checks(actual: Mapping[int, QueryAnswer], expected: Mapping[int, QueryAnswer]) -> tuple[Check, ...]:
-    """One for all that are right, and one for each that is not."""
+    """Returns one check for all correct answers and one for each wrong answer."""
     wrong = {
         query: difference
         for query, answer in actual.items()
@@ -65,7 +65,7 @@ def checks(actual: Mapping[int, QueryAnswer], expected: Mapping[int, QueryAnswer
 
 @cache
 def stored(scale: str) -> Mapping[int, QueryAnswer] | None:
-    """The answers at validation parameters at a scale factor; None where none are stored."""
+    """The stored answers for the validation parameters at a scale factor; None if there are none."""
     file = _STORED / f"sf{scale}.json.xz"
     if not file.exists():
         return None
@@ -74,13 +74,13 @@ def stored(scale: str) -> Mapping[int, QueryAnswer] | None:
 
 
 def packed(by_query: Mapping[int, QueryAnswer]) -> bytes:
-    """As `stored` reads them."""
+    """Compresses answers for a file that `stored` reads."""
     by_name = {texts.name(query): answers.as_csv(answer) for query, answer in by_query.items()}
     return lzma.compress(json.dumps(by_name, indent=0).encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
 def from_folder(folder: Path) -> Mapping[int, QueryAnswer]:
-    """The answers that another engine wrote. InputError when one is missing."""
+    """Reads answers that another engine wrote. Raises InputError if one is missing."""
     by_query = {}
     for query in QUERIES:
         file = folder / f"{texts.name(query)}.csv"
@@ -95,7 +95,7 @@ def from_folder(folder: Path) -> Mapping[int, QueryAnswer]:
 
 
 def into_folder(folder: Path, by_query: Mapping[int, QueryAnswer]) -> None:
-    """`q01.csv` … `q22.csv`. FailureError."""
+    """Writes `q01.csv` … `q22.csv`. Raises FailureError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for query, answer in by_query.items():
@@ -105,17 +105,18 @@ def into_folder(folder: Path, by_query: Mapping[int, QueryAnswer]) -> None:
 
 
 class Ledger:
-    """Which data have been validated: a file beside the snapshots for each load, so that copies count, too."""
+    """Remembers which data have been validated: one file for each load, beside the snapshots, so that copies of the
+    data count as validated."""
 
     def __init__(self, *identity: str) -> None:
-        """`identity`: content key and instant of the load, engine and version."""
+        """`identity`: content key and time of the load, engine and version."""
         digest = hashlib.sha256("\n".join([str(VERSION), *identity]).encode()).hexdigest()[:16]
         self._file = place.base() / "validated" / f"{digest}.json"
         self._identity = identity
 
     def read(self, limit_s: float) -> Note | None:
-        """What was found then; None: not validated yet, or with queries that gave no answer within a limit shorter
-        than `limit_s`."""
+        """Returns the result of the validation; None if not validated, or if queries exceeded a limit shorter than
+        `limit_s`."""
         try:
             stored = json.loads(self._file.read_text())
             within_s, found = stored.get("within_s"), stored["found"]
@@ -126,8 +127,10 @@ class Ledger:
             return None
 
     def write(self, found: Note, within_s: float | None) -> None:
-        """`within_s`: the limit where some query gave no answer; None: all gave theirs. A note that cannot be written
-        only means that the next trial validates again."""
+        """Stores the result. `within_s`: the limit, if some queries gave no answer; None if all did.
+
+        If the file cannot be written, the next trial simply validates again.
+        """
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             aside = self._file.with_suffix(".new")

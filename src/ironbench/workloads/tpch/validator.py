@@ -1,4 +1,4 @@
-"""Decides whether a trial's data are to be validated, and does it."""
+"""Decides whether the data of a trial must be validated, and validates them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ironbench.workloads.tpch.validation import Asking, Ledger
 _UNCHECKED = "answers-unchecked"
 REFRESHED, UNKNOWN_SCALE, DRAWN = "refreshed data", "unknown scale factor", "drawn parameters"
 NOT_REQUESTED, WRITTEN = "not requested", "written to files"
-"""Why answers were not checked: refresh functions had changed the data; no answers are known for the scale factor; for
-drawn parameters the user must name another engine's answers."""
+"""Reasons why answers were not checked. Refreshed data: refresh functions had changed the data. Unknown scale factor:
+no answers are stored for it. Drawn parameters: the user must name another engine's answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """The outcome for the record, and what is wrong."""
+    """Result of a validation: checks and a note for the record, and warnings."""
 
     checks: tuple[Check, ...] = ()
     answers: Note | None = None
@@ -44,7 +44,7 @@ class Validated:
 
 
 class Validator:
-    """Of one trial."""
+    """Validates the data of one trial."""
 
     def __init__(self, work: Work, asked: TrialChoices, dataset: Dataset, at: Position) -> None:
         self._work = work
@@ -57,7 +57,10 @@ class Validator:
         self._ledger = _ledger(work.session, asked, dataset, at)
 
     def validated(self, *, changed: bool = False) -> Validated:
-        """`changed`: this trial's refresh functions have run already. FailureError."""
+        """Validates the answers if requested. Raises FailureError.
+
+        `changed`: whether this trial's refresh functions have already run.
+        """
         drawn = self._how == "drawn"
         if not _asks_for_checks(self._work.choice.options):
             return Validated(answers=note(_UNCHECKED, reason=NOT_REQUESTED))
@@ -107,21 +110,21 @@ class Validator:
 
 
 def _checked(right: int, of: int, missing: Sequence[str], ran: Sequence[StepRun], limit_s: float) -> Note:
-    """How many answers were right, and why there are none of the others."""
+    """Returns a note with the number of correct answers and the reasons for missing ones."""
     refused = {one.name: one.error for one in ran if missing and one.error not in ("", OVER_LIMIT, CANCELLED)}
     slow = tuple(name for name in missing if name not in refused)
     return note("answers-checked", right=right, of=of, slow=slow, limit_s=limit_s, refused=tuple(refused.items()))
 
 
 def needs_untouched(session: Session, asked: TrialChoices, dataset: Dataset, options: Mapping[str, str]) -> bool:
-    """Whether the next trial is to be checked and cannot be, for refresh functions have changed the data. FailureError.
+    """Whether the next trial must be checked but cannot be, because refresh functions have changed the data.
 
-    InputError: answers that are expected cannot be read.
+    Raises FailureError, or InputError if the expected answers cannot be read.
     """
     if not _asks_for_checks(options) or not (options["answers"] or _right(options)):
         return False
     at = position.read(session, position.loaded_at(session, dataset.name))
-    if at.fresh or not at.loaded_at:  # what somebody else loaded stays
+    if at.fresh or not at.loaded_at:  # data that another tool loaded are not restored
         return False
     return not (_once(options) and _ledger(session, asked, dataset, at).read(asked.limit_s))
 
@@ -133,17 +136,17 @@ def _ledger(session: Session, asked: TrialChoices, dataset: Dataset, at: Positio
 
 
 def _asks_for_checks(options: Mapping[str, str]) -> bool:
-    """Whether answers are to be held against others, or to be written."""
+    """Whether answers must be compared or written."""
     return options["check"] != "no" or bool(options["answers"] or options["expected"])
 
 
 def _once(options: Mapping[str, str]) -> bool:
-    """Whether one check of the same data will do."""
+    """Whether it is enough to check the same data once."""
     return options["check"] == "once" and not (options["answers"] or options["expected"])
 
 
 def _right(options: Mapping[str, str]) -> Mapping[int, QueryAnswer] | None:
-    """What answers should be; None where that is not known. InputError: they cannot be read."""
+    """Returns the expected answers; None if they are unknown. Raises InputError if they cannot be read."""
     if options["expected"]:
         return validation.from_folder(Path(options["expected"]))
     if options["check"] == "drawn":

@@ -1,7 +1,7 @@
 """The eight tables of TPC-H-derived workloads, at any scale factor from 0.01, on every engine.
 
-Tables, keys and types follow the TPC-H specification 2.17.3, clauses 1.3 to 1.5 and 4.2; the words of the statements
-are ours. docs/concepts/tpch.md explains what was decided and why.
+Tables, keys and types follow the TPC-H specification 2.17.3, clauses 1.3 to 1.5 and 4.2; the SQL is our own.
+docs/concepts/tpch.md explains the decisions.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ _ROWS = {
     "customer": 150_000,
     "supplier": 10_000,
 }
-"""At scale factor 1 (specification, clause 4.2.5); lines vary with what is drawn, the others are exact."""
+"""Rows at scale factor 1 (specification, clause 4.2.5). The number of lines depends on random draws; the others are
+exact."""
 _FIXED = {"nation": 25, "region": 5}
 
 
 def rows_of(table: str, sf: float) -> int:
-    """Rows of a table; of `lineitem` about."""
+    """Number of rows of a table; approximate for `lineitem`."""
     return _FIXED.get(table) or int(_ROWS[table] * sf)
 
 
@@ -38,13 +39,13 @@ __all__ = ["INDEXES", "REFERENCES", "SCALE_FACTOR", "STORED", "TABLES", "dataset
 
 FOLDER = Path(__file__).parent
 VERSION = 1
-"""Raised whenever the same options would give other rows or another schema."""
+"""Raised whenever the same options would produce other rows or another schema."""
 SMALLEST, LARGEST = 0.01, 100_000
-"""Scale factors: below the first some tables would be too small to be drawn from, above the last none is defined."""
+"""Range of scale factors: below it, some tables would be too small for the generator; above it, none is defined."""
 
 
 class ScaleFactor(Option):
-    """A number from `SMALLEST` on; too large a one is refused with the space that it would take."""
+    """Option for the scale factor. If it is too large, the error names the space it would take."""
 
     def validated(self, text: str) -> str:
         try:
@@ -91,7 +92,7 @@ STORED = Option(
 
 
 def require_stored(engine: str, options: Mapping[str, str]) -> None:
-    """InputError: the engine has no such tables."""
+    """Raises InputError if the engine has no compressed tables."""
     ability = "compressed tables"
     if options.get("tables") == "compressed" and not engines.get(engine).can(ability):
         raise InputError(
@@ -106,7 +107,7 @@ def scale_factor(options: Mapping[str, str]) -> float:
 
 
 def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
-    """The tables at `sf`, with `indexes` and `references` where these options are there and not `no`. InputError."""
+    """Returns the tables at `sf`, with indexes and foreign keys unless these options are `no`. Raises InputError."""
     sf = scale_factor(options)
     indexes = options.get("indexes", "yes") == "yes"
     references = indexes and options.get("references", "yes") == "yes"
@@ -135,7 +136,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
 
 
 def bytes_on(engine: str, sf: float, indexes: bool) -> int:
-    """About how large the tables are on an engine, with their indexes."""
+    """Estimates the size of the tables on an engine, including their indexes."""
     return int((sql_files.size(FOLDER, "schema", engine) + indexes * sql_files.size(FOLDER, "keys", engine)) * sf)
 
 
@@ -147,22 +148,22 @@ FIXED = (
     FixedRows("part", ("p_partkey", "p_size", "p_retailprice", "length(p_name)"), key="p_partkey"),
     FixedRows("partsupp", ("ps_partkey", "ps_suppkey", "ps_availqty", "ps_supplycost"), key="ps_partkey"),
 )
-"""Refresh functions change orders and lines only."""
+"""Refresh functions only change orders and lines."""
 WIDE_ABOVE = 300.0
-"""Above this scale factor keys of orders pass 2^31 (crates/ironbench-data/src/tpch/mod.rs)."""
+"""Above this scale factor, order keys exceed 2^31 (crates/ironbench-data/src/tpch/mod.rs)."""
 
 
 _CHECKED_ORDERS = 100_000
-"""Orders of which `_intact` counts the rows and their lines."""
+"""Number of orders whose rows and lines `_intact` counts."""
 _KEYS_PER_ORDER = 4
-"""Eight of 32 keys are used; refresh functions replace orders within their 32 (specification, clause 4.2.4)."""
+"""Eight of 32 keys are used; refresh functions replace orders within their 32 keys (specification, clause 4.2.4)."""
 
 
 def _intact(sf: float) -> str:
-    """True if there are about as many orders and lines as after any number of refresh functions.
+    """Query that is true if the numbers of orders and lines are plausible after any number of refresh functions.
 
-    A pair of them that was interrupted leaves up to 0.1% more orders, and new orders have other numbers of lines. Other
-    tables are in `FIXED`; their sizes are here for data that an older version loaded.
+    An interrupted pair of refresh functions leaves up to 0.1% more orders, and new orders have other numbers of lines.
+    Most other tables are checked through `FIXED`; their sizes are checked here for data that an older version loaded.
     """
     suppliers, customers = rows_of("supplier", sf), rows_of("customer", sf)
     orders = min(rows_of("orders", sf), _CHECKED_ORDERS)

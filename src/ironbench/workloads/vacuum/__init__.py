@@ -1,4 +1,4 @@
-"""`vacuum`: garbage is made, and taken away while a bystander looks on."""
+"""The `vacuum` workload: creates dead tuples and vacuums them while a probe client measures the effect on others."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def _done(work: Work) -> Done:
     maintaining = engines.get(work.session.engine).administration.maintaining
     state = maintaining.table_state(work.session, TABLE)
     check = checked("dead rows left", 0, state.dead_rows)
-    if work.choice.options["kind"] == "full":  # it writes a new table and leaves the old one's count as it was
+    # VACUUM FULL writes a new table and leaves the old statistics, so the check counts pages instead
+    if work.choice.options["kind"] == "full":
         rows = table(work.choice.options)
         most = maintaining.packed_pages(rows.rows, rows.row_bytes)
         check = Check("pages of the new table", state.pages <= most, f"at most {most}", str(state.pages))
