@@ -1,4 +1,4 @@
-"""The study of a lab, from its plan and its records."""
+"""Builds the study of a lab from its plan and its records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from ironbench.study.versions import beside_version
 from ironbench.study.workers import by_worker
 
 MOST_EXPLAINED = 4
-"""Of more comparisons only the first are walked down to where their difference comes from."""
+"""Number of comparisons whose difference is explained in detail; further ones are skipped."""
 
 
 def lab_study(
@@ -57,10 +57,11 @@ def lab_study(
     look: int | None = None,
     faults: Sequence[str] = (),
 ) -> Study:
-    """`lab`: its stages as begun. `records`: all of the lab's. `noise`: what is known of machines' own variation.
+    """Returns the study of a lab.
 
-    `derived`: workload → sentence that must be shown wherever its results are. `look`: number of the last stage that
-    has begun; None: the last of the records. `faults`: records that cannot be read, and why.
+    `lab`: the lab with the stages started so far. `records`: all of its records. `noise`: known run-to-run variation of
+    machines. `derived`: workload → statement that must accompany its results. `look`: number of the last started stage;
+    None for the last stage with records. `faults`: unreadable records and the reasons.
     """
     screened = screen(lab, records)
     if screened is not None:
@@ -68,7 +69,7 @@ def lab_study(
     settled = settling(records)
     stage = look or max((record.stage for record in records), default=1)
     results = findings(records, lab, stage)
-    # Later stages are run only if the findings ask for them.
+    # Later stages are run only if the findings require it.
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = progress.missing(due, records)
     unfinished = _unfinished(len(missing), len(due))
@@ -100,7 +101,7 @@ def lab_study(
     usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
     observed = _observed(records)
     seen = [(name, observed.get(name, own)) for name, own in usable]
-    # Slices time statements where the lab asks for it; those are of all blocks.
+    # Slices time statements only if the lab requests it; those times cover all blocks.
     timed_in_blocks = not observed or any(record.statements for _, own in usable for record in own)
     by_query = queries(usable)
     return Study(
@@ -167,7 +168,10 @@ def lab_study(
 
 
 def settling(records: Sequence[Record]) -> tuple[Record, ...]:
-    """One record for each cell and block, in order of start: the first that may be compared, else the last attempt."""
+    """Selects one record for each configuration and block, in order of start.
+
+    This is the first comparable attempt, or else the last attempt.
+    """
     settled = []
     for attempts in by_place(records).values():
         usable = [record for record in attempts if record.status.comparable]
@@ -191,7 +195,7 @@ def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], sta
 
 
 def _observed(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Configuration → its observed trials."""
+    """Configuration → its trials with observers."""
     found: dict[str, list[Record]] = {}
     for record in observed_of(records):
         found.setdefault(record.cell.name, []).append(record)
@@ -217,7 +221,7 @@ def _explanations(
 
 
 def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive, look: int) -> Study:
-    """The study of cell `b` over cell `a` alone."""
+    """Returns a study of configuration `b` compared with configuration `a` only."""
     return lab_study(
         replace(
             lab,
@@ -237,7 +241,7 @@ def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive
 
 
 def _with_rates(one: Judged, records: Sequence[Record]) -> Judged:
-    """Beside the answer, which of its cells did not keep the rate that the claim is about."""
+    """Adds the configurations that did not sustain the target rate to a claim's reasons."""
     behind = fell_behind(one.claim.cells, records)
     return replace(one, reasons=(*one.reasons, *behind)) if behind else one
 
@@ -270,7 +274,7 @@ def _measured(
 
 
 def by_attempt(records: Sequence[Record], cell: str) -> list[Record]:
-    """Every attempt of a cell's trials, in order of blocks."""
+    """Lists every attempt of a configuration's trials, in order of blocks."""
     of_it = [attempts for (name, _), attempts in by_place(records).items() if name == cell]
     return [one for attempts in of_it for one in attempts]
 
@@ -281,7 +285,7 @@ def _budget(records: Sequence[Record]) -> dict[str, float]:
 
 
 def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -> list[Effect]:
-    """In the lab's order of comparisons, its own metric first."""
+    """Returns effects in the order of the lab's comparisons, its own metric first."""
     order = {pair: place for place, pair in enumerate(lab.comparisons)}
     pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
     names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.all_setups}, pairs)
@@ -292,7 +296,7 @@ def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -
 
 
 def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> Effect:
-    """With the sides' names marked where storage was emulated, and the data that only one side can lose."""
+    """Builds an effect. Marks sides with emulated storage, and notes data that only one side can lose."""
     sides = [[one for one in records if one.cell.name == name] for name in (finding.cell, finding.baseline)]
     cell, baseline = (marked(name, own) for name, own in zip((contrast.cell, contrast.baseline), sides, strict=True))
     lost = [
@@ -303,23 +307,24 @@ def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> 
 
 
 def _unfinished(missing: int, due: int) -> tuple[Note, ...]:
-    """Trials of the plan that are missing. A finding has the number of its complete blocks."""
+    """Notes missing trials of the plan. A finding itself states the number of its complete blocks."""
     return (note(MISSING, missing=missing, due=due),) if missing else ()
 
 
 def _of_percentiles(settled: Sequence[Record]) -> tuple[Note, ...]:
-    """Which percentiles are left out."""
+    """Notes which percentiles are left out."""
     usable = [record for record in settled if record.status.comparable]
     return too_few(usable, counted_in(usable)[1])
 
 
 def _of_duet(settled: Sequence[Record]) -> tuple[Note, ...]:
-    """That its figures are not those of a whole machine."""
+    """Notes that each system ran on half of the cores, so that absolute values do not apply to the whole machine."""
     return (note("half-of-cores"),) if any(one.method == DUET for one in settled) else ()
 
 
 def _of_order(lab: Lab) -> tuple[Note, ...]:
-    """What a fixed order costs (Fisher, The Design of Experiments, 1935, ch. IV: randomisation guards the test)."""
+    """Notes the drawback of a fixed order (Fisher, The Design of Experiments, 1935, ch. IV: randomisation ensures
+    validity)."""
     if lab.method.order != "fixed":
         return ()
     by_slices = SLICES if lab.method.slice_s is not None else TRIALS
@@ -327,8 +332,10 @@ def _of_order(lab: Lab) -> tuple[Note, ...]:
 
 
 def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
-    """Notes of the comparisons that decide, each once with the comparisons that have it. Flagged trials are not among
-    them: one note covers those of all comparisons."""
+    """Collects the notes of deciding comparisons, each once with the affected comparisons.
+
+    Notes on flagged trials are excluded, because one note covers those of all comparisons.
+    """
     every = [
         (effect.contrast.name, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED
     ]
@@ -341,7 +348,7 @@ def _of_times(cells: Sequence[CellResults]) -> tuple[Note, ...]:
 
 
 def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline]) -> tuple[Note, ...]:
-    """That devices for data were compared although hardly any configuration read from them."""
+    """Notes that data devices were compared although hardly any configuration read from them."""
     places = {(layout.data, layout.device_of("data")) for cell in cells for layout in [cell.setup.system.layout]}
     known = [baselines[cell.name] for cell in cells if cell.usable]
     if len(places) < 2 or not known or not all(one.cached for one in known):
@@ -350,7 +357,7 @@ def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline]) -
 
 
 def _by_note(every: Iterable[tuple[str, Note]], of: int) -> tuple[Note, ...]:
-    """Each note once, with the names that have it unless all have it."""
+    """Lists each note once, with the affected names unless all are affected."""
     names_by_note: dict[Note, list[str]] = {}
     for name, one in every:
         names_by_note.setdefault(one, []).append(name)
@@ -361,14 +368,13 @@ def _by_note(every: Iterable[tuple[str, Note]], of: int) -> tuple[Note, ...]:
 
 
 def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:
-    """Findings of cell `b` over cell `a`, the lab's metric first: `a` is the baseline, also where the lab declared it
-    the other way round.
+    """Returns findings of configuration `b` over baseline `a`, the lab's metric first, whatever direction the lab
+    declared.
 
-    A pair that neither a comparison nor a claim declares was chosen after the numbers were seen: its findings carry no
-    verdict.
+    A pair that no comparison or claim declares was chosen after seeing the data, so its findings carry no verdict.
     """
     pair, other = (b, a), (a, b)
-    # Turned round a comparison keeps its p value and its interval, inverted: the family's order stays as it was.
+    # An inverted comparison keeps its p value and its inverted interval, so Holm's order of the family is unchanged.
     turned = tuple(pair if one == other else one for one in lab.comparisons)
     claims = tuple(
         replace(claim, cells=pair if {one, two} == {a, b} else (one, two))

@@ -1,4 +1,4 @@
-"""One system's lead over another: at each number of clients, and peak against peak, for every work that both did."""
+"""Compares two systems in every work that both did: at each number of clients, and at their peaks."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ from ironbench.study.subjects import (
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 _LEVEL = 0.05
-"""Of an interval that misses the true ratio: 95 %."""
+"""Error rate of a 95% confidence interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """B over A in one metric."""
+    """Ratio of B to A in one metric."""
 
     ratio: float
-    """Of the geometric means."""
+    """Ratio of the geometric means."""
     low: float | None
-    """95 % interval; None: fewer than two trials on a side."""
+    """Bounds of the 95% confidence interval; None with fewer than two trials on a side."""
     high: float | None
     margin: float
     trials: tuple[int, int]
     centres: tuple[float, float]
-    """Geometric means of A and B, of which the ratio is made."""
+    """Geometric means of A and B, from which the ratio is computed."""
     higher_is_better: bool = True
     single_run: bool = False
-    """Whether a side has one run, so that the interval is that of its trials and leaves out how much runs vary."""
+    """Whether a side has only one run, so that the interval covers variation between trials but not between runs."""
 
     @property
     def outcome(self) -> Note:
-        """By how much B leads or trails, or why there is no lead."""
+        """By how much B leads or trails, or why no lead can be stated."""
         if self.low is None or self.high is None:
             return note("lead-of-one-trial")
         if self.single_run:
@@ -73,29 +73,31 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """Both at their own peaks: chosen on sweep trials, measured on fresh ones; in a lab on those of other blocks.
+    """Results of both systems at their peaks, or at the target rate for open loops.
 
-    Of open loops: both at the declared rate."""
+    A peak is chosen by sweep trials and measured by fresh trials; in a lab, by trials of other blocks.
+    """
 
     clients: tuple[int, int]
     confirmed: bool
     rates: tuple[Rate, Rate] | None
-    """Of open loops: what came of it; then throughput is in no lead, nor are times of a rate that was not kept."""
+    """Target rates and whether they were sustained, for open loops. Then no lead is computed for throughput, or for
+    response times at a rate that was not sustained."""
     leads: Mapping[str, Lead]
     alone: bool = False
-    """Whether both were measured with one and the same number of clients alone, so that there is no peak."""
+    """Whether both were measured with only one, equal number of clients, so that there is no peak."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkLead:
-    """One work that both did."""
+    """Comparison of two systems in one work."""
 
     work: str
     curves: tuple[ThroughputCurve, ThroughputCurve]
     peaks: Peaks | None
     by_clients: tuple[tuple[int, Lead], ...]
-    """Throughput, where both were measured with that number of clients in a closed loop; empty for work that has
-    another result."""
+    """Throughput by number of clients, if both were measured with it in a closed loop. Empty for work with another
+    headline metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,35 +109,35 @@ class Leads:
     works: tuple[WorkLead, ...]
     cores: tuple[int | None, int | None]
     hertz_ratio: float | None
-    """B over A, 1 on one machine; None where not the same kind of frequency is known of both."""
+    """Clock frequency of B divided by A's; 1 on the same machine. None without the same kind of frequency for both."""
     hertz_kind: str
-    """`highest`: from the kernel; `nominal`: in the processor's name; empty: unknown, or one machine."""
+    """`highest` (from the kernel) or `nominal` (from the processor's name); empty if unknown or on the same machine."""
     differences: tuple[Difference, ...]
-    """Of machines, engines, settings, layouts, versions and load, in the works that both did."""
+    """Differences in machines, engines, settings, layouts, versions and load, over the common works."""
     cautions: tuple[Note, ...]
-    """Suspect trials among those of a peak."""
+    """Flagged trials among those of a peak."""
     derived: tuple[str, ...]
-    """Sentences that must accompany results of these workloads."""
+    """Statements that must accompany results of these workloads."""
     apart: tuple[Note, ...]
-    """Work that only one of them did, or did with another ironbench."""
+    """Work that only one of them did, or did with another version of ironbench."""
     in_turns: bool
-    """Whether both are cells of one lab, measured block by block."""
+    """Whether both are configurations of one lab, measured in the same blocks."""
 
     @property
     def clock(self) -> float | None:
-        """The ratio of the frequencies where it is known and not 1: what a reader is shown."""
+        """Ratio of the clock frequencies shown to the reader; None if it is unknown or 1."""
         return None if self.hertz_ratio is None or isclose(self.hertz_ratio, 1.0) else self.hertz_ratio
 
     @property
     def cores_differ(self) -> bool:
-        """Whether they do, as far as is known."""
+        """Whether the numbers of cores differ or one of them is unknown."""
         return None in self.cores or self.cores[0] != self.cores[1]
 
 
 def leads(
     a: str, records_a: Sequence[Record], b: str, records_b: Sequence[Record], archive: Archive, margin: float
 ) -> Leads:
-    """InputError: they have no work in common, or a side is more than one system."""
+    """Compares two systems. InputError if they have no work in common, or if a side contains several systems."""
     versions = {record.software.get("ironbench", "") for record in (*records_a, *records_b)}
     names = _names((*records_a, *records_b))
     sides = tuple(_by_work(side, names, len(versions) > 1) for side in (records_a, records_b))
@@ -170,10 +172,11 @@ def leads(
 
 
 def lead(a: Repeats, b: Repeats, margin: float, higher_is_better: bool = True) -> Lead | None:
-    """With Welch's interval, since nothing pairs the two. None: a side has no value.
+    """Compares unpaired repeats with Welch's interval; None if a side has no value.
 
-    Trials of one run resemble each other more than runs do: with a 1% spread of trials and 3% of runs, an interval of
-    trials alone calls two runs of the same system different in about 40% of cases. So it is of the means of runs.
+    Trials of one run resemble each other more than runs do. With a variation of 1% between trials and 3% between runs,
+    an interval from trials would call two runs of the same system different in about 40% of cases. Therefore the
+    interval is computed from the means of runs.
     """
     if not a.values or not b.values:
         return None
@@ -208,14 +211,14 @@ def _work(work: str, a: Subject, b: Subject, margin: float, in_turns: bool) -> W
 
 
 def trials_of(side: ThroughputCurve, clients: int) -> list[Record]:
-    """All that may be compared with that number of clients: of the sweep or a lab's blocks, and confirmations."""
+    """Returns all comparable trials with that number of clients: sweep trials or blocks of a lab, and confirmations."""
     own = [record for point in side.points if point.clients == clients for record in point.trials]
     fresh = [record for record in side.confirmations if record.cell.load.clients == clients]
     return [*own, *(record for record in fresh if record not in own)]
 
 
 def _curve(subject: Subject) -> ThroughputCurve:
-    """With a peak that was not measured by the trials that chose it, where there is one."""
+    """Returns the curve; if possible, its peak is measured by other trials than those that chose it."""
     result = curve(subject)
     if result.peak is None or result.peak.confirmed:
         return result
@@ -245,7 +248,7 @@ def _peaks(
 
 
 def _suspicions(work: WorkLead) -> list[Note]:
-    """Flagged trials among those of a peak, once for each side."""
+    """Notes the flagged trials at each side's peak."""
     notes = []
     for side in work.curves:
         trials = side.main.trials if side.main else ()
@@ -259,7 +262,7 @@ def _suspicions(work: WorkLead) -> list[Note]:
 
 
 def _names(records: Sequence[Record]) -> dict[str, str]:
-    """Key of each work → its name: one name for equal contents, and another name for other contents."""
+    """Key of each work → its name. Equal contents share a name; different contents get different names."""
     known: list[tuple[Choice, str]] = []
     names: dict[str, str] = {}
     for record in records:
@@ -278,7 +281,7 @@ def _names(records: Sequence[Record]) -> dict[str, str]:
 def _by_work(
     records: Sequence[Record], names: Mapping[str, str], versions_differ: bool
 ) -> dict[str, tuple[Record, ...]]:
-    """Trials by work, load and version of ironbench, since another version may do other work."""
+    """Groups trials by work, load and ironbench version, since another version may do different work."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         if record.purpose not in AUXILIARY:
@@ -290,7 +293,7 @@ def _by_work(
 
 
 def _asked(load: Load) -> list[str]:
-    """Options of the load that change the figures, where they are not the defaults."""
+    """Lists the load options that affect results and differ from their defaults."""
     usual = Load()
     words = []
     if load.rate is not None:
@@ -336,9 +339,10 @@ def _cores(pair: tuple[Record, Record], machines: Sequence[Mapping[str, Any]]) -
 
 
 def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, str]:
-    """The ratio of the highest frequencies where the kernel tells both, else of those in the processors' names.
+    """Returns the ratio of the highest frequencies if the kernel reports both, else of the nominal ones in the names.
 
-    Never one against the other: a virtual machine seldom sees the highest, and a nominal frequency is lower."""
+    The two kinds are never mixed: virtual machines rarely see the highest frequency, and the nominal one is lower.
+    """
     highest = [machine.get("cpu", {}).get("max_hz") for machine in (a, b)]
     if all(highest):
         return float(highest[1]) / float(highest[0]), "highest"
@@ -349,12 +353,14 @@ def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, st
 
 
 _MOST_FACTS = 3
-"""So many facts are named in which systems of one label differ."""
+"""Maximum number of facts named as differences between systems with one label."""
 
 
 def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive: Archive) -> None:
-    """`works`: the side's trials by the work they did. InputError: they are of two machines, or those of one work are
-    of two systems or under two kinds of load."""
+    """Checks that a side is one system on one machine. `works`: the side's trials by work.
+
+    InputError: trials of two machines, or trials of one work from two systems or under two kinds of load.
+    """
     trials = [record for group in works.values() for record in group]
     of = machines_among(trials)
     machines = {of(record): record for record in trials}
@@ -391,7 +397,7 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
 
 
 def _first_facts(two: Sequence[Record], archive: Archive, prefixes: tuple[str, ...]) -> str:
-    """In what the two differ, in parentheses; empty where nothing of that kind is known."""
+    """Describes the first differences between the two, in parentheses; empty if none of these kinds is known."""
     known = [facts(record, archive) for record in two]
     rows = [row for row in differing(known) if row.startswith(prefixes)]
     words = "; ".join(

@@ -1,4 +1,4 @@
-"""Ranks published results, and in a separate ranking our own."""
+"""Ranks published results, and in a separate ranking the user's own results."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ SORTS = ("score", *PER, "system", "cores")
 
 @dataclass(frozen=True, slots=True)
 class RankedResult:
-    """One result in its ranking."""
+    """One result in a ranking."""
 
     rank: int
-    """The best that its interval allows: one more than the places that are certainly better."""
+    """Best possible rank by its confidence interval: one plus the number of results that are certainly better."""
     system: str
     processor: str
     sockets: int | None
@@ -47,42 +47,42 @@ class RankedResult:
     per_core: float | None
     per_socket: float | None
     per_currency: float | None
-    """Score per 1000 units of what the licences cost; None where no licence is chosen."""
+    """Score per 1,000 units of licence cost; None if no licence was selected."""
     other: Mapping[str, str]
     """Further columns of a published result."""
     estimate: bool = False
-    """Whether the price of its licences is one."""
+    """Whether the licence price is an estimate."""
     cautions: tuple[Note, ...] = ()
-    """Why what the licences allow may not give its score."""
+    """Reasons why the score may not be reached within the licence's limits."""
     worst_rank: int = 0
-    """The worst that its interval allows; `rank` where it is certain."""
+    """Worst possible rank by its confidence interval; equal to `rank` if the rank is certain."""
     bounds: CostRange | None = None
-    """95 % interval of the score (`repeats`); None for a published score, which is taken as it is."""
+    """95% confidence interval of the score (`repeats`); None for a published score, which is used as published."""
     runs: int = 0
-    """Runs of our own behind it."""
+    """Number of own runs behind the score."""
     clients: int | None = None
     basis: Note | None = None
-    """The trials behind one of our own."""
+    """Trials behind an own result."""
     failed: float | None = None
-    """Highest share of failed transactions among its trials; None: not counted."""
+    """Highest share of failed transactions among the trials; None if not counted."""
     pinned_to: tuple[int, ...] = ()
-    """CPUs that its work was pinned to; empty: all."""
+    """CPUs that the work was pinned to; empty for all CPUs."""
     emulated: bool = False
 
     def range(self, value: float | None) -> CostRange | None:
-        """The interval of a figure that is the score times something."""
+        """Confidence interval of a value that is proportional to the score."""
         if value is None or self.bounds is None:
             return None
         return self.bounds.times(value / self.score)
 
     def reach(self, sort: str) -> tuple[float, float]:
-        """The interval of the figure that it is ranked by; (-inf, -inf) without one."""
+        """Confidence interval of the value that results are ranked by; (-inf, -inf) without one."""
         value = -self.by(sort)[0]
         known = self.range(value) if sort in ("score", *PER) and value else None
         return (known.low, known.high) if known else (value, value)
 
     def by(self, sort: str) -> tuple[float, str]:
-        """The key that puts the best first; names are in alphabetical order, as equals are."""
+        """Sort key that puts the best first; equal results are in alphabetical order."""
         values = {
             "score": self.score,
             "cores": float(self.cores or 0),
@@ -95,7 +95,7 @@ class RankedResult:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One table: published results, or ours, never both."""
+    """One table of either published or own results, never both."""
 
     title: str
     score: str
@@ -104,21 +104,23 @@ class Ranking:
     places: tuple[RankedResult, ...]
     currency: str = ""
     derived: str = ""
-    """A sentence that must stand with our own results."""
+    """Statement that must accompany own results."""
     left_out: tuple[Note, ...] = ()
-    """Which of our own results have no place, and why."""
+    """Own results that are not ranked, and why."""
 
 
 def published(board: Published, sort: str, sheet: Sheet, licence: str) -> Ranking:
-    """InputError: an unknown price, or a processor that it has no core factor for."""
+    """Ranks published results. InputError: the price is unknown or has no core factor for a processor."""
     places = [_published(entry, sheet, licence) for entry in board.entries]
     currency = sheet.price(licence).currency if licence else ""
     return Ranking(board.title, board.score, sort, board.source, _ranked(places, sort), currency)
 
 
 def peaks(rows: Sequence[Listed]) -> list[str]:
-    """Ids of the trials that the peak of a system can rest on, by their rows alone: an open loop has none. `rows`: of
-    one system the oldest first."""
+    """Returns ids of the trials that may be part of a system's peak, judged from index rows only.
+
+    An open loop has no peak. `rows`: index rows of one system, oldest first.
+    """
     alike: dict[str, list[Listed]] = {}
     for row in rows:
         if row.rate is None and _measured(row):
@@ -127,7 +129,7 @@ def peaks(rows: Sequence[Listed]) -> list[str]:
 
 
 def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
-    """Label → why none of its trials can be ranked."""
+    """Label → reason why none of its trials can be ranked."""
     labels: dict[str, list[Listed]] = {}
     for row in rows:
         if row.purpose not in AUXILIARY:
@@ -146,7 +148,7 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
 
 
 def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, Note]]:
-    """Those driven by one number of clients, and label → why a system without any has no peak."""
+    """Returns trials with a constant number of clients, and label → reason for systems without any."""
     kept = [record for record in records if record.cell.load.curve is None]
     ranked = {record.system.label for record in kept}
     along = dict.fromkeys(record.system.label for record in records if record.system.label not in ranked)
@@ -158,7 +160,8 @@ def _measured(row: Listed) -> bool:
 
 
 def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
-    """As `curve` chooses: the clients that the last confirmation held, else the fewest of those that do most."""
+    """Selects trials as `curve` does: from the last confirmation's number of clients, else the fewest at top
+    throughput."""
     candidates = [row for row in rows if row.purpose == Purpose.CONFIRMATION]
     if candidates:
         best = candidates[-1].clients
@@ -168,13 +171,13 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
             by_clients.setdefault(row.clients, []).append(row.throughput or 0.0)
         best = alike(by_clients)[0]
     kept = [row for row in candidates if row.clients == best]
-    # One trial of another number of clients tells that this one was chosen among several, and is not confirmed.
+    # One trial with another number of clients shows that this one was chosen among several and is not confirmed.
     others = [row for row in candidates if row.clients != best and row.purpose != Purpose.CONFIRMATION]
     return [*kept, *sorted(others, key=lambda row: row.throughput or 0.0)[:1]]
 
 
 def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str) -> list[Ranking]:
-    """A ranking for each work: the peak of every system that did it, by the workload's own score."""
+    """Returns a ranking for each work: the peaks of all systems that did it, by the workload's score metric."""
     rankings = []
     currency = sheet.price(licence).currency if licence else ""
     for group in by_work(records):
@@ -192,7 +195,7 @@ def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, li
 
 
 def checked_sort(sort: str) -> str:
-    """InputError names the nearest."""
+    """Checks a sort column. InputError suggests the nearest name."""
     if sort not in SORTS:
         raise InputError(f"--sort {sort}", "is no column to sort by", nearest(sort, list(SORTS)))
     return sort
@@ -223,10 +226,10 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
     cores, sockets = cores_held(record, machine_cores(machine)), cpu.get("sockets")
     failed = [one.metrics["failed_fraction"] for one in peak.trials if "failed_fraction" in one.metrics]
     if held and sockets != 1:
-        sockets = None  # which sockets they are on is not recorded
+        sockets = None  # the record does not show which sockets the CPUs are on
     model = str(cpu.get("model", ""))
-    # Of unknown sockets there are at least one, and at most as many as the machine has or as cores: where both cost the
-    # same, the cost is known.
+    # An unknown number of sockets is at least 1 and at most the machine's number of sockets or the number of cores. If
+    # both bounds give the same cost, the cost is known.
     counts = (sockets,) if sockets else (1, min(cpu.get("sockets") or cores or 1, cores or 1))
     bills = [_licences(subject.name, model, count, cores, sheet, licence) for count in counts] if cores else []
     paid = bills[0] if len({one.total for one in bills if one}) == 1 else None
@@ -265,8 +268,11 @@ def _per_thousand(score: float, paid: Bill | None) -> float | None:
 
 
 def _ranked(places: Sequence[RankedResult], sort: str) -> tuple[RankedResult, ...]:
-    """Best first. Places whose intervals overlap are tied: each shows all ranks that it may have (Goldstein and
-    Spiegelhalter, Journal of the Royal Statistical Society A 159, 1996, on the uncertainty of league tables)."""
+    """Ranks results, best first. If confidence intervals overlap, each result shows its range of possible ranks.
+
+    (Goldstein and Spiegelhalter, Journal of the Royal Statistical Society A 159, 1996, on uncertainty of league
+    tables.)
+    """
     ordered = sorted(places, key=lambda place: place.by(sort))
     if sort == "system":
         return tuple(replace(place, rank=rank, worst_rank=rank) for rank, place in enumerate(ordered, start=1))

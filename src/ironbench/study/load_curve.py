@@ -1,4 +1,4 @@
-"""A trial whose load followed a curve: what was asked for and done over time, and the knee that a ramp lets expect."""
+"""Analyses a trial whose load followed a curve: requested and finished work over time, and the knee of a ramp."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ironbench.model.record import Record
 from ironbench.study.timelines import Timeline
 
 KEPT = 0.95
-"""Share of the rate asked for that still counts as finished in time, and of the highest throughput as reached."""
+"""Share of the requested rate that counts as sustained, and share of the highest throughput that counts as reached."""
 _EARLY = 0.85
-"""Share of the ramp within which that is reached, where it is a knee."""
+"""The highest throughput must be reached within this share of the ramp to count as a knee."""
 _CHANCE = 4.0
-"""Standard deviations that a shortfall exceeds: every point of a ramp is another chance to take noise for a knee."""
+"""Minimum shortfall in standard deviations. It is high because each point of a ramp may be mistaken for a knee."""
 _IN_A_ROW = 3
-"""Points that must fall behind one after another: one alone may be a checkpoint."""
+"""Number of consecutive points that must fall behind; a single point may be a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,31 +26,34 @@ class Moment:
 
     t_s: float
     asked: float
-    """Mean of the curve over the point's time: transactions per second, or clients."""
+    """Mean of the load curve over the point's time: transactions per second, or clients."""
     done: float
     """Transactions finished per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadCourse:
-    """One trial along its curve."""
+    """Course of one trial along its load curve."""
 
     curve: Curve
     moments: tuple[Moment, ...]
     p99_s: tuple[tuple[float, float], ...]
-    """(second, 99th percentile of the response times)."""
+    """(second, 99th percentile of response times)."""
 
     @property
     def knee(self) -> float | None:
-        """Where a ramp stops bringing more: an estimate, since queues and caches lag behind the load. None: not before
-        its end, or no ramp."""
+        """Load at which a ramp stops increasing throughput. This is an estimate, as queues and caches lag behind the
+        load.
+
+        None without a ramp, or if throughput grows until the end.
+        """
         if not self.curve.is_ramp:
             return None
         return _rate_knee(self.moments) if self.curve.of == "rate" else _clients_knee(self.moments)
 
 
 def course(record: Record, timeline: Timeline) -> LoadCourse | None:
-    """None where the load was steady, or nothing of its course is kept."""
+    """Returns the course of a trial, or None if the load was constant or no timeline is stored."""
     curve = record.cell.load.curve
     lines: Mapping[str, Mapping[float, float]] = {
         line.metric: dict(zip(line.t_s, line.value, strict=True)) for line in timeline.lines
@@ -64,8 +67,10 @@ def course(record: Record, timeline: Timeline) -> LoadCourse | None:
 
 
 def _rate_knee(moments: Sequence[Moment]) -> float | None:
-    """The rate at the first of several points in a row that finished less than was asked for, by more than chance: at
-    random instants as many begin in a while as a Poisson count says, whose variance is its mean."""
+    """Returns the rate at the first of several consecutive points with a significant shortfall, or None.
+
+    Random arrivals follow a Poisson distribution, whose variance equals its mean.
+    """
     step_s = moments[1].t_s - moments[0].t_s
     behind: list[Moment] = []
     for place, moment in enumerate(moments):
@@ -74,14 +79,14 @@ def _rate_knee(moments: Sequence[Moment]) -> float | None:
         lacking = asked - step_s * sum(one.done for one in behind)
         if len(behind) < _IN_A_ROW or lacking <= _CHANCE * math.sqrt(asked):
             continue
-        # A system that caught up later, at a higher load, had stalled: its limit lies above.
+        # A system that later caught up at a higher load had only stalled; its limit is higher.
         if not _keeps_up(moments[place + 1 :], step_s):
             return behind[0].asked
     return None
 
 
 def _keeps_up(later: Sequence[Moment], step_s: float) -> bool:
-    """Whether some points in a row, without what makes up for an earlier stall, finish what is asked."""
+    """Whether several consecutive points finish what is requested, not counting work that makes up for a stall."""
     kept = 0
     for one in later:
         chance = _CHANCE * math.sqrt(one.asked / step_s) if step_s else 0.0
@@ -92,11 +97,11 @@ def _keeps_up(later: Sequence[Moment], step_s: float) -> bool:
 
 
 def _clients_knee(moments: Sequence[Moment]) -> float | None:
-    """The least clients that reach nearly the highest throughput, each point smoothed by its neighbours."""
+    """Returns the smallest number of clients that nearly reaches the highest throughput, smoothed over neighbours."""
     smooth = [
         sum(one.done for one in moments[max(0, place - 1) : place + 2]) / len(moments[max(0, place - 1) : place + 2])
         for place in range(len(moments))
     ]
     first = next(place for place, value in enumerate(smooth) if value >= KEPT * max(smooth))
-    # Throughput that grows in a straight line reaches that share near the end, too: more clients might bring more.
+    # Linear growth also reaches this share near the end; more clients might then increase throughput further.
     return moments[first].asked if first < _EARLY * len(moments) else None

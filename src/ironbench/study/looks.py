@@ -1,8 +1,8 @@
-"""A stop rule that keeps its level: looks are declared beforehand, and share the chance of a false alarm.
+"""A stopping rule with a fixed error rate: interim analyses are declared in advance and share alpha.
 
-`ironbench.stats.multiplicity` says what each look may spend. A stage that is added after findings were seen has nothing
-left to spend. It begins a new round, judged on its own blocks alone at its own 5 %: a replication, not a longer look at
-the same blocks.
+`ironbench.stats.multiplicity` computes the alpha that each interim analysis may spend. A stage added after findings
+were seen has no alpha left, so it starts a new round with its own alpha of 5%, judged on its own blocks only. This is a
+replication, not another interim analysis of the same blocks.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ from ironbench.stats.multiplicity import LEVEL, levels
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where in its round a look stands."""
+    """Position of an interim analysis in its round."""
 
     number: int
-    """1-based, in its round."""
+    """Number of the analysis in its round, from 1."""
     looks: int
-    """Declared in its round."""
+    """Number of analyses declared in its round."""
     first_stage: int
     last_stage: int
-    """Stages whose blocks are seen now."""
+    """First and last stage whose blocks are analysed."""
     planned: tuple[int, ...]
-    """Blocks in all after each look of the round."""
+    """Cumulative number of blocks after each analysis of the round."""
     round: int = 1
 
     def level(self, share: float, sides: int) -> float:
-        """Nominal level of a test at this look when all looks together may spend `share`; 0 decides nothing."""
+        """Nominal alpha of a test at this analysis, if all analyses together may spend `share`; 0 means no decision."""
         return levels(share, self.planned, sides)[self.number - 1]
 
     @property
     def level_alone(self) -> float:
-        """Nominal level at this look of a claim about one configuration, which is no part of Holm's family."""
+        """Nominal alpha at this analysis for a claim about one configuration, which Holm's correction does not
+        count."""
         return self.level(LEVEL, 2)
 
 
 def at(method: Method, look: int) -> Look:
-    """The look after stage number `look`; a number beyond the last stage is the last."""
+    """Returns the analysis after stage number `look`, or after the last stage if there are fewer."""
     stages = [stage for stage in method.stages if stage.number <= look] or list(method.stages[:1])
     begun = [stage.number for stage in stages if stage.added] or [method.stages[0].number]
     first = begun[-1]
@@ -58,12 +59,12 @@ def at(method: Method, look: int) -> Look:
 
 
 def earlier(method: Method, look: int) -> tuple[int, ...]:
-    """The last look of each round before that of stage number `look`, by the number of its stage."""
+    """Returns the last stage of each round before the round of stage `look`."""
     return tuple(stage.number - 1 for stage in method.stages if stage.added and stage.number <= look)
 
 
 def decided(findings: Sequence[Finding], look: int, looks: int) -> bool:
-    """Whether to stop after look `look` of `looks`: it was the last, or every declared comparison has its verdict."""
+    """Whether to stop after analysis `look` of `looks`: it was the last, or every declared comparison has a verdict."""
     if look >= looks:
         return True
     declared = [finding for finding in findings if finding.decides]

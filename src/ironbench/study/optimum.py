@@ -1,12 +1,12 @@
-"""The search for the best number of clients or the best rate: trials so far in, the next point or the answer out. Pure.
+"""Searches for the best number of clients or the best rate. Pure: maps the trials so far to the next point or result.
 
-Throughput rises with load, bends, and stays or falls; limits (a percentile, CPU) are broken from some load on. So a
-ladder of doublings is climbed and descended again, which cancels a steady drift; the best point of the ladder that
-keeps the limits has neighbours, and the gaps to them are halved, in logarithms, until they are small. That is bisection
-where a limit ends the range, and a bracketing search for the maximum where it does not (Kiefer, Proc. AMS 4, 1953, but
-without golden sections: with noise, points must be repeated rather than spared). Points on which the answer hangs are
-repeated until they are decided, with one spread for all points on the logarithmic scale (pooled variance: Snedecor and
-Cochran, "Statistical Methods", section 6.8).
+Throughput rises with load, levels off, and stays or falls. Limits (a percentile, CPU) are exceeded from some load on.
+The search first climbs a ladder of doublings and descends again, which cancels a steady drift. It then halves the gaps
+around the best point within the limits, on a logarithmic scale, until they are small. This is a bisection if a limit
+ends the range, and otherwise a bracketing search for the maximum (Kiefer, Proc. AMS 4, 1953, but without golden
+sections, because noise requires repeated points). Points that decide the result are repeated until they are clear, with
+one variance for all points on the logarithmic scale (pooled variance: Snedecor and Cochran, "Statistical Methods",
+section 6.8).
 """
 
 from __future__ import annotations
@@ -22,33 +22,35 @@ from ironbench.stats.intervals import t_quantile
 
 _LEVEL = 0.95
 _FAR_OVER = 1.5
-"""A single trial that breaks a limit by this factor is enough not to climb on."""
+"""A single trial that exceeds a limit by this factor stops the ascent."""
 _COLLAPSED = 0.5
-"""Two rungs in a row below this share of the best are enough, too."""
+"""Two consecutive points below this share of the best throughput also stop the ascent."""
 RATE = "rate"
-"""Ends a search by a rate that is not sustained."""
+"""`SearchResult.ended_by` for a rate that was not sustained."""
 _LEAST = 1e-12
 _LOW = 0.1
-"""Share of its limit below which a value is as good as at it: logarithms of values near zero lie further apart than all
-that matters, and a lag of nothing now and then would leave every point undecided."""
+"""Share of its limit below which differences are ignored.
+
+Logarithms of values near zero differ enormously, so an occasional lag of zero would leave every point undecided.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One trial."""
+    """One trial of a search."""
 
     point: int
     throughput: float
-    """0 when the system failed at this point."""
+    """Transactions per second; 0 if the system failed at this point."""
     limited: tuple[float, ...] = ()
-    """The limits' metrics, in their order."""
+    """Metrics of the limits, in their order."""
     behind: bool = False
-    """The trial did not keep its rate, so that its point is above what can be sustained, whatever the limits say."""
+    """The trial did not sustain its rate, so its point is too high whatever the limits show."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextLoad:
-    """The load of the next trial."""
+    """Load of the next trial."""
 
     point: int
     why: Note
@@ -56,27 +58,27 @@ class NextLoad:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result of a search; `point` is None when not even the lowest keeps the limits, or can be measured."""
+    """Result of a search. `point` is None if even the lowest load exceeds a limit or cannot be measured."""
 
     search: Search
     point: int | None
     throughput: float
-    """Geometric mean of its trials, 1/s."""
+    """Geometric mean over its trials, in transactions per second."""
     alike: tuple[int, int]
-    """Lowest and highest point tried that keep the limits and are indistinguishable from the best."""
+    """Lowest and highest measured point within the limits that are indistinguishable from the best."""
     ended_by: str
-    """What lies above: a limit's metric, `rate` (not sustained), `range`, or nothing: throughput itself falls or
-    stays."""
+    """What ends the range above: a limit's metric, `rate` (not sustained), `range`, or empty if throughput levels
+    off."""
     ended_at: int
-    """The lowest point above that breaks the limit, or the lowest of all, where that cannot be measured; 0: none."""
+    """Lowest point above that exceeds the limit, or the lowest point if it cannot be measured; 0 for none."""
     trials: int
     tried: tuple[int, ...] = ()
-    """Every point that was tried, the lowest first."""
+    """All measured points in ascending order."""
     surely: bool = True
-    """Where there is no answer: whether the lowest point breaks a limit by more than its trials vary."""
+    """Without a result: whether the lowest point exceeds a limit significantly."""
     doubt: tuple[str, tuple[tuple[float, int], ...]] | None = None
-    """Why the limits' values at `point` or `ended_at` may not bound what they are of, although they were used: what is
-    counted, and the percentiles for which there is too little of it."""
+    """What was counted, and the percentiles with too few counts, if a limit's value at `point` or `ended_at` is
+    unreliable."""
 
     @property
     def note(self) -> Note:
@@ -104,8 +106,10 @@ class SearchResult:
 
 
 def expected_trials(search: Search) -> int:
-    """About how many trials a search takes: as many as where throughput saturates, and the limits are reached, in the
-    middle of the range, and trials do not vary."""
+    """Estimates the number of trials of a search.
+
+    Assumes that throughput saturates and limits are reached in the middle of the range, and that trials do not vary.
+    """
     knee = math.sqrt(search.low * search.high)
     trials: list[Observed] = []
     while isinstance(step := next_step(search, trials), NextLoad):
@@ -115,11 +119,11 @@ def expected_trials(search: Search) -> int:
 
 
 def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchResult:
-    """The same answer for the same trials."""
+    """Returns the next load, or the result. Deterministic for the same trials."""
     seen = _Seen(search, trials)
     lowest = seen.by.get(search.low, [])
     if lowest and not any(one.throughput > 0 for one in lowest):
-        # Where nothing can be measured, higher loads are no better.
+        # If nothing can be measured at the lowest load, higher loads will not work either.
         if len(lowest) < search.repeats:
             return NextLoad(search.low, note("search-repeat"))
         return SearchResult(search, None, 0.0, (0, 0), "", search.low, seen.total)
@@ -130,7 +134,7 @@ def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchRe
 
 
 class _Seen:
-    """The trials by point, and what can be concluded of each."""
+    """The trials by point, and what follows about each point."""
 
     def __init__(self, search: Search, trials: Sequence[Observed]) -> None:
         self.search = search
@@ -139,7 +143,7 @@ class _Seen:
         for trial in trials:
             self.by.setdefault(trial.point, []).append(trial)
         self.points = sorted(self.by)
-        # Failed trials are all alike, and say nothing of how much others vary.
+        # Failed trials are identical and would hide the variation of the others.
         groups = [own for group in self.by.values() if (own := [one for one in group if one.throughput > 0])]
         self._spread = self._pooled([[math.log(one.throughput) for one in group] for group in groups])
         self._spreads = [
@@ -165,7 +169,7 @@ class _Seen:
         return len(self.by[point])
 
     def kept(self, point: int) -> bool | None:
-        """Whether the point surely keeps all limits (True), surely breaks one (False), or neither."""
+        """Whether the point significantly meets all limits (True), exceeds one (False), or neither (None)."""
         if self.behind(point):
             return False
         verdicts = [self._keeps(i, limit, point) for i, limit in enumerate(self.search.limits)]
@@ -180,16 +184,17 @@ class _Seen:
         return True if mean + doubt <= 0 else False if mean - doubt > 0 else None
 
     def behind(self, point: int) -> bool:
-        """Whether half of the trials or more did not keep their rate."""
+        """Whether at least half of the trials did not sustain their rate."""
         return 2 * sum(trial.behind for trial in self.by[point]) >= self.count(point)
 
     def allowed(self, point: int) -> bool:
-        """Kept, or not decided yet; a point that stays undecided for long counts as breaking the limit."""
+        """Whether the point is within limits or undecided. A point still undecided after many repeats is not
+        allowed."""
         kept = self.kept(point)
         return kept is True or (kept is None and self.count(point) < self.search.most_repeats)
 
     def broken(self, point: int) -> str:
-        """The limit that the point breaks most; empty without limits."""
+        """Returns the limit that the point exceeds most; empty without limits."""
         if self.behind(point):
             return RATE
         worst, name = -math.inf, ""
@@ -207,7 +212,7 @@ class _Seen:
         )
 
     def doubt(self, a: int, b: int) -> float:
-        """Half width of the interval of the difference of two levels."""
+        """Half-width of the confidence interval for the difference of two points' mean logarithms."""
         spread, freedom = self._spread
         if not freedom:
             return math.inf
@@ -215,11 +220,11 @@ class _Seen:
 
     @property
     def best(self) -> int | None:
-        """The highest level among points that may keep the limits."""
+        """Point with the highest throughput among the allowed ones."""
         return max((p for p in self.points if self.allowed(p)), key=self.level, default=None)
 
     def chosen(self, best: int) -> int:
-        """The lowest point that is as good as the best."""
+        """Returns the lowest point that is as good as the best."""
         enough = self.level(best) - self.search.indifference
         return min(p for p in self.points if p <= best and self.allowed(p) and self.level(p) >= enough)
 
@@ -232,12 +237,12 @@ class _Seen:
 
 
 def _excess(limit: Limit, value: float) -> float:
-    """Logarithm of how far a value is beyond its limit; below 0 it keeps it."""
+    """Logarithm of a value relative to its limit; negative within the limit."""
     return math.log(max(value / limit.most, _LOW))
 
 
 def rungs(search: Search) -> list[int]:
-    """Doublings from the lowest to the highest point, both included."""
+    """Doublings from the lowest to the highest point, including both."""
     doubled = itertools.takewhile(lambda n: n < search.high, (search.low << k for k in itertools.count()))
     return [*doubled, search.high]
 
@@ -256,7 +261,7 @@ def _ladder(seen: _Seen) -> NextLoad | None:
 
 
 def _repeat(seen: _Seen) -> NextLoad | None:
-    """Downwards, so that a machine that grows slower or faster all the time favours no end."""
+    """Repeats points in descending order, so that a steady drift of the machine cancels out."""
     lacking = [point for point in seen.points if seen.count(point) < seen.search.repeats]
     return NextLoad(max(lacking), note("search-repeat")) if lacking else None
 
@@ -285,7 +290,7 @@ def _refine(seen: _Seen) -> NextLoad | None:
 
 
 def _middle(seen: _Seen, low: int, high: int) -> int | None:
-    """A point in between, in logarithms; None when the gap is small enough."""
+    """Returns the geometric middle, or None if the gap is small enough."""
     middle = round(math.sqrt(low * high))
     if high / low <= seen.search.resolution or not low < middle < high:
         return None
@@ -293,7 +298,7 @@ def _middle(seen: _Seen, low: int, high: int) -> int | None:
 
 
 def _contend(seen: _Seen) -> NextLoad | None:
-    """The answer hangs on whether the chosen point is as good as the best, and whether it keeps the limit."""
+    """Repeats the points that decide whether the chosen point is as good as the best and within the limits."""
     best = seen.best
     if best is None:
         return None

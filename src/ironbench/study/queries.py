@@ -1,7 +1,7 @@
-"""Queries one by one: their times in every system, compared with a baseline and with more parallelism.
+"""Compares query times of all systems with a baseline, and between degrees of parallelism.
 
-Ratios are averaged geometrically, so that it does not matter which side is the baseline (Fleming and Wallace,
-Communications of the ACM 29(3), 1986).
+Ratios are averaged geometrically, so the choice of the baseline does not matter (Fleming and Wallace, Communications of
+the ACM 29(3), 1986).
 """
 
 from __future__ import annotations
@@ -25,38 +25,41 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class QueryRatio:
-    """The time of one query or statement over the baseline's: of a lab paired by block, of runs the geometric means."""
+    """Time of one query or statement divided by the baseline's.
+
+    Paired by block in a lab; otherwise a ratio of geometric means.
+    """
 
     query: str
     ratio: float
-    """Of geometric means; below 1 the query is faster."""
+    """Ratio of geometric means; below 1 the query is faster."""
     low: float
     high: float
-    """95 % interval; 0 and infinity without repeats enough."""
+    """Bounds of the 95% confidence interval; 0 and infinity with too few repeats."""
     blocks: int
-    """Of a lab; of runs the trials of the side that has fewer."""
+    """Number of blocks in a lab; otherwise trials of the side that has fewer."""
 
     @property
     def known(self) -> bool:
-        """Whether it was repeated often enough for an interval."""
+        """Whether there are enough repeats for a confidence interval."""
         return self.blocks > 1 and self.low > 0 and self.high < math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class QuerySubject:
-    """One cell or system."""
+    """Query times of one system or configuration."""
 
     name: str
     times_s: Mapping[str, float]
     """Query → geometric mean over its trials."""
     ratios: tuple[QueryRatio, ...]
-    """To the baseline; empty for the baseline itself."""
+    """Ratios to the baseline; empty for the baseline itself."""
     parallelism: int | None = None
-    """Processes or threads at work on one statement, where that was declared."""
+    """Processes or threads per statement, if declared."""
     reference_score: float | None = None
-    """CPU benchmark score (e.g. SPEC), higher is faster."""
+    """CPU benchmark score (e.g. SPEC); higher is faster."""
     expected: float | None = None
-    """The ratio to the baseline that the two reference scores predict; None where either is not known."""
+    """Ratio to the baseline predicted by the two reference scores; None if one is unknown."""
 
     @property
     def overall(self) -> float | None:
@@ -68,13 +71,13 @@ class QuerySubject:
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """All subjects, the baseline first."""
+    """Query times of all subjects, with the baseline first."""
 
     subjects: tuple[QuerySubject, ...]
     names: tuple[str, ...]
-    """Of the queries that any subject answered, sorted."""
+    """Names of queries that any subject answered, sorted."""
     in_blocks: bool = True
-    """Whether the subjects are cells of one lab, whose trials pair by block."""
+    """Whether the subjects are configurations of one lab, whose trials are paired by block."""
 
     @property
     def compared(self) -> tuple[QuerySubject, ...]:
@@ -82,7 +85,7 @@ class Queries:
 
     @property
     def by_parallelism(self) -> tuple[QuerySubject, ...]:
-        """The subjects by degree of parallelism, where they differ in it and each degree stands once; else none."""
+        """Subjects by degree of parallelism, if every subject has a different one; otherwise empty."""
         known = sorted(
             (subject for subject in self.subjects if subject.parallelism), key=lambda one: one.parallelism or 0
         )
@@ -91,10 +94,10 @@ class Queries:
 
 
 def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool = True) -> Queries | None:
-    """`groups`: name and comparable trials of each subject, the baseline first; None where nobody timed queries.
+    """Returns query times by subject, or None if no query was timed.
 
-    `in_blocks`: the subjects are cells of one lab. Blocks of separate runs have numbers in common and nothing else, so
-    their trials do not pair.
+    `groups`: name and comparable trials of each subject, the baseline first. `in_blocks`: the subjects are
+    configurations of one lab. Equal block numbers of separate runs have no meaning, so their trials are not paired.
     """
     measured = [(name, records) for name, records in groups if any(_times(record) for record in records)]
     if not measured:
@@ -117,7 +120,7 @@ def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool =
 
 
 def _expected(score: float | None, baseline: float | None) -> float | None:
-    """Of times, so that a processor of twice the score lets expect a half."""
+    """Ratio of query times: a CPU with twice the score is predicted to take half the time."""
     return baseline / score if score and baseline else None
 
 
@@ -139,11 +142,11 @@ def _typical(records: Sequence[Record]) -> dict[str, float]:
 
 
 Timed = tuple[int, Mapping[str, float]]
-"""Block of a trial, and the times of its queries or statements, each above 0."""
+"""Block of a trial, and its times by query or statement, each positive."""
 
 
 def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[QueryRatio, ...]:
-    """Of cells of one lab, whose trials pair by block."""
+    """Compares configurations of one lab, whose trials are paired by block."""
     references = dict(baseline)
     pairs: dict[str, list[float]] = {}
     for block, times in trials:
@@ -159,12 +162,12 @@ def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[Q
 
 
 def shown_interval(one: Paired) -> tuple[float, float]:
-    """The 95 % interval that a page gives, as of a ratio with a verdict: (0, inf) of too few blocks for one."""
+    """Returns the 95% confidence interval to show; (0, inf) with fewer blocks than an interval needs."""
     return one.interval(_LEVEL) if one.blocks >= LEAST_BLOCKS_SHOWN else (0.0, math.inf)
 
 
 def unpaired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[QueryRatio, ...]:
-    """Of separate runs."""
+    """Compares separate runs, whose trials are not paired."""
     sides = [_values(baseline), _values(trials)]
     ratios = []
     for query in sorted(sides[0].keys() & sides[1].keys()):
@@ -181,22 +184,22 @@ def _values(trials: Sequence[Timed]) -> dict[str, list[float]]:
     return values
 
 
-# Queries against the trend: slower where others gain, faster where others lose; with the differences of their plans.
+# Queries against the trend (slower although most are faster, or the reverse), with differences between their plans.
 
 
 _TREND = 0.05
-"""All queries together differ by as much at least, or there is no trend."""
+"""Minimum overall difference for a trend."""
 
 
 class Files(Protocol):
-    """Reads files of a record's evidence."""
+    """Reader of a record's evidence files."""
 
     def text(self, id: str, name: str) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """One query of one subject."""
+    """One query of one subject that goes against the trend."""
 
     subject: str
     baseline: str
@@ -204,7 +207,7 @@ class Against:
     """Geometric mean of the ratios of all queries."""
     ratio: QueryRatio
     plan: Note
-    """How its plan differs from the baseline's."""
+    """Differences between its plan and the baseline's."""
 
     @property
     def slower(self) -> bool:
@@ -214,7 +217,10 @@ class Against:
 def against(
     compared: Queries | None, groups: Sequence[tuple[str, Sequence[Record]]], files: Files
 ) -> tuple[Against, ...]:
-    """`groups`: subjects with their comparable trials. The farthest from 1 first, subject by subject."""
+    """Lists queries against the trend. `groups`: subjects with their comparable trials.
+
+    Ordered by subject, then by size of the ratio, largest first.
+    """
     if compared is None:
         return ()
     records = dict(groups)
@@ -234,7 +240,7 @@ def against(
 
 
 def _is_contrary(one: QueryRatio, overall: float) -> bool:
-    """Surely on the other side of 1 than all together; of a query that was not repeated nothing is sure."""
+    """Whether the query differs significantly, in the opposite direction of the overall ratio."""
     if abs(math.log(overall)) < math.log1p(_TREND) or not one.known:
         return False
     return one.low > 1 if overall < 1 else one.high < 1
@@ -243,7 +249,7 @@ def _is_contrary(one: QueryRatio, overall: float) -> bool:
 def _of_one_block(
     records: Sequence[Record], baseline: Sequence[Record], files: Files
 ) -> tuple[Mapping[str, Steps], Mapping[str, Steps]]:
-    """Plans of both in the first block that has them: parameters differ from block to block."""
+    """Returns the plans of both sides in the first block that has them, because parameters differ between blocks."""
     references = {record.block: record for record in baseline}
     for record in records:
         if record.block in references:
@@ -256,12 +262,12 @@ def _of_one_block(
 
 
 def difference(plan: Steps | None, baseline: Steps | None) -> Note:
-    """The steps that only one of the two has."""
+    """Notes the steps that only one of the two plans has."""
     if not plan or not baseline:
         return note("plans-unknown")
     return note("plans-differ", more=_ranked(plan - baseline), less=_ranked(baseline - plan))
 
 
 def _ranked(steps: Steps) -> tuple[tuple[str, int], ...]:
-    """Steps that touch tables first: they are what a plan is made for."""
+    """Sorts steps that access tables first, as they matter most."""
     return tuple((step, steps[step]) for step in sorted(steps, key=lambda step: (" on " not in step, step)))

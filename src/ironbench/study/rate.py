@@ -1,6 +1,6 @@
-"""An open loop: its declared rate, and whether the system kept it.
+"""An open loop: its target rate, and whether the system sustained it.
 
-Its throughput follows from that rate, so it is no peak, no score and gives no ratio between systems.
+Throughput follows from that rate, so it is neither a peak nor a score, and its ratio between systems has no meaning.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ironbench.records.described import described
 from ironbench.study.summarise import Summary
 
 _ASKED = ("throughput", "scheduled_throughput", "engine_commits_per_s")
-"""Metrics that repeat the declared rate."""
+"""Metrics that repeat the target rate."""
 _PER_UNIT = (PER_UNIT, "load_")
-"""In names of metrics that do not depend on the rate: per transaction, or of the load phase."""
+"""Name parts of metrics that do not depend on the rate: per transaction, or of the load phase."""
 
 REQUESTED = note("rate-requested")
 PACED = note("paced-by-records")
 UNLIKE = note("loads-unlike")
 TOTAL = note("totals-of-unlike-work")
-"""Why there is no ratio."""
+"""Reasons why no ratio is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +39,22 @@ class Rate:
 
     @property
     def finished(self) -> Summary | None:
-        """Transactions per second that ended well, of those that the rate counts."""
+        """Successful transactions per second, of those that the rate counts."""
         return self.metrics.get("scheduled_throughput", self.metrics.get("throughput"))
 
     @property
     def kept(self) -> int:
-        """Trials that kept the rate."""
+        """Number of trials that sustained the rate."""
         return sum(record.kept_rate is True for record in self.trials)
 
     @property
     def is_kept(self) -> bool:
-        """In every trial."""
+        """Whether every trial sustained the rate."""
         return self.kept == len(self.trials)
 
     @property
     def confirmed(self) -> bool:
-        """Whether it rests on fresh trials alone, after a search that chose it by others."""
+        """Whether all trials are fresh, made after a search chose the rate by other trials."""
         return all(record.purpose == Purpose.CONFIRMATION for record in self.trials)
 
     @property
@@ -63,16 +63,16 @@ class Rate:
 
     @property
     def outcome(self) -> Note:
-        """How many trials kept the rate."""
+        """How many trials sustained the rate."""
         return note("rate-outcome", kept=self.kept, trials=len(self.trials), confirmed=self.confirmed)
 
 
 NEXT_TO_NOTHING = 0.01
-"""Of a share: a ratio with a smaller one is one of rounding and chance."""
+"""Share below which a ratio would reflect only rounding and chance."""
 
 
 def paced(record: Record) -> bool:
-    """Whether its workload begins operations at recorded times."""
+    """Whether the workload starts operations at recorded times."""
     return described(record).paced
 
 
@@ -81,12 +81,13 @@ def is_share(metric: str) -> bool:
 
 
 def without_ratio(metric: str, a: float, b: float) -> bool:
-    """Whether only the difference of two shares is shown, in points: one of them is next to nothing."""
+    """Whether only the difference of two shares is shown, in percentage points, because one of them is close to
+    zero."""
     return is_share(metric) and min(a, b) < NEXT_TO_NOTHING
 
 
 class Ratios:
-    """Which metrics of A and B have a meaningful ratio. Looks at every trial once, not once for each metric."""
+    """Decides which metrics of A and B have a meaningful ratio. Reads every trial once, not once per metric."""
 
     def __init__(self, a: Sequence[Record], b: Sequence[Record]) -> None:
         trials = (*a, *b)
@@ -96,7 +97,7 @@ class Ratios:
         self._equal_work = _equal_work(trials)
 
     def lacking(self, metric: str) -> Note | None:
-        """Why that metric has none: one of the reasons above; None where it has one."""
+        """Returns the reason why a metric has no ratio, or None if it has one."""
         name = base_name(metric)
         if name in _ASKED and self._opened:
             return REQUESTED
@@ -109,27 +110,28 @@ class Ratios:
 
 
 def _equal_work(trials: Sequence[Record]) -> bool:
-    """Whether all did the same number of transactions, by a count or a kept rate, or none counts any."""
+    """Whether all trials ran equally many transactions, by count or sustained rate, or none counts transactions."""
     loads = [record.cell.load for record in trials]
     given = {load.transactions if load.rate is None else (load.rate, load.duration_s) for load in loads}
     return (len(given) == 1 and given != {None}) or not any("transactions" in record.metrics for record in trials)
 
 
 def _alike(trials: Sequence[Record]) -> bool:
-    """Whether all had the same rate and arrivals, if any, and kept the rate."""
+    """Whether all trials had the same rate and arrivals, if any, and sustained the rate."""
     asked = {(record.cell.load.rate, record.cell.load.arrivals) for record in trials}
     return len(asked) == 1 and not any(record.kept_rate is False for record in trials)
 
 
 def of_one_system(a: Record, b: Record) -> bool:
-    """Whether two open loops differ in their rate alone: points of one search or one row of rates."""
+    """Whether two open loops differ only in rate, as points of one search or series of rates."""
     shapes = [replace(one.cell.load.shape, rate=None, rate_share=None) for one in (a, b)]
     opened = all(one.cell.load.rate is not None for one in (a, b))
     return opened and (a.system, machines_of(a), shapes[0]) == (b.system, machines_of(b), shapes[1])
 
 
 def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
-    """The numbers of clients and threads of each side as facts; none in closed loops: there they are the axis."""
+    """Returns the numbers of clients and threads of each side as facts. Empty for closed loops, where clients vary on
+    purpose."""
     if not all(records and all(record.cell.load.rate is not None for record in records) for records in sides):
         return [{} for _ in sides]
 

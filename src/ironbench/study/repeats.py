@@ -1,4 +1,4 @@
-"""Repeated values of one figure of a system, grouped so that their spread contains the variation from run to run."""
+"""Groups repeated values of a metric so that their variation includes the variation between runs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from ironbench.stats.intervals import half_width
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Values above 0 of one metric."""
+    """Positive values of one metric."""
 
     of_trials: tuple[float, ...]
     values: tuple[float, ...]
-    """Of runs, geometric means of their trials; the trials themselves where these are independent repeats."""
+    """Geometric means of the runs' trials, or the trials themselves if they are independent repeats."""
     runs: int
-    """Independent repeats: the length of `values`."""
+    """Number of runs."""
 
     def range(self, centre: float) -> CostRange:
-        """`centre` with its 95% confidence interval: of runs, or of trials where there is a single run (see `runs`).
-        The interval is Student's t of the logarithms; without two values it is unbounded."""
+        """Returns `centre` with its 95% confidence interval: over runs, or over trials if there is only one run.
+
+        The interval is Student's t of the logarithms; with fewer than two values it is unbounded.
+        """
         known = self.values if self.runs > 1 else self.of_trials
         if len(known) < 2:
             return CostRange(0.0, math.inf, centre)
@@ -37,10 +39,10 @@ class Repeats:
 
 
 def repeats(trials: Sequence[Record], metric: str, interleaved: bool = False) -> Repeats:
-    """`interleaved`: the trials are blocks of a lab that measured all systems in turn, each an independent repeat.
+    """Groups the trials' values. `interleaved`: the trials are blocks of a lab that measured all systems in turn.
 
-    Otherwise a run is the repeat: its trials share the start of the server and the state of the machine, so they vary
-    less than runs do.
+    Blocks of a lab are independent repeats. Otherwise a run is the repeat: its trials share the start of the server and
+    the state of the machine, so they vary less than runs do.
     """
     runs: dict[str, list[float]] = {}
     for record in trials:

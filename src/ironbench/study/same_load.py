@@ -1,7 +1,7 @@
-"""Response times of systems that were given the same work: at shares of the baseline's peak, in an open loop.
+"""Response times of systems under the same open-loop load, at percentages of the baseline's peak throughput.
 
-They carry no verdict. Where a system did not finish what was asked of it, its response times grow as long as the trial
-lasts, and that it fell behind is the finding.
+They carry no verdict. If a system falls behind the requested rate, its response times grow with the length of the
+trial, so falling behind is itself the finding.
 """
 
 from __future__ import annotations
@@ -24,50 +24,50 @@ from ironbench.study.summarise import Summary
 
 @dataclass(frozen=True, slots=True)
 class TrialPoint:
-    """One trial."""
+    """One trial of a percentile."""
 
     block: int
-    """0-based."""
+    """Block number, from 0."""
     value_s: float
     kept: bool
-    """Whether the trial kept the rate."""
+    """Whether the trial sustained the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """One percentile of the response times of one cell at one rate."""
+    """One percentile of the response times of one configuration at one rate."""
 
     summary: Summary
-    """Its centre is that of the transactions of all trials together (`summarise.with_pooled`)."""
+    """Centre over the transactions of all trials together (`summarise.with_pooled`), with the range of trials."""
     points: tuple[TrialPoint, ...]
-    """In order of blocks."""
+    """Trials in order of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One cell at one rate."""
+    """One configuration at one rate."""
 
     name: str
-    """Of the cell that it is, without the rate."""
+    """Name of the underlying configuration, without the rate."""
     times: dict[str, Time]
-    """By percentile of the response time, over the trials that may be compared."""
+    """Percentile → its values over the comparable trials."""
     trials: int
     behind: int
-    """Trials that did not keep the rate."""
+    """Number of trials that did not sustain the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class SameLoad:
-    """Two cells at one rate."""
+    """Two configurations at the same rate."""
 
     share: float
-    """Of the baseline's peak."""
+    """Rate as a share of the baseline's peak."""
     rate: float | None
     """Transactions started per second; None before the peak is known."""
     contrast: Contrast
-    """Of the cells that these are."""
+    """Names of the underlying configurations."""
     findings: tuple[Finding, ...]
-    """A percentile each; without verdicts."""
+    """One finding per percentile, without verdicts."""
     cell: Side
     baseline: Side
 
@@ -75,7 +75,7 @@ class SameLoad:
 def same_loads(
     lab: Lab, findings: Sequence[Finding], records: Sequence[Record], archive: Archive
 ) -> tuple[SameLoad, ...]:
-    """Of every rated comparison that has a finding. `records`: one for each cell and block."""
+    """Builds every fixed-rate comparison that has a finding. `records`: one for each configuration and block."""
     own = {setup.cell.name: setup.cell.levels for setup in lab.setups}
     names = contrasts(own, list(lab.comparisons))
     loads = []
@@ -101,7 +101,7 @@ def same_loads(
 
 
 def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> tuple[Note, ...]:
-    """The cells that did not keep their rate."""
+    """Notes the configurations that did not sustain their rate."""
     notes = []
     for cell in cells:
         kept = [
@@ -113,8 +113,10 @@ def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> tuple[Note, 
 
 
 def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> tuple[Note, ...]:
-    """That the budget left claims about rated cells without a verdict, and what budget would not; empty where it did
-    not. The stages are those of one round."""
+    """Notes that the budget is too small for claims about fixed-rate configurations, and which budget is needed.
+
+    Empty if it is sufficient. The stages are those of one round.
+    """
     needed_s, own = lab.method.budget_for_rates_s, {setup.cell.name for setup in lab.setups}
     about = {name for claim in lab.claims for name in claim.cells if name not in own}
     if needed_s is None or not about:

@@ -1,4 +1,4 @@
-"""What the scalability laws predict for a system: the fitted curve, and notes on its peak, knee and misfit."""
+"""Predictions of the scalability law for a system: the fitted curve, and notes on its peak, knee and misfit."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from ironbench.stats.scalability import Band, BoundedValue, Fit
 
 MOST_CURVES = 8
-"""Systems of one report that get a curve: a fit takes a quarter of a second, and a chart holds no more."""
+"""Maximum number of systems with a curve: each fit takes 0.25 s, and a chart has no space for more."""
 _STEPS = 40
 _BEYOND = 1.5
-"""The curve is drawn this many times as far as was measured, that its end or its fall can be seen."""
+"""How far the curve is drawn, as a multiple of the measured range, to show its limit or decline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """A system's fitted curve."""
+    """Fitted curve of one system."""
 
     name: str
     fit: Fit
     curve: tuple[Band, ...]
-    """To draw: up to the most clients measured, and a prediction beyond."""
+    """Points to draw: up to the most clients measured, and a prediction beyond."""
     sentences: tuple[Note, ...]
-    """Peak, knee and coherency."""
+    """Notes on peak, knee and coherency."""
     cautions: tuple[Note, ...]
 
 
 def scaling(name: str, trials: Sequence[Record]) -> Scaling | None:
-    """Of closed-loop trials that may be compared; None with fewer than 4 numbers of clients."""
+    """Fits the comparable closed-loop trials; None with fewer than 4 numbers of clients."""
     from ironbench.stats.scalability import fitted
 
     points = [
@@ -54,7 +54,7 @@ def scaling(name: str, trials: Sequence[Record]) -> Scaling | None:
 
 
 def scalings(systems: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Scaling, ...]:
-    """Of every system where there are few enough of them to be drawn."""
+    """Fits every system, unless there are too many to draw."""
     if len(systems) > MOST_CURVES:
         return ()
     results = (scaling(name, trials) for name, trials in systems)
@@ -62,7 +62,7 @@ def scalings(systems: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Scaling, 
 
 
 def _grid(fit: Fit) -> list[float]:
-    """Evenly spaced, and every number of clients that was measured, so that both parts of the curve meet."""
+    """Evenly spaced values plus all measured numbers of clients, so that measured and predicted parts connect."""
     end = fit.last * _BEYOND
     even = [fit.first + (end - fit.first) * step / _STEPS for step in range(_STEPS + 1)]
     return sorted({*even, *(row.clients for row in fit.residuals)})
@@ -93,7 +93,7 @@ def _knee(fit: Fit) -> Note:
 
 
 def _coherency(fit: Fit, highest: Sequence[int]) -> Note:
-    """`highest`: numbers of clients whose measured throughput cannot be told apart from the highest."""
+    """`highest`: numbers of clients whose measured throughput is indistinguishable from the highest."""
     if fit.beta.low > 0 and highest[-1] >= fit.last:
         return note("curve-without-measured-fall", first=highest[0], last=fit.last)
     if fit.beta.low > 0:
@@ -114,7 +114,7 @@ def _cautions(fit: Fit) -> Iterator[Note]:
 
 
 def _bounds(estimate: BoundedValue) -> tuple[float, float, float | None]:
-    """The value, and its 95 % interval; None: it has no upper end."""
+    """Returns the value and its 95% confidence interval; an upper bound of None is unbounded."""
     return estimate.value, estimate.low, _finite(estimate.high)
 
 
@@ -123,5 +123,5 @@ def _finite(value: float) -> float | None:
 
 
 def _excluding(least: float) -> float | None:
-    """A lower end that excludes something: every number of clients is 1 or more."""
+    """Returns a lower bound only if it excludes something: every number of clients is at least 1."""
     return least if 1 < least < math.inf else None

@@ -1,9 +1,8 @@
-"""What a screen of many factors found: which matter, at which level they are better, and how sure that is.
+"""Results of screening many factors: which ones matter, which value is better, and how certain that is.
 
-Effects are log ratios of a factor's last level over its first, over all settings of the others
-(`ironbench.stats.screening`). Holm's method shares one chance of a false alarm among all factors. What is said here
-only chooses what is compared in fresh blocks: the best of many noisy effects is too large by nature, so that none is
-reported as found before that.
+Effects are log ratios of a factor's last value to its first, over all settings of the other factors
+(`ironbench.stats.screening`). Holm's correction shares alpha among all factors. The screen only chooses what is then
+compared in fresh blocks: the largest of many noisy effects is overestimated, so none is reported before that.
 """
 
 from __future__ import annotations
@@ -28,82 +27,82 @@ from ironbench.stats.screening import EffectEstimate
 from ironbench.study.factors import values_of
 
 _CHANCE = 0.01
-"""Of speaking of interactions where there are none."""
+"""Significance level for reporting interactions."""
 _MOST = 20.0
-"""Log of a ratio beyond which an effect that could be found says nothing any more."""
+"""Log ratio beyond which a minimum detectable effect has no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """The effect of one factor in the screen."""
+    """Effect of one factor in the screen."""
 
     name: str
     first: str
-    """The baseline's level,"""
+    """Value in the baseline."""
     last: str
-    """and the other that the screen measured."""
+    """Other value that the screen measured."""
     between: tuple[str, ...]
-    """Levels that it did not."""
+    """Values that the screen did not measure."""
     error: float
     """Standard error of the ratio's logarithm."""
     ratio: float
-    """Of the metric: the last level over the first, over all settings of the others."""
+    """Ratio of the metric at the last value to the first, over all settings of the other factors."""
     low: float
     high: float
-    """Interval at `confidence`."""
+    """Bounds of the confidence interval at `confidence`."""
     confidence: float
     p: float
-    """Of no effect, corrected for the number of factors (Holm)."""
+    """P value for no effect, corrected for the number of factors (Holm)."""
     matters: bool
     better: str
-    """The level that is better where the factor matters; empty where it does not."""
+    """The better value, if the factor matters; otherwise empty."""
     detectable: float
-    """Relative effect that such a screen finds with 90 % power."""
+    """Relative effect that such a screen detects with 90% power."""
     blocks: tuple[float, ...]
-    """Its ratio in every block by itself."""
+    """The ratio in each block separately."""
     losses: tuple[str, ...] = ()
-    """Settings of the better level that can lose data, and which data."""
+    """Settings of the better value that can lose data, and which data."""
 
     @property
     def changes(self) -> bool:
-        """Whether the better level is another than the baseline's."""
+        """Whether the better value differs from the baseline's."""
         return self.matters and self.better == self.last
 
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """Signs that factors do together what they do not do alone."""
+    """Evidence that the joint effect of factors differs from the product of their separate effects."""
 
     p: float
     pairs: tuple[str, ...]
-    """Which pairs may be the strongest: the design cannot tell these apart."""
+    """Candidate pairs for the strongest interaction; the design cannot distinguish them."""
     factors: tuple[float, ...]
-    """For each pair, if it alone causes the interaction: both changes together over the product of both alone."""
+    """For each pair, if it alone causes the interaction: joint effect divided by the product of separate effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Everything that the first stage of a lab of this design shows."""
+    """All results of the screening stage of a lab."""
 
     metric: str
     runs: int
-    """Cells of the design."""
+    """Number of configurations in the design."""
     blocks: int
     trials: int
-    """Over."""
+    """Number of trials finished."""
     missing: int
     factors: tuple[Screened, ...]
-    """In the order of the lab file; empty where trials are missing that no effect can do without."""
+    """Effects in the order of the lab file; empty if essential trials are missing."""
     spread: float | None
-    """Standard deviation of the log ratio of the two runs of a pair, by what blocks differ in."""
+    """Standard deviation between blocks of the log ratio of a pair's two runs."""
     freedom: int
-    """Degrees of freedom of that."""
+    """Degrees of freedom of `spread`."""
     dropped: tuple[str, ...]
-    """Pairs that did not enter."""
+    """Pairs that were left out."""
     interaction: Interaction | None
-    """None: no sign of one."""
+    """None if there is no sign of an interaction."""
     suspect: int
-    """Trials that enter with a warning."""
+    """Number of flagged trials that are included."""
 
     @property
     def complete(self) -> bool:
@@ -119,18 +118,18 @@ class _Trials:
     """The pairs of runs that were measured."""
 
     signs: screening.Matrix
-    """-1: the factor is at its first level in the run of this pair, 1: at its last."""
+    """-1 if the factor is at its first value in the run of this pair, 1 if at its last."""
     logs: Mapping[tuple[int, int], tuple[float, float]]
-    """(pair, block) → log of the metric, of the run and of its mirror image."""
+    """(pair, block) → logarithms of the metric for the run and its mirror image."""
     blocks: tuple[int, ...]
-    """Their numbers."""
+    """Block numbers."""
 
     def differences(self, block: int | None = None) -> list[tuple[int, float]]:
-        """Of every pair, or of those of one block."""
+        """Log ratios of every pair, or of the pairs of one block."""
         return [(pair, run - image) for (pair, at), (run, image) in self.logs.items() if block in (None, at)]
 
     def means(self) -> screening.Matrix:
-        """A row for each complete block."""
+        """Mean logarithms of each pair, with one row per complete block."""
         pairs = range(len(self.signs))
         whole = [block for block in self.blocks if all((pair, block) in self.logs for pair in pairs)]
         return np.array([[sum(self.logs[pair, block]) / 2 for pair in pairs] for block in whole]).reshape(
@@ -139,7 +138,7 @@ class _Trials:
 
 
 def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
-    """None unless the lab is one."""
+    """Analyses the screen; None unless the lab is a screen."""
     if lab.design != SCREEN:
         return None
     due = [trial for trial in lab.trials if trial.stage == 1]
@@ -181,12 +180,12 @@ def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
 
 
 def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Record]]:
-    """The lab as if it were its confirmation alone, once there is one; the screen is a section by itself."""
+    """Returns the lab reduced to its confirmation, if it has started. The screen is reported separately."""
     first = next((stage.number for stage in lab.method.stages if stage.added), None)
     if first is None:
         return lab, list(records)
     named = {cell for pair in lab.comparisons for cell in pair}
-    # Its first round is none that was added to another one; what `lab resume --more` added is.
+    # The confirmation's first stage counts as planned; only stages from `lab resume --more` count as added.
     stages = tuple(
         replace(one, added=one.added and one.number > first) for one in lab.method.stages if one.number >= first
     )
@@ -232,7 +231,7 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[EffectEstimate]) ->
 
 
 def _losses(lab: Lab, factor: str, level: str) -> tuple[str, ...]:
-    """Declared settings that can lose data and that every cell at this level has, and no cell at another level."""
+    """Declared settings that can lose data, used by every configuration at this value and by no other."""
     at, elsewhere = (
         [
             set(losses(setup.system))
@@ -245,7 +244,7 @@ def _losses(lab: Lab, factor: str, level: str) -> tuple[str, ...]:
 
 
 def _of_block(trials: _Trials, block: int) -> screening.Matrix | None:
-    """The effects that a block shows by itself; None where pairs are missing."""
+    """Effects from a single block; None if pairs are missing."""
     pairs = sorted(trials.differences(block))
     if len(pairs) < len(trials.signs):
         return None
