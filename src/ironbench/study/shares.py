@@ -1,4 +1,4 @@
-"""Shares of time by number of clients (waits, CPU budget), and from one cell to another (a waterfall chart)."""
+"""Shares of time by number of clients (waits, CPU budget), and waterfall charts between two configurations."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ OTHER = "other"
 _BUDGET = tuple(part.name for part in fields(Budget))
 _WAIT = "wait_share{event="
 MOST_EVENTS = 7
-"""More colours than this cannot be distinguished in one chart; the rest is summed as `other`."""
+"""Maximum number of wait events in one chart, limited by distinguishable colours. The rest is summed as `other`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Shares of one bar, in the order to be stacked."""
+    """Shares of one bar in stacking order."""
 
     clients: int
     parts: dict[str, float]
 
 
 def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...]:
-    """The mean CPU budget of the trials of each number of clients; nothing where none was measured."""
+    """Returns the mean CPU budget for each number of clients; leaves out those without a measured budget."""
     bars = []
     for clients, records in points:
         measured = [record.budget for record in records if record.budget.measured]
@@ -41,7 +41,7 @@ def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...
 
 
 def waits(points: Sequence[tuple[int, Sequence[Record]]], events: Sequence[str]) -> tuple[Shares, ...]:
-    """Median share of backends in each of `events`, the rest as `other`."""
+    """Returns the median share of backends in each of `events`, and the rest as `other`, for each number of clients."""
     bars = []
     for clients, records in points:
         shares = {part: value for part, value in _wait_shares(records).items() if value > 0}
@@ -53,7 +53,7 @@ def waits(points: Sequence[tuple[int, Sequence[Record]]], events: Sequence[str])
 
 
 def main_events(records: Sequence[Record]) -> tuple[str, ...]:
-    """The waits with the largest share in any trial, largest first."""
+    """Returns the wait events with the largest share in any trial, largest first."""
     most: dict[str, float] = {}
     for record in records:
         for name, value in record.metrics.items():
@@ -77,47 +77,48 @@ def _event(name: str) -> str:
     return name.removeprefix(_WAIT).removesuffix("}")
 
 
-# A waterfall's steps are differences of seconds per transaction, not ratios, so that they sum to the whole difference.
-# They are the differences of the two cells' means. Where both are cells of one lab and every block has both, trials are
-# paired by block for the interval, and Student's t applies to the differences (see `stats.ratio`); else Welch's. With
-# fewer than two trials of a cell only the error of sampling is known, which is less than the whole error.
+# The steps of a waterfall are differences of seconds per transaction, not ratios, so that they sum to the whole
+# difference. They are differences of the two configurations' means. If both are configurations of one lab and every
+# block has both, trials are paired by block, and the interval is Student's t of the differences (see `stats.ratio`);
+# otherwise Welch's. With fewer than two trials of a configuration only the sampling error is known, which is less than
+# the whole error.
 
 LEVEL = 0.05
 _Trials = Mapping[int, Mapping[str, float]]
-"""Block of the lab, else place among the trials → part → seconds per transaction, of one cell."""
+"""Block of the lab, or else index of the trial → part → seconds per transaction, for one configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareStep:
-    """What one part contributes to the difference; negative: it takes less time in the second cell."""
+    """Contribution of one part to the difference; negative if it takes less time in the second configuration."""
 
     part: str
     delta_s: float
     low_s: float
     high_s: float
-    """95 % interval."""
+    """Bounds of the 95% confidence interval."""
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves 0 out."""
+        """Whether the confidence interval excludes 0."""
         return self.low_s > 0 or self.high_s < 0
 
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """Seconds of a client's time per transaction, from the first cell's to the second's."""
+    """Client seconds per transaction, broken down from the first configuration to the second."""
 
     before: str
     after: str
     before_s: float
     after_s: float
     steps: tuple[ShareStep, ...]
-    """In the order of `PARTS`, those that are nothing in both left out; they sum to the whole difference."""
+    """Steps in the order of `PARTS`, without parts that are zero on both sides. They sum to the whole difference."""
     method: Note
 
     @property
     def note(self) -> Note:
-        """The whole difference, and the largest clear step."""
+        """Describes the whole difference and the largest significant step."""
         clear = [step for step in self.steps if step.clear]
         if not clear:
             return note("no-clear-step", before=self.before, after=self.after)
@@ -128,9 +129,9 @@ class Waterfall:
 
 
 def waterfall(before: Sequence[Record], after: Sequence[Record], *, in_blocks: bool) -> Waterfall | None:
-    """Of the comparable trials of two cells; None where backends were not observed in one of them.
+    """Breaks down the difference between two configurations; None if backends were not observed in one of them.
 
-    `in_blocks`: both are cells of one lab, and trials of one block pair.
+    `in_blocks`: both are configurations of one lab, so trials of the same block are paired.
     """
     a, b = (_by_trial(records, in_blocks) for records in (before, after))
     spent = where_time_goes(before), where_time_goes(after)
@@ -144,7 +145,8 @@ def waterfall(before: Sequence[Record], after: Sequence[Record], *, in_blocks: b
 
 
 def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str, float]]:
-    """Of a block the last attempt. Each run of a label has a first block of its own."""
+    """Maps each block to its last attempt. Separate runs under one label all have a block 1, so they are numbered
+    instead."""
     seen = enumerate(observed_trials(records)[0])
     return {record.block if in_blocks else place: times(record) for place, record in seen}
 
@@ -174,6 +176,6 @@ def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool, few: bool) ->
 
 
 def _spread(spent: TimeSpent, name: str) -> tuple[float, float]:
-    """A part's seconds, and half of their interval."""
+    """Returns a part's seconds and half the width of its confidence interval."""
     part = next((part for part in spent.parts if part.name == name), None)
     return (part.time_s, (part.high - part.low) / 2 * spent.total_s) if part else (0.0, 0.0)

@@ -1,5 +1,4 @@
-"""Why a comparison is slower, from what was observed of both sides: the statement that adds most time to a transaction,
-and other plans."""
+"""Explains why a comparison is slower: the statement that adds most time to a transaction, and changed plans."""
 
 from __future__ import annotations
 
@@ -13,12 +12,14 @@ from ironbench.study.statements import StatementTimings
 from ironbench.study.study import Study
 
 _GROWN = 1.02
-"""Ratio from which a statement's time, or its executions per transaction, count as grown."""
+"""Ratio from which a statement's time or its executions per transaction count as increased."""
 _SIGMAS = 4.0
-"""Standard errors from which executions per transaction count as grown: which scripts run is drawn at random, and
-counts of such draws scatter by their square root (Poisson)."""
+"""Standard errors from which executions per transaction count as increased.
+
+Scripts are drawn at random, and such counts vary by their square root (Poisson).
+"""
 _UNLISTED = 0.001
-"""Share of the time of all statements that a complete list of them may lack."""
+"""Maximum share of total statement time missing from a list of statements that still counts as complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,44 +29,44 @@ class SlowerStatement:
     text: str
     before_s: float
     after_s: float
-    """Mean time of one execution."""
+    """Mean execution times on the other and on this side."""
     source: str
-    """`clients` timed it, or the `server`."""
+    """Who timed the statement: `clients` or the `server`."""
     replaced: str = ""
-    """Its text on the other side, where that differs."""
+    """Text of the statement on the other side, if it differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedStatement:
-    """A statement that runs more often in a transaction than on the other side."""
+    """A statement that runs more often per transaction than on the other side."""
 
     text: str
     before: float
     after: float
-    """Executions per transaction."""
+    """Executions per transaction on the other and on this side."""
     after_s: float
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class NewStatement:
-    """A statement that the other side does not have."""
+    """A statement that the other side does not run."""
 
     text: str
     per_transaction: float
-    """Executions."""
+    """Executions per transaction."""
     after_s: float
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class OtherPlanSteps:
-    """The server runs a statement in another way than on the other side."""
+    """A statement for which the server uses another plan than on the other side."""
 
     statement: str
     more: tuple[str, ...]
     less: tuple[str, ...]
-    """Steps that only the slower side has, and that only the other has."""
+    """Steps that only the slower side has, and steps that only the other side has."""
 
 
 AddedTime = SlowerStatement | RepeatedStatement | NewStatement
@@ -73,21 +74,23 @@ Cause = AddedTime | OtherPlanSteps
 
 
 def causes(study: Study, finding: Finding) -> tuple[Cause, ...]:
-    """Plan changes first: they explain times. Labs by slices have them from their observed trials; empty if nothing was
-    observed."""
+    """Lists causes of a slowdown, plan changes first because they explain times. Empty if nothing was observed.
+
+    Labs that use slices take plans from their trials with observers.
+    """
     statement = _by_clients(study, finding) or _by_server(study, finding)
     return (*_plans(study, finding), *((statement,) if statement else ()))
 
 
 @dataclass(frozen=True, slots=True)
 class _Executions:
-    """Of one statement on one side."""
+    """Executions of one statement on one side."""
 
     text: str
     count: float
     mean_s: float
     counted: Over
-    """The trials that `count` is of."""
+    """Trials that `count` covers."""
 
     @property
     def per_transaction(self) -> float:
@@ -126,15 +129,17 @@ def _called(side: Use) -> dict[str, _Executions]:
 
 
 def _lists_all(side: Use) -> bool:
-    """Whether a statement that is not in the side's list did not run: the list has only those that lead by some
-    count."""
+    """Whether a statement missing from the side's list did not run. Servers list only the top statements."""
     return math.fsum(one.time_s for one in side.statements) >= (1 - _UNLISTED) * side.statements_s
 
 
 def _most_added(
     pairs: Sequence[tuple[_Executions | None, _Executions | None]], complete: bool, source: str
 ) -> AddedTime | None:
-    """`pairs`: each statement on the slower side and on the other. `complete`: the other side ran no other ones."""
+    """Returns the statement that adds most time per transaction.
+
+    `pairs`: each statement on the slower side and on the other. `complete`: the other side ran no further statements.
+    """
     found = [
         one
         for after, before in pairs
@@ -145,7 +150,7 @@ def _most_added(
 
 
 def _added(after: _Executions, before: _Executions | None, source: str) -> Iterator[tuple[float, AddedTime]]:
-    """Seconds that a statement adds to a transaction, and why."""
+    """Yields the seconds that a statement adds to a transaction, with the cause."""
     if before is None:
         if after.per_transaction * after.mean_s > 0:
             new = NewStatement(after.text, after.per_transaction, after.mean_s, source)

@@ -1,4 +1,4 @@
-"""How long the SQL commands of the scripts took, as clients saw it: pooled by system or cell, and compared."""
+"""Client-side times of SQL commands in scripts: pooled by system and compared."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ from ironbench.study.summarise import merged
 from ironbench.words import cut
 
 _SHOWN = 20
-"""Most statements, those that took most time in all."""
+"""Maximum number of statements shown, by total time."""
 _LONGEST = 400
-"""Characters of a text."""
+"""Maximum characters of a statement's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One command, all trials together."""
+    """Times of one command over all trials."""
 
     script: str
     line: int
     text: str
     count: int
-    """Answers."""
+    """Number of answers, including errors."""
     failed: int
-    """Of them errors."""
+    """Number of errors."""
     mean_s: float
     stdev_s: float
     percentiles: Mapping[str, float]
-    """`p50_s` and so on, of all answers together; those that there are answers enough for."""
+    """`p50_s` and so on, over all answers together; only percentiles with enough answers."""
     ratio: QueryRatio | None
-    """Its mean over that in the first system or cell; None there, and where the first does not have it."""
+    """Mean divided by the first system's. None in the first system, and for commands that it lacks."""
     first_s: float | None = None
-    """Its mean in the first; None as above."""
+    """Mean in the first system; None as for `ratio`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementTimings:
-    """Of one system or cell."""
+    """Times of all commands in one system or configuration."""
 
     name: str
     statements: tuple[Timed | None, ...]
-    """In one order for all, as written; None where this one does not have it."""
+    """Commands in an order common to all systems; None if this one lacks a command."""
     counted: Over
-    """The trials whose statements were timed."""
+    """Trials whose statements were timed."""
     complete: bool
-    """Whether every command is known: a record without its files has only those that took most time."""
+    """Whether every command is known. Without evidence files, a record contains only the top commands by time."""
 
 
 _Trial = tuple[int, Mapping[CommandKey, Statement]]
-"""Its block, and its commands."""
+"""Block and commands of a trial."""
 
 
 def times(
     groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive, *, in_blocks: bool = True
 ) -> tuple[StatementTimings, ...]:
-    """`groups`: name and comparable trials, the baseline first; those whose statements were not timed are left out.
+    """Returns command times of each group. Groups without timed statements are left out.
 
-    `commands` decides which command of one group is which of the baseline.
+    `groups`: name and comparable trials, the baseline first. `commands` matches a group's commands to the baseline's.
     """
     records = {name: own for name, every in groups if (own := [one for one in every if one.statements])}
     if not records:
@@ -95,7 +95,7 @@ def times(
 
 
 def _all(record: Record, archive: Archive) -> Sequence[Statement]:
-    """Every statement; a record itself has only those that took most."""
+    """Returns every statement; without evidence files, only the top statements in the record."""
     return archive.timed(record.id) or record.statements
 
 
@@ -104,7 +104,8 @@ def _by_key(statements: Sequence[Statement]) -> dict[CommandKey, Statement]:
 
 
 def _as_first(trials: Sequence[_Trial], first: Sequence[_Trial], complete: bool) -> list[_Trial]:
-    """The same trials with the keys of the first group. `complete`: changed texts are identified by their place."""
+    """Replaces the keys of the trials with the first group's keys. `complete`: changed texts are matched by
+    position."""
     own, others = (list(dict.fromkeys(key for _, by_key in side for key in by_key)) for side in (trials, first))
     shared = (with_replacements if complete else aligned)(own, others)
     return [(block, {shared[key]: one for key, one in by_key.items()}) for block, by_key in trials]
@@ -122,7 +123,7 @@ def _pooled(trials: Iterable[Mapping[CommandKey, Statement]]) -> dict[CommandKey
 
 
 def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[CommandKey]:
-    """Of all groups, in the order of the first that has them."""
+    """Selects the commands to show from all groups, in the order of the first group that has them."""
     spent: dict[CommandKey, float] = {}
     for group in pooled:
         for key, own in group.items():
@@ -132,12 +133,12 @@ def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[C
 
 
 def _answers(records: Sequence[Record], archive: Archive, shown: Sequence[Statement]) -> dict[str, Any]:
-    """Histogram by name, of all trials together."""
+    """Merges histograms over all trials, by name."""
     return merged(records, sorted({one.histogram for one in shown}), archive)
 
 
 def _percentiles(own: Sequence[Statement], answers: Mapping[str, Any]) -> Mapping[str, float]:
-    """Of several trials only histograms tell: no percentile is made of percentiles."""
+    """Returns percentiles. For several trials this requires histograms, since percentiles cannot be averaged."""
     whole = answers.get(own[0].histogram)
     if whole is not None and whole.count == sum(one.count for one in own):
         return sample.quantiles(whole, PERCENTILES)
@@ -170,7 +171,7 @@ def _timed(
 
 
 def sure(subjects: Sequence[StatementTimings]) -> Iterator[tuple[str, Timed, QueryRatio]]:
-    """Name, command and ratio where its interval leaves out 1, of each system or cell the farthest from 1 first."""
+    """Yields name, command and ratio of each significant difference, largest ratio first within each system."""
     for subject in subjects:
         known = [(one, one.ratio) for one in subject.statements if one is not None and one.ratio is not None]
         apart = [(one, ratio) for one, ratio in known if ratio.known and (ratio.low > 1 or ratio.high < 1)]

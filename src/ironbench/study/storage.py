@@ -1,4 +1,4 @@
-"""The tests of workload storage, read back from the metrics of records."""
+"""Results of the storage workload's tests, read from the metrics of records."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PROFILE = "profile="
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """One test of one system, or of one side of a comparison."""
+    """Result of one test for one system or one side of a comparison."""
 
     name: str
-    """In names of metrics."""
+    """Test name as used in metrics."""
     title: str
     direction: str
     """`read`, `write` or `mix`."""
@@ -30,7 +30,7 @@ class Tested:
     """`sequential`, `random`, `sync`, `cost` or `sustained`."""
     block_bytes: int
     figures: Mapping[str, Summary]
-    """By metric without its part; of those a record has."""
+    """Metric name without its part → values, for the metrics that were recorded."""
 
     @property
     def rate(self) -> Summary:
@@ -38,7 +38,7 @@ class Tested:
 
     @property
     def low(self) -> float:
-        """Of all passes of all trials."""
+        """Lowest rate over all passes of all trials."""
         return over_passes(self.figures, RATE).low
 
     @property
@@ -55,7 +55,7 @@ class Tested:
 
 
 def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
-    """In the order of a table; empty where storage was not measured."""
+    """Returns the test results in table order; empty if storage was not measured."""
     figures: dict[str, dict[str, Summary]] = {}
     for name, summary in metrics.items():
         part = part_of(name)
@@ -70,7 +70,7 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
 
 
 MOST_BY_CHANCE = 0.01
-"""How often the ranges of a row may be apart although nothing changed; where it is more often, they are not judged."""
+"""Maximum probability that the ranges of a row differ by chance. If it is higher, ranges are not judged."""
 
 
 def passes_of(record: Record) -> int:
@@ -78,23 +78,25 @@ def passes_of(record: Record) -> int:
 
 
 def apart_by_chance(a: Sequence[Record], b: Sequence[Record]) -> float:
-    """Probability that the passes of two equal and steady devices have ranges apart, for one row: of all orders of
-    their rates, which are equally likely, two have one side wholly below the other (the smallest p value of the
-    two-sided rank-sum test: Wilcoxon, Biometrics Bulletin 1, 1945). It does not include drift between two runs, which
-    moves all passes of a run."""
+    """Probability that two equal and steady devices have disjoint ranges in one row.
+
+    Of all orders of their passes' rates, which are equally likely, two have one side entirely below the other (the
+    smallest p value of the two-sided rank-sum test: Wilcoxon, Biometrics Bulletin 1, 1945). Drift between two runs,
+    which shifts all passes of a run, is not included.
+    """
     passes = [sum(map(passes_of, side)) for side in (a, b)]
     return 2 / math.comb(sum(passes), passes[0]) if all(passes) else 1.0
 
 
 def any_apart(each: float, rows: int) -> float:
-    """Probability that at least one of several independent rows has ranges apart by chance."""
+    """Probability that at least one of several independent rows has disjoint ranges by chance."""
     return 1 - (1 - each) ** rows
 
 
 def ranges_by_chance(
     a: Mapping[str, Summary], b: Mapping[str, Summary], trials: tuple[Sequence[Record], Sequence[Record]]
 ) -> tuple[Note, ...]:
-    """How often equal devices have ranges apart in this comparison; empty where ranges are not judged."""
+    """Notes how often equal devices would have disjoint ranges in this comparison; empty if ranges are not judged."""
     rows = len({one.name for one in tested(a)} & {one.name for one in tested(b)})
     each = apart_by_chance(*trials)
     if not rows or each > MOST_BY_CHANCE:

@@ -1,4 +1,4 @@
-"""Everything a report shows, of runs or of a lab, computed once; formats only write it down."""
+"""Everything that a report on runs or on a lab shows, computed once. Output formats only render it."""
 
 from __future__ import annotations
 
@@ -57,28 +57,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SubjectResults:
-    """What was measured of one subject."""
+    """Results of one subject."""
 
     subject: Subject
     curve: ThroughputCurve
     standing: Standing | None
     timeline: timelines.Timeline | None
-    """Of a typical trial at the peak, or at the rate of an open loop."""
+    """Timeline of a typical trial at the peak, or at the rate of an open loop."""
     course: LoadCourse | None
-    """Of the same trial, where its load followed a curve."""
+    """Load curve of the same trial, if its load followed a curve."""
     response: timelines.Percentiles | None
     service: timelines.Percentiles | None
-    """Open loop only: in a closed loop it is the response time."""
+    """Service times of an open loop. None for a closed loop, where they equal response times."""
     budgets: tuple[Shares, ...]
     waits: tuple[Shares, ...]
     balance: tuple[SizingRatio, ...]
     cores: int | None
-    """That its work may use, of the machine that did it; None: unknown."""
+    """Cores that the work can use on the machine that ran it; None if unknown."""
     little: Little | None
     warnings: tuple[Note, ...]
     left_out: tuple[Note, ...]
     device_io: tuple[Distribution, ...] = ()
-    """Latencies and sizes of the I/Os of emulated devices, at the peak."""
+    """Latencies and sizes of emulated devices' I/Os, at the peak."""
 
     @property
     def name(self) -> str:
@@ -86,7 +86,7 @@ class SubjectResults:
 
     @property
     def metrics(self) -> dict[str, Summary]:
-        """Of its main trials; empty where there are none."""
+        """Metrics of the main trials; empty if there are none."""
         return self.curve.main.metrics if self.curve.main else {}
 
     @property
@@ -96,28 +96,27 @@ class SubjectResults:
 
 @dataclass(frozen=True, slots=True)
 class CellResults:
-    """One cell and what was measured of it."""
+    """One configuration of a lab and its results."""
 
     name: str
     setup: Setup
     planned: int
-    """Trials that were planned for it."""
+    """Number of planned trials."""
     trials: tuple[Record, ...]
-    """The last attempt of each block, in order of blocks, of whatever status."""
+    """The last attempt of each block, in order of blocks, of any status."""
     metric: Summary | None
-    """The lab's metric over the trials that may be compared."""
+    """The lab's metric over the comparable trials."""
     budget: dict[str, float]
-    """Part → mean share of the machine's CPU time; empty where it was not measured."""
+    """Part → mean share of the machine's CPU time; empty if not measured."""
     balance: tuple[SizingRatio, ...]
     cores: int | None
-    """That its work may use, of the machine that did it; None: unknown."""
+    """Cores that the work can use on the machine that ran it; None if unknown."""
     time: TimeSpent | None
-    """Where the time of a transaction goes; None where backends were not observed."""
+    """Breakdown of a transaction's time; None if backends were not observed."""
     repeated: tuple[Record, ...] = ()
-    """Attempts that another one has replaced."""
+    """Attempts that were replaced by a later one."""
     metrics: dict[str, Summary] = field(default_factory=dict)
-    """All, over the trials that may be compared; percentiles of all their transactions together, as everywhere on a
-    page."""
+    """All metrics over the comparable trials. Percentiles are over all transactions together."""
 
     @property
     def usable(self) -> tuple[Record, ...]:
@@ -126,120 +125,122 @@ class CellResults:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A finding with the names its comparison goes by in this lab."""
+    """A finding with the names that its comparison has in this lab."""
 
     finding: Finding
     contrast: Contrast
     losses: tuple[Note, ...] = ()
-    """Notes on settings that can lose data, which only one of the two sides has."""
+    """Notes on settings that can lose data and that only one of the two sides has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round before the last one ended with, on its own blocks alone; no later round takes it back."""
+    """Result of a round before the last one, from its own blocks only. Later rounds do not revoke it."""
 
     number: int
-    """1-based."""
+    """Number of the round, from 1."""
     effects: tuple[Effect, ...]
-    """The lab's declared comparisons, then those of its claims."""
+    """The lab's declared comparisons, then the claims' comparisons."""
     claims: tuple[Judged, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """All results of a lab, or of runs that did the same work. Empty: not measured."""
+    """All results of a lab, or of runs of the same work. Empty fields were not measured."""
 
     work: str
     derived: str
-    """A sentence that must stand wherever these results are shown; "" for most work."""
+    """Statement that must accompany these results wherever they are shown; empty for most work."""
     started_at: str
     trials: int
-    """Of runs all, of a lab those that are over, whatever their status, without attempts that were repeated."""
+    """Number of trials: all trials of runs; for a lab, finished trials of any status without repeated attempts."""
     differences: tuple[Difference, ...]
-    """Facts that differ, one value for each subject or cell."""
+    """Facts that differ, with one value per subject or configuration."""
     shared: dict[str, str]
-    """Facts that all subjects or cells have in common."""
+    """Facts that all subjects or configurations have in common."""
     queries: Queries | None
-    """Query by query; None where the work is not made of queries."""
+    """Times of single queries; None if the work does not consist of queries."""
     against: tuple[Against, ...]
-    """Queries that go against the trend, with the differences of their plans."""
+    """Queries that go against the trend, with differences between their plans."""
     role_latencies: tuple[RoleLatency, ...]
-    """Time of an I/O by role; empty where no device was emulated."""
+    """I/O latency by role; empty if no device was emulated."""
     read_costs: tuple[ReadCost, ...]
-    """CPU time of a read on real devices, where one side reads what another has cached."""
+    """CPU time per read on real devices, if one side reads data that another has cached."""
     scripts: tuple[tuple[str, str], ...]
-    """Name and text of every script that was driven."""
+    """Name and text of every script that was run."""
 
     timed: tuple[StatementTimings, ...] = ()
-    """Times of the commands of scripts, where they were asked for; of runs at the peak."""
+    """Times of commands in scripts, if they were recorded; for runs, at the peak."""
     workers: tuple[Workers, ...] = ()
-    """Of runs at the peak; empty where ironbench itself drove them."""
+    """Results by worker; for runs, at the peak. Empty without separate workers."""
     inside: tuple[Use, ...] = ()
-    """What servers said of the trials; of runs at the peak. Of labs by slices it is of `observed`."""
+    """Server statistics of the trials; for runs, at the peak. For labs that use slices, of the trials in `observed`."""
     observed: tuple[Record, ...] = ()
-    """Of labs by slices: one trial per configuration with observers and statement times, which enters no finding."""
+    """For labs that use slices: one trial per configuration with observers and statement times. It enters no
+    finding."""
     other_plans: tuple[OtherPlan, ...] = ()
-    """Commands whose plan is another one than in the first of them."""
+    """Commands whose plan differs from the first subject's."""
     parts: tuple[SubjectResults, ...] = ()
-    """The subjects of runs with their results."""
+    """For runs: the subjects with their results."""
     scalings: tuple[Scaling, ...] = ()
-    """The scalability law's curve of every subject that has one."""
+    """Scalability curve of every subject that has one."""
     unlike: tuple[Note, ...] = ()
-    """What keeps the subjects from being compared like for like."""
+    """Reasons why the subjects cannot be compared like for like."""
     footnotes: tuple[Note, ...] = ()
 
     lab: Lab | None = None
-    """What was declared; None of runs."""
+    """The declared lab; None for runs."""
     cells: tuple[CellResults, ...] = ()
-    """The lab's cells that could be measured, in the order declared."""
+    """Configurations of the lab that could be measured, in declared order."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """Cells that could not, each with why."""
+    """Configurations that could not be measured, with reasons."""
     effects: tuple[Effect, ...] = ()
-    """The lab's declared comparisons of its declared metric: these carry verdicts."""
+    """The lab's declared comparisons of its declared metric, which carry verdicts."""
     claimed: tuple[Effect, ...] = ()
-    """What else the claims are about: these carry verdicts too."""
+    """Further comparisons in claims, which also carry verdicts."""
     others: tuple[Effect, ...] = ()
-    """Other metrics, reported without deciding anything."""
+    """Comparisons of other metrics, without verdicts."""
     interactions: tuple[FactorInteraction, ...] = ()
-    """Of a full design: whether changes do together what they do alone; without a verdict."""
+    """For a full design: whether changes have the same effect together as separately. No verdicts."""
     same_loads: tuple[SameLoad, ...] = ()
-    """Response times at shares of the baseline's peak; without verdicts."""
+    """Response times at percentages of the baseline's peak throughput, without verdicts."""
     claims: tuple[Judged, ...] = ()
     too_little_time: tuple[Note, ...] = ()
-    """That the budget held too few blocks to decide claims about rates, and what budget would; empty where it did."""
+    """Note that the budget allows too few blocks to decide claims about rates, and which budget is needed; otherwise
+    empty."""
     look: int = 1
-    """Of a lab: number of the last stage that the findings are about."""
+    """For a lab: number of the last stage that the findings cover."""
     earlier: tuple[Round, ...] = ()
-    """Rounds before the one that all this is about."""
+    """Earlier rounds."""
     growths: tuple[Growth, ...] = ()
-    """Cells that differ in the number of clients alone, as curves."""
+    """Curves of configurations that differ only in the number of clients."""
     ceilings: tuple[Ceiling, ...] = ()
+    """Measured gains from idealised parts, if the lab has such configurations."""
     beside_version: tuple[BesideVersion, ...] = ()
-    """Of comparisons of versions or engines: what else differs."""
-    """What parts made free bring, where the lab has such cells."""
+    """For comparisons of versions or engines: further differences."""
     explanations: tuple[Explanation, ...] = ()
-    """Of the first comparisons: the difference from throughput down to configuration."""
+    """For the first comparisons: explanations of the difference from throughput down to configuration."""
     waterfalls: tuple[Waterfall, ...] = ()
-    """Of the first comparisons: which part of a transaction's time the difference comes from."""
+    """For the first comparisons: which parts of a transaction's time the difference comes from."""
     levels: Levels | None = None
-    """Of a full design of two factors: the cells by their levels."""
+    """For a full design of two factors: results by factor values."""
     noise: Noise | None = None
-    """The highest floor known of this machine for the lab's metric and its work."""
+    """Highest known run-to-run variation of this machine for the lab's metric and work."""
     disturbances: tuple[Disturbance, ...] = ()
     dropped: tuple[Note, ...] = ()
-    """Blocks that did not enter the paired analysis, and why."""
+    """Blocks left out of the paired analysis, and why."""
     left_out: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
     screen: Screen | None = None
-    """Of a lab that screens factors first: what the screen saw. All else is of its confirmation."""
+    """For a lab that screens factors first: result of the screen. All other fields describe its confirmation."""
     searched: tuple[Setup, ...] = ()
-    """Cells of a lab with the loads that a search chose for them."""
+    """Configurations whose load was chosen by a search."""
     missing: int = 0
-    """Planned trials of the stages begun that are not over."""
+    """Number of unfinished trials in the started stages."""
 
     @property
     def counts(self) -> tuple[str, str]:
-        """What a unit of the work is called, one and many."""
+        """Singular and plural name of a unit of work."""
         return counted_in([part.subject.records[0] for part in self.parts])
 
     @property
@@ -248,7 +249,7 @@ class Study:
 
     @property
     def systems(self) -> list[list[SubjectResults]]:
-        """The subjects by system: rates of one system are one."""
+        """The subjects grouped by system; different rates of one system are one group."""
         groups: list[list[SubjectResults]] = []
         for part in self.parts:
             one = part.subject.records[0]
@@ -261,12 +262,12 @@ class Study:
 
     @property
     def closed(self) -> tuple[SubjectResults, ...]:
-        """Those that were driven in a closed loop: only they have a peak."""
+        """Subjects driven in a closed loop, the only ones with a peak."""
         return tuple(part for part in self.parts if not part.open_loop)
 
     @property
     def place(self) -> Note:
-        """Where the details of all subjects were measured."""
+        """At which load the details of all subjects were measured."""
         peaks = [part.curve.peak for part in self.closed if part.curve.peak]
         clients = {peak.clients for peak in peaks}
         if any(streams(part.subject.records[0]) for part in self.parts):
@@ -280,17 +281,17 @@ class Study:
 
     @property
     def metric(self) -> str:
-        """By which the lab decides."""
+        """Metric by which the lab decides."""
         return self.lab.method.metric if self.lab else ""
 
     @property
     def baseline(self) -> str:
-        """The cell that the lab compares others with."""
+        """Configuration that the lab compares others with."""
         return self.lab.baseline if self.lab else ""
 
     @property
     def complete(self) -> bool:
-        """Whether every planned trial has left a record."""
+        """Whether every planned trial has a record."""
         return not self.missing
 
     @property
@@ -300,19 +301,22 @@ class Study:
 
     @property
     def refuted(self) -> tuple[Judged, ...]:
-        """Claims that this round or an earlier one refuted, each once."""
+        """Claims that this or an earlier round refuted, each once."""
         every = (*(one for earlier in self.earlier for one in earlier.claims), *self.claims)
         return tuple({one.claim.text: one for one in every if one.verdict == "refuted"}.values())
 
     def ended(self, conclusion: Conclusion) -> tuple[Effect, ...]:
-        """The comparisons that ended so."""
+        """Returns the comparisons with this conclusion."""
         return tuple(effect for effect in self.effects if effect.finding.conclusion is conclusion)
 
 
 def studies(
     records: Sequence[Record], archive: Archive = EMPTY, derived: Mapping[str, str] | None = None
 ) -> tuple[Study, ...]:
-    """One study for each work among `records`. `derived`: workload → sentence that must stand wherever it is shown."""
+    """Returns one study for each work among `records`.
+
+    `derived`: workload → statement that must accompany its results.
+    """
     return tuple(_study(group, archive, derived or {}) for group in by_work(records))
 
 
@@ -356,7 +360,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
 
 
 def _unlike(systems: Sequence[Subject]) -> tuple[Note, ...]:
-    """Each against the first system: at the same rate, where that was measured."""
+    """Notes differences between each system and the first one, at the same rate if the first was measured at it."""
     notes: dict[Note, None] = {}
     own = [one for one in systems if one is systems[0] or of_one_system(one.records[0], systems[0].records[0])]
     for other in systems[1:]:
@@ -367,7 +371,7 @@ def _unlike(systems: Sequence[Subject]) -> tuple[Note, ...]:
 
 
 def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str, str], ...]:
-    """Name and text of every script of these trials, each once."""
+    """Returns name and text of every script of these trials, each once."""
     keys = dict.fromkeys(script for record in records for script in record.scripts.items())
     return tuple((name, text) for name, key in keys if (text := archive.script(key)))
 
@@ -376,7 +380,7 @@ def _results(
     subject: Subject, own: ThroughputCurve, first: ThroughputCurve | None, events: Sequence[str], archive: Archive
 ) -> SubjectResults:
     at_peak = own.main.trials if own.main else ()
-    # Their shares of time chose no peak: trials of the sweep count as fresh ones do.
+    # Time shares do not choose a peak, so trials of the sweep are as valid as fresh ones.
     bars = [(clients, [one for one in subject.usable if one.cell.load.clients == clients]) for clients in own.clients]
     open_loop = subject.records[0].cell.load.rate is not None
     reference = (at_peak or subject.records)[0]

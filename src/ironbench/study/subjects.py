@@ -1,4 +1,4 @@
-"""Groups trials into the systems compared: their names and cores."""
+"""Groups trials into the systems to compare, with their names and cores."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ironbench.words import in_percent
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A system under one shape of load on one machine: one colour in every chart."""
+    """A system under one load shape on one machine; one colour in every chart."""
 
     name: str
-    """Unique in its study."""
+    """Name, unique within its study."""
     records: tuple[Record, ...]
-    """Every trial, of whatever status, in order of start."""
+    """Every trial, of any status, in order of start."""
 
     @property
     def usable(self) -> tuple[Record, ...]:
@@ -49,28 +49,28 @@ class Subject:
 
 
 def entering(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Trials that may enter a comparison: every count of suspect trials is among these."""
+    """Returns the trials that may enter a comparison. Flagged trials are counted among these."""
     return tuple(record for record in _counting(records) if record.status.comparable)
 
 
 def leading(record: Record) -> tuple[str, ...]:
-    """Metrics that a comparison of its work begins with."""
+    """Returns the metrics that a comparison of this work shows first."""
     return described(record).leading
 
 
 def counted_in(records: Sequence[Record]) -> tuple[str, str]:
-    """What a unit of their work is called, one and many; `transaction` where they did work of several kinds."""
+    """Returns singular and plural name of a unit of work; `transaction` for several kinds of work."""
     known = {described(record).units for record in records}
     return known.pop() if len(known) == 1 else Described().units
 
 
 def streams(record: Record) -> tuple[int, str] | None:
-    """How many streams work at once in its trial, and which, where the clients of its load do not."""
+    """Returns number and name of concurrent streams, for work in which streams replace the load's clients."""
     return described(record).streams
 
 
 def failed_share(trials: Sequence[Record]) -> float | None:
-    """Failed transactions as a share of those that ended, all trials together; None where nobody counted."""
+    """Returns the share of failed transactions over all trials together; None if not counted."""
     known = [one.metrics for one in trials if "failed" in one.metrics and "transactions" in one.metrics]
     failed = sum(metrics["failed"] for metrics in known)
     ended = failed + sum(metrics["transactions"] for metrics in known)
@@ -78,18 +78,20 @@ def failed_share(trials: Sequence[Record]) -> float | None:
 
 
 def failed_percent(share: float) -> str:
-    """Such a share in words, with digits enough to show on which side of a limit it is."""
+    """Formats such a share, with enough digits to show on which side of a limit it is."""
     return in_percent(share, limits=FAILED_LIMITS)
 
 
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
-    """Records parted by the work done, in the order given. Pilots are left out: they decided a warm-up."""
+    """Groups records by work, in the given order. Pilot trials are left out, since they only choose a warm-up."""
     return _parted(_counting(records), work)
 
 
 def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
-    """Records of one work parted into the systems compared, each with a name of its own. The first is the baseline:
-    systems keep the order in which they were named."""
+    """Groups records of one work by system, each with a unique name. The first system is the baseline.
+
+    Systems keep the order in which they were named.
+    """
     counting = _counting(records)
     machines = machines_among(counting)
     groups = [
@@ -108,12 +110,12 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
 
 
 def emulated(record: Record) -> bool:
-    """Whether its storage was emulated: its times are a model's, and no page may show them without saying so."""
+    """Whether storage was emulated. Its times are a model's, and every page must say so."""
     return record.warned(EMULATED) or bool(record.system.layout.devices)
 
 
 def marked(name: str, records: Sequence[Record]) -> str:
-    """The name of a system, which says that it is emulated if any of its trials was."""
+    """Adds "(emulated)" to a system's name if any of its trials used emulated storage."""
     return f"{name} (emulated)" if "emulated" not in name and any(map(emulated, records)) else name
 
 
@@ -129,8 +131,10 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
 
 
 def machines_among(records: Sequence[Record]) -> Callable[[Record], tuple[str, str]]:
-    """Returns `machines_of` for these records, where a trial whose server could not be watched has the machine of the
-    other trials of its run on that server."""
+    """Returns a variant of `machines_of` that fills in unknown servers.
+
+    A trial whose server could not be watched gets the machine that other trials of its run found for that server.
+    """
     known: dict[tuple[str, str | None], set[str]] = {}
     for record in records:
         if server := machine_of(record):
@@ -156,16 +160,16 @@ def _parted(records: Sequence[Record], key: Callable[[Record], str]) -> list[tup
 
 
 def bare(record: Record) -> bool:
-    """Whether no database lay between the work and the machine."""
+    """Whether the work ran directly on the machine, without a database."""
     return described(record).bare_machine
 
 
 def held_to(record: Record) -> tuple[int, ...]:
-    """CPUs that its work was held to; empty: all of them.
+    """Returns the CPUs that the work was pinned to; empty for all CPUs.
 
-    A server's are its own. Where there is no engine, the threads are the system. A library engine works in the threads
-    that drive it, and what binds such a thread comes after what binds their process (sched_setaffinity(2)); but work
-    that drives itself asks it in processes that bind themselves to the server's, after they have inherited the others.
+    For a database server, these are the server's CPUs. Without an engine, the threads are the system. A library engine
+    runs in the client's threads, and a thread's own pinning takes precedence over its process's (sched_setaffinity(2)).
+    Work that drives itself, however, runs a library engine in processes that pin themselves to the server's CPUs.
     """
     system, known = record.system, described(record)
     if known.bare_machine or (known.in_client and known.drives):
@@ -176,14 +180,17 @@ def held_to(record: Record) -> tuple[int, ...]:
 
 
 def machine_cores(machine: Mapping[str, Any]) -> int | None:
-    """Physical cores by its fingerprint; None: unknown."""
+    """Number of physical cores in a machine's fingerprint; None if unknown."""
     cores = (machine.get("cpu") or {}).get("cores")
     return int(cores) if cores else None
 
 
 def cores_held(record: Record, of_machine: int | None) -> int | None:
-    """The machine's, or as many CPUs as the work was held to: two logical CPUs may be one core, of which nothing is
-    recorded, but no work has more cores than the machine; of a duet half of them. None: not known."""
+    """Number of cores the work can use: the machine's cores, or the number of CPUs the work was pinned to.
+
+    Two logical CPUs may be one core, which is not recorded, so the machine's cores are the upper limit. A duet uses
+    half of the cores. None if unknown.
+    """
     held = len(held_to(record))
     if held:
         return min(of_machine or held, held)

@@ -1,6 +1,6 @@
-"""Summarises the trials of one cell: centre, range, interval, pooled percentiles.
+"""Summarises the trials of one configuration: centre, range, confidence interval, pooled percentiles.
 
-The interval is Student's (Biometrika 6, 1908); below three values only a range is given.
+The interval is Student's (Biometrika 6, 1908); with fewer than three values only a range is given.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from ironbench.stats.intervals import t_quantile
 from ironbench.study.archive import EMPTY, Archive
 
 _LEAST = 3
-"""Fewest values for an interval."""
+"""Minimum number of values for a confidence interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """n values of one metric in one cell. Units are those of the metric."""
+    """Summary of n values of one metric in one configuration, in the metric's unit."""
 
     n: int
     centre: float
-    """The median: one bad trial does not move it. Of a percentile of several trials: that of all their transactions
-    together (`with_pooled`)."""
+    """The median, which is robust to one bad trial. For a percentile over several trials: the percentile of all their
+    transactions together (`with_pooled`)."""
     mean: float
     low: float
     high: float
-    """Smallest and largest value seen."""
+    """Smallest and largest value."""
     deviation: float
     """Standard deviation; 0 for one value."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % t interval of the mean, from 3 values on; it assumes independent, roughly normal values."""
+        """95% t interval of the mean, from 3 values on. Assumes independent, roughly normal values."""
         if self.n < _LEAST:
             return None
         half = t_quantile(0.975, self.n - 1) * self.deviation / math.sqrt(self.n)
@@ -46,43 +46,45 @@ class Summary:
 
     @property
     def spread(self) -> float:
-        """Largest minus smallest as a share of the centre; 0 for one value, infinite around a centre of 0."""
+        """Range divided by the centre; 0 for one value, infinite for a centre of 0."""
         if self.high == self.low:
             return 0.0
         return (self.high - self.low) / abs(self.centre) if self.centre else math.inf
 
 
 def summarise(values: Sequence[float]) -> Summary | None:
-    """None when there is no finite value: a number that was not measured is not a zero."""
+    """Summarises finite values. None without any: a value that was not measured is not zero."""
     finite = [float(value) for value in values if math.isfinite(value)]
     if not finite:
         return None
     mean, low, high = statistics.fmean(finite), min(finite), max(finite)
-    # `statistics.stdev` calculates with fractions, which takes 20 times as long.
+    # `statistics.stdev` uses fractions, which takes 20 times as long.
     squares = math.fsum((value - mean) ** 2 for value in finite) if high > low else 0.0
     deviation = math.sqrt(squares / (len(finite) - 1)) if squares else 0.0
     return Summary(len(finite), statistics.median(finite), mean, low, high, deviation)
 
 
 def overlap(a: Summary, b: Summary) -> bool:
-    """Whether the ranges of two summaries have a value in common."""
+    """Whether the ranges of two summaries overlap."""
     return a.low <= b.high and b.low <= a.high
 
 
 def over_passes(metrics: Mapping[str, Summary], name: str) -> Summary:
-    """The summary of a metric, with the range of all passes of all trials where trials recorded their lowest and best
-    pass, as those of workload storage do."""
+    """Returns the summary of a metric with the range over all passes of all trials.
+
+    The storage workload records the lowest and best pass of a trial; other workloads keep the range of trials.
+    """
     own, base = metrics[name], base_name(name)
     lowest, best = (metrics.get(f"{base}_{end}{name[len(base) :]}") for end in ("lowest", "best"))
     return replace(own, low=lowest.low if lowest else own.low, high=best.high if best else own.high)
 
 
-# The median of three 99th percentiles is the 99th percentile of nothing. So percentiles of several trials are pooled:
-# they are those of all transactions together, from merged histograms, unless the page says otherwise.
+# The median of three trials' 99th percentiles is not a 99th percentile. So unless a page says otherwise, percentiles
+# over several trials are computed over all transactions together, from merged histograms.
 
 
 def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> dict[str, Any]:
-    """Histogram by name (`response_time{script=x}`), merged over the trials that have it; each trial is read once."""
+    """Merges each histogram, such as `response_time{script=x}`, over the trials that have it. Reads each trial once."""
     pooled: dict[str, Any] = {}
     for record in trials:
         histograms = archive.histograms(record.id)
@@ -97,10 +99,10 @@ def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> 
 
 
 def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], archive: Archive) -> dict[str, Summary]:
-    """`summaries`, summaries of `trials`, with pooled percentiles as centres; ranges stay those of the trials.
+    """Returns `summaries` of `trials` with pooled percentiles as centres; ranges are still over trials.
 
-    Centre and range are of the same trials: those with transactions enough for the percentile. So it lies within.
-    Where no trial has a histogram it stays the median of the trials.
+    Centre and range use the same trials: those with enough transactions for the percentile. So the centre lies within
+    the range. If no trial has a histogram, the centre is still the median of the trials.
     """
     known = {metric: of for metric in summaries if (of := percentile(metric)) is not None}
     if len(trials) < 2 or not known or archive is EMPTY:

@@ -1,4 +1,4 @@
-"""A target such as `p99 < 10ms at 5000 tps`, and which systems were shown to meet it."""
+"""Checks a target such as `p99 < 10ms at 5000 tps`, and which systems meet it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ironbench.study.subjects import counted_in, failed_share
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
 _RESPONSE_TIME = Range(0.0, DAY_S, "s", above=True, example="10ms")
 LEAST_TRIALS = 3
-"""Fewer give no interval, and so no upper bound."""
+"""Minimum number of trials. With fewer there is no confidence interval, and so no upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A response time that must be kept at a rate."""
+    """A response time limit at a rate."""
 
     text: str
     metric: str
@@ -39,50 +39,51 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class RateResult:
-    """What one system did at one rate of the target's or above."""
+    """Result of one system at the target's rate or above."""
 
     rate: float
     trials: tuple[Record, ...]
     centre_s: float
-    """A percentile of all trials' transactions together; the geometric mean of the trials for a mean or a maximum."""
+    """Percentile over all trials' transactions together. For a mean or maximum: geometric mean of the trials."""
     bound_s: float | None
-    """Upper end of the 95 % interval of the trials, never below `centre_s`; None: too few trials."""
+    """Upper bound of the trials' 95% confidence interval, at least `centre_s`; None with too few trials."""
     least_s: float | None
-    """Lower end of the same interval, never above `centre_s`."""
+    """Lower bound of the same interval, at most `centre_s`."""
     kept: bool
-    """Whether every trial kept the rate."""
+    """Whether every trial sustained the rate."""
     never_kept: bool
-    """Whether no trial did."""
+    """Whether no trial sustained the rate."""
 
     def meets(self, target: Target) -> bool:
         return self.kept and self.bound_s is not None and self.bound_s <= target.limit_s
 
     def misses(self, target: Target) -> bool:
-        """Whether the trials exclude that the target is met; otherwise more trials may decide."""
+        """Whether the trials rule out that the target is met; otherwise more trials may decide."""
         return self.never_kept or (self.least_s is not None and self.least_s > target.limit_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Attained:
-    """A system held against a target."""
+    """Result of checking one system against a target."""
 
     system: str
     best: RateResult | None
-    """The measurement that meets it at the highest rate, else the one that came closest; None: not measured."""
+    """The measurement that meets the target at the highest rate, or else the closest one; None if not measured."""
     meets: bool
     why: Note
-    """By how much, or why not."""
+    """By how much the target is met, or why not."""
     misses: bool = False
-    """Whether all measurements at the target's rate exclude that it is met. Neither this nor `meets`: inconclusive."""
+    """Whether all measurements at the target's rate rule out that it is met. If neither this nor `meets`:
+    inconclusive."""
 
     @property
     def undecided(self) -> bool:
-        """Whether it was measured, and more trials may show that it meets the target."""
+        """Whether the system was measured, and more trials may show that it meets the target."""
         return self.best is not None and not self.meets and not self.misses
 
 
 def parse(text: str) -> Target:
-    """InputError: another form."""
+    """Parses a target. InputError: invalid form."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise InputError(f"--target {text!r}", "is not a target", 'e.g. "p99 < 10ms at 5000 tps"')
@@ -94,9 +95,10 @@ def parse(text: str) -> Target:
 
 
 def attained(system: str, records: Sequence[Record], target: Target, archive: Archive = EMPTY) -> Attained:
-    """Only open-loop trials at the target's rate or above count, and only by the upper end of their interval.
+    """Checks a system against a target, by the upper bound of its confidence interval.
 
-    A closed loop sends less to a slow system, so its response times do not hold for a rate.
+    Only open-loop trials at the target's rate or above count. A closed loop sends fewer requests to a slow system, so
+    its response times do not apply to a rate.
     """
     usable = [record for record in records if record.status.comparable and target.metric in record.metrics]
     open_loop = [record for record in usable if record.cell.load.rate is not None and record.cell.load.curve is None]
@@ -123,7 +125,7 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
 
 
 def may_count(record: Record, target: Target) -> bool:
-    """Whether it was driven in an open loop at the target's rate or above, all the time: a curve is below its mean."""
+    """Whether the trial was driven in an open loop at the target's rate or above, at a constant rate."""
     load = record.cell.load
     return load.curve is None and load.rate is not None and load.rate >= target.rate
 
@@ -140,8 +142,11 @@ def _missed(best: RateResult, target: Target) -> Note:
 
 
 def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Archive) -> RateResult:
-    """The bound is the upper end of a t interval (Student, Biometrika 6, 1908) of the logarithms: response times are
-    positive and skewed."""
+    """Computes the result at one rate.
+
+    Bounds are from a t interval (Student, Biometrika 6, 1908) of logarithms, because response times are positive and
+    skewed.
+    """
     logs = [math.log(max(record.metrics[target.metric], 1e-12)) for record in trials]
     mean = statistics.fmean(logs)
     pooled = metrics_of(trials, [target.metric], archive).get(target.metric) if percentile(target.metric) else None
@@ -156,7 +161,7 @@ def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Ar
 
 
 def _alike(records: Sequence[Record]) -> list[list[Record]]:
-    """Repeats of one load; the lowest rate first."""
+    """Groups repeats of one load, in ascending order of rates."""
     groups: dict[tuple[Load, int, int], list[Record]] = {}
     for record in records:
         load = record.cell.load

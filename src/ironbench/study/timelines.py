@@ -1,4 +1,4 @@
-"""One trial second by second, thinned to what a chart can show."""
+"""Timelines of one trial, reduced to what a chart can show."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ _DEVICE = (
 
 
 _LATE = 0.05
-"""Seconds that a trial may end before its last second does."""
+"""Seconds by which a trial may end before its last second is complete."""
 
 ONE_DEVICE = 0.02
-"""Share by which the counters of one device may differ when they are read for two roles."""
+"""Relative difference up to which counters read for two roles count as counters of one device."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineSeries:
-    """One quantity over time; NaN-free."""
+    """One quantity over time, without NaN."""
 
     metric: str
     part: str
-    """`log` for a role, empty for the whole."""
+    """Role such as `log`; empty for the total."""
     t_s: tuple[float, ...]
     value: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happened during one trial."""
+    """Timelines of one trial."""
 
     trial: str
     step_s: float
-    """Seconds that one point stands for."""
+    """Seconds per point."""
     lines: tuple[TimelineSeries, ...] = ()
     devices: tuple[TimelineSeries, ...] = ()
     own: tuple[TimelineSeries, ...] = ()
-    """What a workload that drives itself measured over time, by profile."""
+    """Timelines recorded by a workload that drives itself, by profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Percentiles:
 
 
 def typical(trials: Sequence[Record]) -> Record:
-    """The trial whose throughput is the (lower) median: a real one, so that its timeline belongs to its number."""
+    """Returns the trial with the (lower) median throughput. It is a real trial, so its timeline matches its value."""
     ranked = sorted(trials, key=lambda record: (record.metrics.get("throughput", 0.0), record.id))
     return ranked[(len(ranked) - 1) // 2]
 
@@ -82,7 +82,7 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     seconds = archive.seconds(record.id)
     times = [float(t) for t in seconds.get("t_s", ())]
     step = max(1, math.ceil(len(times) / MOST_POINTS))
-    # A count of the last second is a rate only if the trial lasted until its end.
+    # The count of the last second is a rate only if the trial lasted until its end.
     whole = sum(t + 1.0 <= record.elapsed_s + _LATE for t in times)
     lines = tuple(
         TimelineSeries(name, "", *_thinned(times[:known], _values(seconds, column)[:known], step, reduce))
@@ -113,7 +113,7 @@ def _own(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
 
 
 def devices(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
-    """Device quantities by role, those that stay at zero left out; roles that share a device share a line."""
+    """Returns device timelines by role, without those that are always zero. Roles on one device share a line."""
     lines: list[TimelineSeries] = []
     for name in sorted(observed, key=_device_order):
         if base_name(name) in _DEVICE:
@@ -134,7 +134,7 @@ def devices(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
 
 
 def _same(a: TimelineSeries, b: TimelineSeries) -> bool:
-    """Whether two roles show one device: its counters read a moment apart differ by very little."""
+    """Whether two roles have the same device: its counters, read moments apart, differ very little."""
     if a.metric != b.metric or len(a.value) != len(b.value) or not any(a.value):
         return False
     apart = sum(abs(x - y) for x, y in zip(a.value, b.value, strict=True))
@@ -142,8 +142,7 @@ def _same(a: TimelineSeries, b: TimelineSeries) -> bool:
 
 
 def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "response_time") -> Percentiles | None:
-    """Of all transactions of `trials` together. None where there are none, or too
-    few values for a median."""
+    """Returns percentiles over all transactions of `trials` together; None with too few values for a median."""
     whole = merged(trials, [metric], archive).get(metric)
     if whole is None or not enough(0.5, whole.count):
         return None

@@ -1,13 +1,12 @@
-"""Turns the blocks of two cells into a verdict: faster, slower, equivalent, or cannot tell and what it would take.
+"""Turns the blocks of two configurations into a verdict: faster, slower, equivalent, or inconclusive with advice.
 
-The order of the questions: is the ratio 1 rejected? Then faster or slower, however small the difference; the finding
-says when it is smaller than the margin. Else, is a ratio outside the margin rejected? Then equivalent. Else cannot
-tell.
+First, if a ratio of 1 is rejected, the verdict is faster or slower, however small the difference; a note says when it
+is smaller than the margin. Otherwise, if ratios outside the margin are rejected, the verdict is equivalent. Otherwise
+it is inconclusive.
 
-A ratio that itself changes from block to block breaks what the t interval assumes, that blocks are
-repeats of one ratio. A verdict then stands only if it holds at both ends of the change, each with its own 95 %
-interval; else there is no verdict. Such a change is found by chance in 1 of 100 comparisons, so that hardly a verdict
-is lost.
+A ratio that changes during the lab violates the t interval's assumption that blocks are repeats of one ratio. In this
+case a verdict must hold at both ends of the change, each with its own 95% interval; otherwise there is no verdict. Such
+a change is detected by chance in 1 of 100 comparisons, so few verdicts are lost.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from ironbench.stats.steadiness import LEAST, Change, change
 from ironbench.study.looks import Look, at
 
 MOST_ADVISED = 100
-"""Blocks; a round of more is no advice: the machine or the trials have to change first."""
+"""Maximum number of blocks to recommend. If more are needed, the machine or the trials should change first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two cells on one metric, before the verdict."""
+    """Comparison of two configurations by one metric, before the verdict."""
 
     metric: str
     better: str
@@ -43,34 +42,34 @@ class Comparison:
     cell: str
     baseline: str
     pairs: Sequence[tuple[int, float, float]]
-    """Block, the cell's value, the baseline's, each above 0: of every complete block."""
+    """(block, configuration's value, baseline's value) of every complete block; all values positive."""
     warnings: Sequence[Note] = ()
     dropped: Sequence[Note] = ()
     lost: tuple[int, int] = (0, 0)
     """See `Finding.lost`."""
     barred: Note | None = None
-    """Why there may be no verdict."""
+    """Reason why no verdict is allowed."""
     change: Change | None = None
-    """Of the logarithm of the ratio over the blocks."""
+    """Change of the ratio's logarithm over the blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holm:
-    """The place of a comparison in Holm's order, among those that a lab decides."""
+    """Result of Holm's correction for one comparison among those that a lab decides."""
 
     comparisons: int = 1
-    """By how many the level is divided for the test of a difference,"""
+    """Divisor of alpha for the test of a difference."""
     equivalences: int = 1
-    """and for the test of equivalence."""
+    """Divisor of alpha for the test of equivalence."""
     p: float | None = None
-    """The corrected p value where the order raises it."""
+    """Corrected p value, if Holm's correction raises it."""
 
 
 ALONE = Holm()
 
 
 def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, decides: bool = True) -> Finding:
-    """ValueError for a value that is not above 0."""
+    """Computes a finding with its verdict. ValueError if a value is not positive."""
     place = at(method, look)
     ratios = tuple((block, value / base) for block, value, base in sorted(one.pairs))
     if not ratios:
@@ -123,11 +122,11 @@ def _unequal_losses(one: Comparison) -> Note:
 
 
 def advice(result: Paired, better: str, margin: float, place: Look, comparisons: int = 1) -> Note:
-    """What it would take to decide."""
+    """Advises what is needed to decide."""
     if better == "neither":
         return note("choose-other-metric")
     if result.blocks < LEAST_BLOCKS:
-        # The spread of so few is hardly known: what it would promise is not worth saying.
+        # The variation is hardly known from so few blocks, so no prediction is given.
         if result.blocks < place.planned[-1] >= LEAST_BLOCKS:
             return note("finish-lab", planned=place.planned[-1], least=LEAST_BLOCKS)
         return note("least-blocks", least=LEAST_BLOCKS)
@@ -142,7 +141,7 @@ def advice(result: Paired, better: str, margin: float, place: Look, comparisons:
 
 
 def _enough_at_the_end(result: Paired, margin: float, place: Look, share: float) -> bool:
-    """Whether the blocks that are planned do, at the level that earlier looks leave to the last one."""
+    """Whether the planned blocks are enough, at the alpha that earlier analyses leave for the last one."""
     last = replace(place, number=place.looks)
     levels = last.level(share, 2), last.level(share, 1)
     wanted = blocks_needed(margin, result.spread, result.blocks, *levels, LEAST_BLOCKS)
@@ -151,13 +150,13 @@ def _enough_at_the_end(result: Paired, margin: float, place: Look, share: float)
 
 @dataclass(frozen=True, slots=True)
 class _Tests:
-    """What a ratio is held against."""
+    """Margin and alpha levels for the tests of a ratio."""
 
     margin: float
     level: float
-    """Of the test of a difference, two-sided,"""
+    """Alpha of the two-sided test of a difference."""
     level_equal: float
-    """and of each of the two one-sided tests of equivalence."""
+    """Alpha of each of the two one-sided tests of equivalence."""
 
 
 def _conclusion(result: Paired, better: str, tests: _Tests) -> Conclusion:
@@ -171,7 +170,7 @@ def _conclusion(result: Paired, better: str, tests: _Tests) -> Conclusion:
 
 
 def _holds_throughout(conclusion: Conclusion, change: Change, margin: float) -> bool:
-    """Whether both ends of the change, each with its interval, bear the verdict that their mean got."""
+    """Whether the verdict on the mean also holds at both ends of the change, each with its confidence interval."""
     ends = change.interval(LEVEL)
     if conclusion is Conclusion.EQUIVALENT:
         return all(-math.log1p(margin) <= low and high <= math.log1p(margin) for low, high in ends)
@@ -227,24 +226,24 @@ def _nothing(one: Comparison, method: Method, place: Look, decides: bool) -> Fin
     )
 
 
-# Changes over the blocks: of the machine, which the pairing cancels, or of the ratio, which it does not.
-# `stats.steadiness` finds drifts and steps. The machine's drift per trial is the slope of a straight line with a level
-# for each cell, by least squares, compared with the residual scatter (Draper and Smith, "Applied Regression Analysis",
-# Wiley 1998, chapters 1 and 14).
+# Changes over the blocks are of the machine, which pairing cancels, or of the ratio, which pairing does not cancel.
+# `stats.steadiness` detects drifts and steps. The machine's drift per trial is the slope of a straight line with an
+# intercept for each configuration, fitted by least squares, compared with the residual variation (Draper and Smith,
+# "Applied Regression Analysis", Wiley 1998, chapters 1 and 14).
 
 _STEEP = 1.5
-"""Drift from trial to trial over noise. Beyond it up to 8 % of A/A labs of 6 blocks end in faster or slower and not
-5 %: by `python -m bench verdicts`, which simulates it."""
+"""Drift between consecutive trials divided by noise. Beyond it, up to 8% of A/A labs of 6 blocks end in faster or
+slower instead of 5% (simulated by `python -m bench verdicts`)."""
 _WORTH_SAYING = 0.02
-"""Smaller relative changes are not reported."""
+"""Minimum relative change to report."""
 
 
 def drift_warnings(
     metric: str, pairs: Sequence[tuple[int, float, float]], trials: Sequence[Record]
 ) -> tuple[Note, ...]:
-    """What changed on both sides alike.
+    """Notes changes that affected both sides alike.
 
-    `pairs`: (block, value, baseline's value) in order; `trials`: those that the values are of.
+    `pairs`: (block, value, baseline's value) in order. `trials`: the trials of these values.
     """
     if len(pairs) < LEAST:
         return ()
@@ -252,7 +251,7 @@ def drift_warnings(
     blocks = [block for block, _, _ in pairs]
     notes = []
     shift = change(levels)
-    # Where the ratio changed, the mean of both sides did because of one of them.
+    # If the ratio changed, so did the mean of both sides, because of one of them.
     if shift and _worth(shift) and ratio_change(pairs) is None:
         block = None if shift.kind == "drift" else blocks[shift.place] + 1
         notes.append(note("both-changed", metric=metric, change=math.expm1(shift.after - shift.before), block=block))
@@ -262,16 +261,16 @@ def drift_warnings(
 
 
 def ratio_change(pairs: Sequence[tuple[int, float, float]]) -> Change | None:
-    """How the logarithm of the ratio itself changed over the blocks; None where it may be chance, or is negligible.
+    """Returns the change of the ratio's logarithm over the blocks; None if it is insignificant or negligible.
 
-    `pairs` as of `drift_warnings`.
+    `pairs` as for `drift_warnings`.
     """
     shift = change([math.log(value / base) for _, value, base in pairs])
     return shift if shift and _worth(shift) else None
 
 
 def ratio_changed(shift: Change, blocks: Sequence[int]) -> Note:
-    """`blocks`: their 0-based numbers, in order."""
+    """Describes a change of the ratio. `blocks`: block numbers from 0, in order."""
     block = None if shift.kind == "drift" else blocks[shift.place] + 1
     return note("ratio-changed", before=math.exp(shift.before), after=math.exp(shift.after), block=block)
 
@@ -281,13 +280,13 @@ def _worth(shift: Change) -> bool:
 
 
 def _steep(metric: str, trials: Sequence[Record]) -> bool:
-    """Whether a straight line over the trials in order of start climbs more between neighbours than they scatter.
+    """Whether a linear drift between consecutive trials exceeds their variation.
 
-    Never where systems stood side by side: those of a block are no neighbours in time, and a drift meets them alike.
+    Never the case for interleaved systems: they were measured simultaneously, so a drift affects all of them alike.
     """
     if any(record.turns_since for record in trials):
         return False
-    # By block first: times of day go back when somebody sets the clock during a lab.
+    # Sort by block first, because the clock may be set back during a lab.
     ranked = sorted(trials, key=lambda record: (record.block, record.started_at))
     if len(ranked) < 2 * LEAST:
         return False

@@ -1,4 +1,5 @@
-"""What differs between two versions or engines besides the version: builds and defaults that can explain a ratio."""
+"""Lists differences between two versions or engines besides the version: builds and defaults that may explain a
+ratio."""
 
 from __future__ import annotations
 
@@ -9,19 +10,20 @@ from ironbench.records.described import settings_of
 from ironbench.study.differences import CHANGED, NOT_SET, SETTINGS, Difference, differences, fact_text
 
 LACKS = "lacks"
-"""The fact that lists features left out of a build, such as TLS."""
+"""Fact that lists features missing from a build, such as TLS."""
 
 
 @dataclass(frozen=True, slots=True)
 class BesideVersion:
-    """Two cells whose servers are of unlike versions or engines, with the baseline's value and the cell's."""
+    """Two configurations with different server versions or engines. Values are the baseline's and the
+    configuration's."""
 
     cell: str
     baseline: str
     rows: tuple[Difference, ...]
-    """`lacks`, then settings: what somebody chose for a build or a server."""
+    """`lacks`, then settings: the choices made for a build or a server."""
     defaults: tuple[Difference, ...] = ()
-    """Settings at the default of either version: they are part of the version."""
+    """Settings at their default in either version, which belong to the version."""
 
 
 def beside_version(
@@ -29,10 +31,10 @@ def beside_version(
     facts: Mapping[str, Mapping[str, str]],
     lacks: Mapping[str, Collection[str]],
 ) -> tuple[BesideVersion, ...]:
-    """Returns none for a comparison with an unmeasured side, or of servers of one version that differ in nothing else.
+    """Lists differences for each comparison of versions or engines that has any and whose sides were measured.
 
-    `comparisons`: cell and baseline; by name of cell, `facts` as `differences.facts` returns them, and `lacks`: the
-    features left out of its build.
+    `comparisons`: configuration and baseline. By configuration name, `facts` (as `differences.facts` returns them) and
+    `lacks` (the features missing from its build).
     """
     found = []
     for cell, baseline in comparisons:
@@ -50,7 +52,7 @@ def beside_version(
 
 
 def _builds(sides: Sequence[Mapping[str, str]], lacks: Sequence[Collection[str]]) -> tuple[Difference, ...]:
-    """Features left out of one build alone; none that the version of a side cannot have."""
+    """Returns features missing from only one build, excluding features that one of the versions cannot have."""
     impossible = {feature for side in sides for feature in _impossible(side)}
     known = [tuple(feature for feature in one if feature not in impossible) for one in lacks]
     if set(known[0]) == set(known[1]):
@@ -66,9 +68,9 @@ def _impossible(side: Mapping[str, str]) -> list[str]:
 def _settings(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Settings that differ: those that a user or whoever created the server chose, and defaults of the versions.
+    """Splits differing settings into choices of the user or whoever created the server, and defaults of the versions.
 
-    Defaults of unlike engines are no defaults that changed with the version.
+    Different defaults of two engines are not a change between versions.
     """
     known = [settings_of(side.get("system.engine", "")) for side in (before, after)]
     names = dict.fromkeys(name for engine in known for name in engine.beside_version)

@@ -1,4 +1,4 @@
-"""What the workers of several trials did, by worker."""
+"""Results of each worker over several trials."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from ironbench.study.archive import Archive
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of one worker, over all trials."""
+    """Results of one worker over all trials."""
 
     number: int
     host: str
     clients: int
     throughput: float
-    """Mean of the trials."""
+    """Mean over the trials."""
     p99_s: float | None
-    """The highest of the trials, as all of the following: a mean of percentiles would be none."""
+    """Highest value of the trials, since a mean of percentiles is no percentile. All following fields are maxima,
+    too."""
     threads_cpu_share: float
     machine_cpu_share: float | None
     start_s: float
     clock_error_s: float
     clock_offset_s: float
-    """The one that is furthest from zero."""
+    """The value furthest from zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Of one system or cell."""
+    """Workers of one system or configuration."""
 
     name: str
     trials: int
     shares: tuple[Share, ...]
     start_spread_s: float
-    """The largest of the trials."""
+    """Largest value of the trials."""
 
 
 def by_worker(groups: Iterable[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Workers, ...]:
-    """`groups`: name and trials; those without workers are left out."""
+    """Returns results by worker. `groups`: name and trials; groups without workers are left out."""
     workers = []
     for name, records in groups:
         trials = [one for record in records if (one := archive.workers(record.id))]
