@@ -1,1 +1,1 @@
-"""Turns records into findings. All functions are pure: they read only their arguments and print nothing."""
+"""Turns records into findings. Functions are pure: they read only their arguments and print nothing."""

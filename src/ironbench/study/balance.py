@@ -36,14 +36,14 @@ DATA_TO_MEMORY = "balance-data-to-memory"
 
 @dataclass(frozen=True, slots=True)
 class SizingRatio:
-    """One sizing ratio of a system. `value` is None if it was not recorded, which means unknown, not zero."""
+    """A sizing ratio of a system. `value` is None if it was not recorded, which means unknown, not zero."""
 
     name: Note
     unit: str
     """`1`, `s`, `bytes`, `bytes/s`, `1/s` or `share`."""
     value: float | None
     note: Note | None = None
-    """What the ratio is based on, or why it is unknown."""
+    """Basis of the ratio, or reason why it is unknown."""
     words: Note | None = None
     """Text shown instead of a number."""
     machine: str = ""
@@ -118,7 +118,7 @@ def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
 class _Device:
     roles: tuple[str, ...]
     counted: tuple[str, ...]
-    """One role per partition of the device, because the kernel counts I/O per partition."""
+    """A role for each partition of the device, because the kernel counts I/O per partition."""
     called: str = ""
     """Name of the device; empty if only its roles are known."""
 

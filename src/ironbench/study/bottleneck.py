@@ -70,20 +70,20 @@ LIMITS_FROM = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a transaction's time."""
+    """A part of a transaction's time."""
 
     name: str
     share: float
     low: float
     high: float
-    """Bounds of the share's 95% confidence interval. Both equal the share if it was counted in one trial."""
+    """Bounds of the share's 95% confidence interval, which equal the share if it was counted in one trial."""
     time_s: float
     """Seconds per transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Estimated throughput without a part of the time, as a multiple of the measured throughput. It is not a bound."""
+    """Estimated throughput without a part of the time, as a multiple of the measured throughput (not a bound)."""
 
     low: float
     """From the lower end of the part's share, assuming that all other time stays the same."""
@@ -97,10 +97,10 @@ class LimitingResource:
     """The resource that limits throughput, or the result that none can be named."""
 
     resource: str
-    """One of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`; empty if inconclusive."""
+    """A key of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`; empty if inconclusive."""
     share: float
     gain: Gain | None
-    """Estimate without the resource, or for `CONCURRENCY` with enough clients for all cores. None if not estimated."""
+    """Estimate without the resource, or for `CONCURRENCY` with enough clients for all cores; None if not estimated."""
     note: Note
     """The limit and the evidence for it; the report adds the estimate."""
     taken: float = 0.0
@@ -278,7 +278,7 @@ def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
 def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float | None:
     """Returns the idle share of all cores' time while no backend waited for a core.
 
-    None if more clients could not have used it, or if the share is unknown.
+    Returns None if more clients could not have used it, or if the share is unknown.
     """
     queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
     budgets = [record.budget for record in records]

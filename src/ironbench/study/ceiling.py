@@ -36,7 +36,7 @@ _SETTINGS = "settings."
 
 
 class Verdict(Enum):
-    """What the comparison with an idealised part shows about that part."""
+    """Conclusion about a part from the comparison with that part idealised."""
 
     NOT_MEASURED = "not measured"
     OPEN = "open"
@@ -57,7 +57,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What is known about the configuration that an idealised part is compared with."""
+    """Known facts about the configuration that an idealised part is compared with."""
 
     spent: TimeSpent | None = None
     reads: float | None = None

@@ -38,7 +38,7 @@ class Judged:
     claim: Claim
     verdict: ClaimVerdict
     reasons: tuple[Note, ...] = ()
-    """What the findings show."""
+    """Evidence from the findings."""
     low: float | None = None
     """Bounds of the metric's confidence interval, for a claim about one configuration."""
     high: float | None = None

@@ -214,13 +214,13 @@ _LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """One kind of disturbance, over all configurations."""
+    """A kind of disturbance, over all configurations."""
 
     code: str
     trials: int
     of: int
     most: tuple[str, int, int] | None = None
-    """Most affected configuration: name, disturbed trials, all trials. None if all were affected about equally."""
+    """Most affected configuration: name, disturbed trials, all trials; None if all were affected about equally."""
     least: tuple[str, int, int] | None = None
     """Least affected configuration, in the same form."""
 

@@ -28,7 +28,7 @@ from ironbench.study.summarise import Summary, overlap
 
 @dataclass(frozen=True, slots=True)
 class ComparedMetric:
-    """One metric of A and B under one load."""
+    """A metric of A and B under the same load."""
 
     metric: str
     better: str
@@ -40,7 +40,7 @@ class ComparedMetric:
 
     @property
     def ratio(self) -> float | None:
-        """B's centre divided by A's. None if one is not positive, `no_ratio` gives a reason, or `points` is used
+        """B's centre divided by A's; None if one is not positive, `no_ratio` gives a reason, or `points` is used
         instead."""
         return None if self.no_ratio or self.points is not None else ratio(self.a.centre, self.b.centre)
 
@@ -66,7 +66,7 @@ class ComparedMetric:
 
 @dataclass(frozen=True, slots=True)
 class CellComparison:
-    """All metrics that A and B have in common under one load."""
+    """Metrics that A and B have in common under one load."""
 
     name: Note
     rows: tuple[ComparedMetric, ...]
@@ -86,10 +86,10 @@ class SystemComparison:
     rates: tuple[Rate | None, Rate | None]
     """Target rates and whether they were sustained; None for a closed loop."""
     peaks: CellComparison | None
-    """Both sides at their own peak, or at the target rate; None if a side has no throughput."""
+    """Comparison of each side's peak, or at the target rate; None if a side has no throughput."""
     peak_basis: tuple[Note, Note]
     cells: tuple[CellComparison, ...]
-    """One comparison for each number of clients that both sides were measured with."""
+    """Comparisons for each number of clients that both sides were measured with."""
     differences: tuple[Difference, ...]
     unlike: tuple[Note, ...]
     warnings: tuple[Note, ...]

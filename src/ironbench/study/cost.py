@@ -39,12 +39,12 @@ class SystemCost:
 
     name: str
     bill: Bill | None
-    """None if no prices were given."""
+    """Cost breakdown; None if no prices were given."""
     cores: int | None
     score: CostRange | None
     """The workload's score at the peak of the records, or the score in the systems file.
 
-    None with a target: in an open loop, throughput follows from the requested rate and does not measure the system.
+    Missing with a target: in an open loop, throughput follows from the requested rate and does not measure the system.
     """
     estimate: bool
     """Whether the score is an estimate."""

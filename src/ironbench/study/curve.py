@@ -87,7 +87,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class ThroughputCurve:
-    """One subject's points, ordered by number of clients."""
+    """A subject's points, ordered by number of clients."""
 
     name: str
     points: tuple[CurvePoint, ...]
@@ -103,12 +103,12 @@ class ThroughputCurve:
 
     @property
     def peak(self) -> Peak | None:
-        """None for an open loop."""
+        """The peak; None for an open loop."""
         return self.main if isinstance(self.main, Peak) else None
 
     @property
     def rate(self) -> Rate | None:
-        """None for a closed loop."""
+        """The main rate; None for a closed loop."""
         return self.main if isinstance(self.main, Rate) else None
 
 
@@ -256,7 +256,7 @@ def held_out_peak(subject: Subject) -> Peak | None:
 
 
 def peak(sweep: Sequence[Record]) -> Cell | None:
-    """Returns the configuration to confirm: the sweep's highest median throughput. None without comparable trials."""
+    """Returns the configuration to confirm: the sweep's highest median throughput; None without comparable trials."""
     best = curve(Subject("", tuple(sweep))).peak
     return best.trials[0].cell if best else None
 
@@ -264,7 +264,7 @@ def peak(sweep: Sequence[Record]) -> Cell | None:
 def lost_share(peak: Peak) -> float | None:
     """Share by which confirmation trials fall below the sweep.
 
-    None unless even the best of them is far below the sweep.
+    Returns None unless even the best of them is far below the sweep.
     """
     promised, best = peak.chosen.centre, peak.throughput.high
     if not peak.confirmed or best >= promised * (1 - _MOST_LOST):
@@ -356,7 +356,7 @@ def little(record: Record) -> Little | None:
     """
     load = record.cell.load
     throughput = record.metrics.get("throughput")
-    # Both values cover the transactions that throughput counts. Response time does not, so service time comes first.
+    # These means cover the transactions that throughput counts. Response time does not, so service time comes first.
     response = record.metrics.get("service_time_mean_s", record.metrics.get("response_time_mean_s"))
     failed = record.metrics.get("failed", 0.0)
     endless = load.duration_s is not None or load.transactions is not None

@@ -103,7 +103,7 @@ class RoleLatency:
     mean_s: Summary
     """Mean latency in the block layer, including time in the kernel's queue."""
     p99_s: Summary | None
-    """99th percentile in the device's own process, from receiving the I/O. None for a zero-latency device."""
+    """99th percentile in the device's own process, from receiving the I/O; None for a zero-latency device."""
     per_s: Summary
     size_bytes: Summary | None
 
@@ -179,7 +179,7 @@ class ReadCost:
     whole_s: Summary | None
     """The same including CPU time of the kernel's threads, interrupts and other programs.
 
-    None if that was not measured, or if the difference is larger than reads can explain.
+    Missing if that was not measured, or if the difference is larger than reads can explain.
     """
 
 

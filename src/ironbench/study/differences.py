@@ -43,7 +43,7 @@ _TELLING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One fact that differs between subjects, with one value per subject in their order."""
+    """A fact that differs between subjects, with one value per subject in their order."""
 
     room: str
     """Group of the fact: `system`, `load`, `tag`, `machine`, `client`, `engine` or `software`."""

@@ -46,7 +46,7 @@ _RARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One metric on both sides."""
+    """A metric on both sides."""
 
     metric: str
     per_transaction: bool

@@ -1,7 +1,7 @@
 """Factors of a lab: interactions, names of comparisons, and results of a two-factor design.
 
 An interaction shows whether two changes together have a larger or smaller effect than the product of their separate
-effects. In a full design, each block measures both changes, each change alone, and neither. The interaction ratio is
+effects. In a full design, each block measures both changes, each single change, and no change. The interaction ratio is
 (both · neither) / (one · other), which is 1 if effects multiply (Box, Hunter and Hunter, Statistics for Experimenters,
 1978, ch. 10, with ratios in place of differences). Its logarithm is averaged over blocks, as for any ratio. An
 interaction has no verdict; labs decide by their declared comparisons.
@@ -35,7 +35,7 @@ class FactorInteraction:
     levels: Mapping[str, str]
     """The two factors, each with its value."""
     cells: tuple[str, str, str, str]
-    """Configurations with both changes, the first alone, the second alone, and neither."""
+    """Configurations with both changes, only the first, only the second, and none."""
     ratio: float
     low: float
     high: float
@@ -117,7 +117,7 @@ class Contrast:
 
     @property
     def name(self) -> str:
-        """Both sides in one line."""
+        """Name of the comparison in one line."""
         return f"{self.cell} over {self.baseline}" + (f", at {self.where}" if self.where else "")
 
 
@@ -162,7 +162,7 @@ _QUERY = "query_time_s{query="
 
 @dataclass(frozen=True, slots=True)
 class FactorCell:
-    """One configuration of a two-factor design."""
+    """A configuration of a two-factor design."""
 
     first: str
     second: str

@@ -1,4 +1,4 @@
-"""All findings of a lab: declared comparisons with verdicts, other metrics without."""
+"""Computes all findings of a lab: declared comparisons with verdicts, other metrics without."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """One comparison of one metric, before any conclusion."""
+    """A comparison of one metric, before any conclusion."""
 
     cell: str
     baseline: str

@@ -1,6 +1,6 @@
 """Decides whether a change may pass, by comparing a lab's slowdowns with the largest allowed slowdown, the margin.
 
-Both outcomes are statistical tests. *slower*: the whole 95% confidence interval lies beyond the margin. *not slower*: a
+The outcomes are statistical tests. *slower*: the whole 95% confidence interval lies beyond the margin. *not slower*: a
 one-sided test at 5% rejects a slowdown as large as the margin, as in an equivalence verdict (non-inferiority: ICH E9,
 Statistics in Medicine 18, 1999, section 3.3.2; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
 Anything else is inconclusive: lack of evidence is no reason to pass.
@@ -47,7 +47,7 @@ POLICIES = ("fail", "pass")
 
 
 _ROUNDS = 4
-"""Each further round has 1/4 of the previous round's alpha."""
+"""A further round has 1/4 of the previous round's alpha."""
 
 
 class GateVerdict(StrEnum):
@@ -79,12 +79,12 @@ class Slowdown:
     most: float
     """Upper end of the confidence interval."""
     bound: float
-    """One-sided upper bound, which *not slower* compares with the margin; smaller than `most`."""
+    """Upper bound of a one-sided test, which *not slower* compares with the margin; smaller than `most`."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatedComparison:
-    """One comparison of a gate."""
+    """A comparison judged by a gate."""
 
     effect: Effect
     """The effect with the gate's confidence interval."""
@@ -95,7 +95,7 @@ class GatedComparison:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """All gated comparisons of one lab."""
+    """Gated comparisons of one lab."""
 
     study: Study
     margin: float

@@ -39,7 +39,7 @@ class GrowthStep:
     surely_high: float
     """Bounds of the simultaneous confidence interval, which decides which of the curve's steps grow.
 
-    All intervals of the curve contain the true ratios together in 95% of labs, since each misses in 5% / number of
+    The intervals of the curve contain the true ratios together in 95% of labs, since each misses in 5% / number of
     steps (Bonferroni; Dunn, "Multiple Comparisons Among Means", Journal of the American Statistical Association 56,
     1961).
     """
@@ -79,9 +79,10 @@ class Growth:
     fit: Fit | None
     """Fit of the Universal Scalability Law; None with too few numbers of clients or for an open loop."""
     last_step: GrowthStep | None = None
-    """From the second-largest to the largest number of clients. None if no block has both, or for an open loop."""
+    """From the second-largest to the largest number of clients; None if no block has both, or for an open loop."""
     course: GrowthCourse | None = None
-    """None without a fit, or if two numbers of clients have fewer common blocks than a verdict needs."""
+    """Summary of the steps; None without a fit, or if two numbers of clients have fewer common blocks than a verdict
+    needs."""
 
     @property
     def grows(self) -> bool:
@@ -120,7 +121,7 @@ def _summaries(trials: Sequence[Record], archive: Archive) -> dict[int, dict[str
 
 
 def _fit(trials: Sequence[Record]) -> Fit | None:
-    """Fits the scalability law. None for an open loop, whose throughput is the target rate and not a capacity."""
+    """Fits the scalability law; None for an open loop, whose throughput is the target rate and not a capacity."""
     if any(record.cell.load.rate is not None for record in trials):
         return None
     return fitted(

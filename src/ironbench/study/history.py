@@ -132,7 +132,7 @@ class HistoryLine:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One work under one load."""
+    """A work under one load."""
 
     work: str
     load: Note
@@ -141,13 +141,13 @@ class History:
 
     @property
     def order(self) -> tuple[HistoryPoint, ...]:
-        """All points in chronological order."""
+        """Points of all lines in chronological order."""
         return tuple(sorted((point for line in self.lines for point in line.points), key=lambda one: one.started_at))
 
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """All histories on a page."""
+    """Histories shown on a page."""
 
     by: str
     all: tuple[History, ...]

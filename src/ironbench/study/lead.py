@@ -109,7 +109,7 @@ class Leads:
     works: tuple[WorkLead, ...]
     cores: tuple[int | None, int | None]
     hertz_ratio: float | None
-    """Clock frequency of B divided by A's; 1 on the same machine. None without the same kind of frequency for both."""
+    """Clock frequency of B divided by A's; 1 on the same machine; None without the same kind of frequency for both."""
     hertz_kind: str
     """`highest` (from the kernel) or `nominal` (from the processor's name); empty if unknown or on the same machine."""
     differences: tuple[Difference, ...]

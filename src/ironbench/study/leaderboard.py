@@ -35,7 +35,7 @@ SORTS = ("score", *PER, "system", "cores")
 
 @dataclass(frozen=True, slots=True)
 class RankedResult:
-    """One result in a ranking."""
+    """A result in a ranking."""
 
     rank: int
     """Best possible rank by its confidence interval: one plus the number of results that are certainly better."""
@@ -95,7 +95,7 @@ class RankedResult:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One table of either published or own results, never both."""
+    """A table of either published or own results, never both."""
 
     title: str
     score: str
@@ -171,7 +171,7 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
             by_clients.setdefault(row.clients, []).append(row.throughput or 0.0)
         best = alike(by_clients)[0]
     kept = [row for row in candidates if row.clients == best]
-    # One trial with another number of clients shows that this one was chosen among several and is not confirmed.
+    # A trial with another number of clients shows that this one was chosen among several and is not confirmed.
     others = [row for row in candidates if row.clients != best and row.purpose != Purpose.CONFIRMATION]
     return [*kept, *sorted(others, key=lambda row: row.throughput or 0.0)[:1]]
 

@@ -15,7 +15,7 @@ KEPT = 0.95
 _EARLY = 0.85
 """The highest throughput must be reached within this share of the ramp to count as a knee."""
 _CHANCE = 4.0
-"""Minimum shortfall in standard deviations. It is high because each point of a ramp may be mistaken for a knee."""
+"""Minimum shortfall in standard deviations. A high value, because each point of a ramp may be mistaken for a knee."""
 _IN_A_ROW = 3
 """Number of consecutive points that must fall behind; a single point may be a checkpoint."""
 
@@ -45,7 +45,7 @@ class LoadCourse:
         """Load at which a ramp stops increasing throughput. This is an estimate, as queues and caches lag behind the
         load.
 
-        None without a ramp, or if throughput grows until the end.
+        Returns None without a ramp, or if throughput grows until the end.
         """
         if not self.curve.is_ramp:
             return None

@@ -37,7 +37,7 @@ Logarithms of values near zero differ enormously, so an occasional lag of zero w
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One trial of a search."""
+    """A trial of a search."""
 
     point: int
     throughput: float
@@ -73,11 +73,11 @@ class SearchResult:
     """Lowest point above that exceeds the limit, or the lowest point if it cannot be measured; 0 for none."""
     trials: int
     tried: tuple[int, ...] = ()
-    """All measured points in ascending order."""
+    """Measured points in ascending order."""
     surely: bool = True
     """Without a result: whether the lowest point exceeds a limit significantly."""
     doubt: tuple[str, tuple[tuple[float, int], ...]] | None = None
-    """What was counted, and the percentiles with too few counts, if a limit's value at `point` or `ended_at` is
+    """The counted unit, and the percentiles with too few counts, if a limit's value at `point` or `ended_at` is
     unreliable."""
 
     @property

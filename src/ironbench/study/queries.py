@@ -199,7 +199,7 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """One query of one subject that goes against the trend."""
+    """A query of one subject that goes against the trend."""
 
     subject: str
     baseline: str

@@ -1,7 +1,7 @@
 """Response times of systems under the same open-loop load, at percentages of the baseline's peak throughput.
 
-They carry no verdict. If a system falls behind the requested rate, its response times grow with the length of the
-trial, so falling behind is itself the finding.
+These comparisons carry no verdict. If a system falls behind the requested rate, its response times grow with the length
+of the trial, so falling behind is itself the finding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ironbench.study.summarise import Summary
 
 @dataclass(frozen=True, slots=True)
 class TrialPoint:
-    """One trial of a percentile."""
+    """A trial's value of a percentile."""
 
     block: int
     """Block number, from 0."""
@@ -35,7 +35,7 @@ class TrialPoint:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """One percentile of the response times of one configuration at one rate."""
+    """A percentile of the response times of one configuration at one rate."""
 
     summary: Summary
     """Centre over the transactions of all trials together (`summarise.with_pooled`), with the range of trials."""
@@ -45,7 +45,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One configuration at one rate."""
+    """A configuration at one rate."""
 
     name: str
     """Name of the underlying configuration, without the rate."""
@@ -67,7 +67,7 @@ class SameLoad:
     contrast: Contrast
     """Names of the underlying configurations."""
     findings: tuple[Finding, ...]
-    """One finding per percentile, without verdicts."""
+    """Findings for each percentile, without verdicts."""
     cell: Side
     baseline: Side
 

@@ -82,7 +82,7 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """All results of the screening stage of a lab."""
+    """Results of the screening stage of a lab."""
 
     metric: str
     runs: int
@@ -100,7 +100,7 @@ class Screen:
     dropped: tuple[str, ...]
     """Pairs that were left out."""
     interaction: Interaction | None
-    """None if there is no sign of an interaction."""
+    """Evidence of an interaction, if any."""
     suspect: int
     """Number of flagged trials that are included."""
 

@@ -113,7 +113,7 @@ class Waterfall:
     before_s: float
     after_s: float
     steps: tuple[ShareStep, ...]
-    """Steps in the order of `PARTS`, without parts that are zero on both sides. They sum to the whole difference."""
+    """Steps in the order of `PARTS`, without parts that are zero on both sides; their sum is the whole difference."""
     method: Note
 
     @property

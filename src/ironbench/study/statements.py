@@ -38,7 +38,7 @@ class Timed:
     percentiles: Mapping[str, float]
     """`p50_s` and so on, over all answers together; only percentiles with enough answers."""
     ratio: QueryRatio | None
-    """Mean divided by the first system's. None in the first system, and for commands that it lacks."""
+    """Mean divided by the first system's; None in the first system, and for commands that it lacks."""
     first_s: float | None = None
     """Mean in the first system; None as for `ratio`."""
 

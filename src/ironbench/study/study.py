@@ -68,7 +68,7 @@ class SubjectResults:
     """Load curve of the same trial, if its load followed a curve."""
     response: timelines.Percentiles | None
     service: timelines.Percentiles | None
-    """Service times of an open loop. None for a closed loop, where they equal response times."""
+    """Service times of an open loop; None for a closed loop, where they equal response times."""
     budgets: tuple[Shares, ...]
     waits: tuple[Shares, ...]
     balance: tuple[SizingRatio, ...]
@@ -96,7 +96,7 @@ class SubjectResults:
 
 @dataclass(frozen=True, slots=True)
 class CellResults:
-    """One configuration of a lab and its results."""
+    """A configuration of a lab and its results."""
 
     name: str
     setup: Setup
@@ -116,7 +116,7 @@ class CellResults:
     repeated: tuple[Record, ...] = ()
     """Attempts that were replaced by a later one."""
     metrics: dict[str, Summary] = field(default_factory=dict)
-    """All metrics over the comparable trials. Percentiles are over all transactions together."""
+    """Metrics over the comparable trials. Percentiles are over all transactions together."""
 
     @property
     def usable(self) -> tuple[Record, ...]:
@@ -146,7 +146,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """All results of a lab, or of runs of the same work. Empty fields were not measured."""
+    """Results of a lab, or of runs of the same work. Empty fields were not measured."""
 
     work: str
     derived: str

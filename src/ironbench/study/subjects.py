@@ -110,7 +110,7 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
 
 
 def emulated(record: Record) -> bool:
-    """Whether storage was emulated. Its times are a model's, and every page must say so."""
+    """Whether storage was emulated. Then times come from a model, and every page must say so."""
     return record.warned(EMULATED) or bool(record.system.layout.devices)
 
 

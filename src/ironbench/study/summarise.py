@@ -53,7 +53,7 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary | None:
-    """Summarises finite values. None without any: a value that was not measured is not zero."""
+    """Summarises finite values; None without any: a value that was not measured is not zero."""
     finite = [float(value) for value in values if math.isfinite(value)]
     if not finite:
         return None

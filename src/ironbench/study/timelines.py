@@ -40,7 +40,7 @@ ONE_DEVICE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class TimelineSeries:
-    """One quantity over time, without NaN."""
+    """A quantity over time, without NaN."""
 
     metric: str
     part: str
@@ -73,7 +73,7 @@ class Percentiles:
 
 
 def typical(trials: Sequence[Record]) -> Record:
-    """Returns the trial with the (lower) median throughput. It is a real trial, so its timeline matches its value."""
+    """Returns the trial with the (lower) median throughput: a real trial, so its timeline matches its value."""
     ranked = sorted(trials, key=lambda record: (record.metrics.get("throughput", 0.0), record.id))
     return ranked[(len(ranked) - 1) // 2]
 

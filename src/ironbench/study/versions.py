@@ -68,7 +68,7 @@ def _impossible(side: Mapping[str, str]) -> list[str]:
 def _settings(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Splits differing settings into choices of the user or whoever created the server, and defaults of the versions.
+    """Splits differing settings into choices of the user or the server's creator, and defaults of the versions.
 
     Different defaults of two engines are not a change between versions.
     """

@@ -21,8 +21,8 @@ class Share:
     throughput: float
     """Mean over the trials."""
     p99_s: float | None
-    """Highest value of the trials, since a mean of percentiles is no percentile. All following fields are maxima,
-    too."""
+    """Highest value of the trials, since a mean of percentiles is no percentile. The following fields are also
+    maxima."""
     threads_cpu_share: float
     machine_cpu_share: float | None
     start_s: float
