@@ -1,1 +1,1 @@
-"""One experiment, from its declared trials to their records: which trial comes next, its data, its measurement."""
+"""Conducts one experiment, from its declared trials to their records: chooses trials, prepares data, measures."""

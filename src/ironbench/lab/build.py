@@ -1,4 +1,4 @@
-"""Makes setups that this machine can run of declared cells, or says why it cannot."""
+"""Turns declared configurations into setups that this machine can run, or explains why it cannot."""
 
 from __future__ import annotations
 
@@ -36,22 +36,25 @@ from ironbench.workloads import Workload
 
 @dataclass(slots=True)
 class Builder:
-    """Makes setups of declared cells, for lab files and the command line alike; equal systems are asked once."""
+    """Builds setups from declared configurations, for both lab files and the command line. Equal systems are validated
+    once."""
 
     declared: DeclaredLab
     machines_needed: bool = True
-    """Whether a cluster must have a machine for each worker; else that it has not is one of the `doubts`."""
+    """Whether a cluster must already have a machine for each worker; otherwise missing machines are listed in
+    `doubts`."""
     doubts: list[str] = field(default_factory=list)
     secrets: dict[str, Secrets] = field(default_factory=dict)
-    """By name of cell."""
+    """Credentials by configuration name."""
     ways_out: dict[str, str] = field(default_factory=dict)
-    """Of the cells that cannot be measured here, by name."""
+    """Hints by name of configuration, for those that cannot be measured here."""
     _machines: dict[str, int] = field(default_factory=dict)
-    """By Ray cluster."""
+    """Number of machines by Ray cluster."""
     _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
 
     def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
-        """Of every cell. InputError: a mistake that several cells share is named with the first of them."""
+        """Builds the setups of all configurations. InputError names a mistake shared by several once, with the first
+        one."""
         known: set[tuple[str, str]] = set()
 
         def of(cell: DeclaredCell) -> Setup | None:
@@ -69,8 +72,11 @@ class Builder:
         return [setup for setup in collected(partial(of, cell) for cell in cells) if setup]
 
     def setup(self, cell: DeclaredCell) -> Setup:
-        """InputError: what was written is wrong. What this machine or engine cannot do is the `skipped` of a cell of a
-        lab file, and an InputError at the command line."""
+        """Builds a setup. InputError: the declaration is invalid.
+
+        If only this machine or engine cannot run it, a lab file's setup gets the reason in `skipped`; the command line
+        raises InputError.
+        """
         file = self.declared.file
         try:
             setup, devices = self._wanted(cell)
@@ -87,7 +93,7 @@ class Builder:
             return replace(setup, skipped=f"{error.subject}: {error.cause}")
 
     def _wanted(self, cell: DeclaredCell) -> tuple[Setup, tuple[Request, ...]]:
-        """What the cell declares, read field by field, and the devices that it names."""
+        """Returns the declared setup, read field by field, and the devices that it names."""
         sections, file = cell.sections, self.declared.file
         folder = Path(file).absolute().parent if file else None
         workload, options = _chosen(sections, folder)
@@ -123,7 +129,7 @@ class Builder:
             workload.accepts(system, load, choice)
             scripts = workload.compile(engine.name, choice, engine.protocol(load.protocol))
             if choice.data is not None and choice.data.imported and system.dsn is not None:
-                # They run in a copy, and other databases are beside it.
+                # These scripts run in a copy on a server that also contains other databases.
                 for name, sql in scripts.items():
                     engine.data_import.examined_script(name, sql)
             if choice.defines and not workload.scripts(engine.name, choice):
@@ -139,12 +145,12 @@ class Builder:
         return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
 
     def _commands(self, cell: DeclaredCell) -> tuple[Commands, ...]:
-        """Those of every trial, then those of its levels. InputError."""
+        """Returns the commands of every trial, then those of the configuration's factor values. InputError."""
         every = [("trial" if self.declared.file else "run", cell.sections.commands), *cell.added]
         return tuple(one for of, section in every if (one := without_password(commands.read(section, of))))
 
     def _possible(self, setup: Setup, devices: Sequence[Request]) -> Setup:
-        """The setup as the engine knows it, on devices that this machine can emulate."""
+        """Completes the setup with the engine's defaults, on devices that this machine can emulate."""
         system, choice, load = setup.system, setup.choice, setup.cell.load
         workload, crash = workloads.get(choice.workload), self.declared.measure.crash
         if missing := engines.get(system.engine).missing(workload.needs):
@@ -164,12 +170,12 @@ class Builder:
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
         system = replace(system, layout=arrange.laid_out(system.layout, mounted))
-        if system.dsn is None:  # a server of others stays as it is
+        if system.dsn is None:  # a server that ironbench did not start keeps its settings
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
         asked, of_clients = system, connections(system, load, workload.connections(load.clients))
         system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         if choice.data and choice.data.imported and asked.layout.data is None and system.layout.data is not None:
-            # What ironbench keeps by default stays as it is: the user's data get a directory of their own.
+            # The data in ironbench's default directory are kept; the user's data get a separate directory.
             asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
             system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         caches.require(system, load)
@@ -182,7 +188,7 @@ class Builder:
         return replace(setup, system=system)
 
     def _require_workers(self, system: System, choice: Choice, load: Load) -> None:
-        """InputError: several workers cannot drive this, or there are not as many machines."""
+        """InputError: several workers cannot drive this work, or the cluster has too few machines."""
         if not load.workers:
             return
         engine, workload = engines.get(system.engine), workloads.get(choice.workload)
@@ -211,12 +217,12 @@ class Builder:
         except InputError as error:
             if self.machines_needed:
                 raise
-            self._machines.setdefault(load.cluster, sys.maxsize)  # what is not there is said once
+            self._machines.setdefault(load.cluster, sys.maxsize)  # report missing machines only once
             doubt = f"{error.subject}: {error.cause}; nothing can be measured so until the machines are there"
             self.doubts += [doubt] if doubt not in self.doubts else []
 
     def _validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """InputError, the same one for the same question."""
+        """Validates a system with the engine. InputError; the result or error is cached."""
         key = repr((replace(system, label="", commands=()), clients))
         if key not in self._asked:
             try:
@@ -230,14 +236,14 @@ class Builder:
         return replace(found, label=system.label, commands=system.commands), secrets
 
     def _label(self, cell: DeclaredCell, usual: str) -> str:
-        """The declared name of the system, and the levels in which it differs from the others."""
+        """Returns the declared system name, with the factor values in which the system differs from others."""
         sections = {"system", "layout", "limits", "commands", "data"}
         changed = [
             f"{factor.name}={cell.levels[factor.name]}"
             for factor in self.declared.factors
             if any(path[0] in sections for level in factor.levels for path in level.changes)
         ]
-        if self.declared.design == SCREEN:  # of all factors, a run says as much by its name
+        if self.declared.design == SCREEN:  # with all factors varied, the name of the run is more readable
             changed = [cell.name]
         own = cell.levels.get("cell", "") if not self.declared.factors else ""
         parts = [cell.sections.system.label, own, *changed]
@@ -245,7 +251,7 @@ class Builder:
 
 
 def _chosen(sections: Sections, folder: Path | None) -> tuple[Workload, dict[str, str]]:
-    """The workload, and its options in normal form; paths among them from `folder` on. InputError."""
+    """Returns the workload and its normalised options, with paths relative to `folder`. InputError."""
     if not sections.workload.name:
         raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
     workload = workloads.get(sections.workload.name)
@@ -254,7 +260,7 @@ def _chosen(sections: Sections, folder: Path | None) -> tuple[Workload, dict[str
 
 
 def without_password(found: Commands) -> Commands:
-    """The commands, which records and reports show. InputError: one holds a password."""
+    """Returns the commands, which appear in records and reports. InputError: a command contains a password."""
     for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
         if redacted_sql(hidden(text)) != text:
             hint = "let it read the password from a file, or from a variable of the environment"
@@ -263,7 +269,7 @@ def without_password(found: Commands) -> Commands:
 
 
 def _require_tables(workload: Workload, engine: str, choice: Choice) -> None:
-    """InputError where nobody has written the workload's tables in the engine's dialect."""
+    """InputError if the workload's tables are not written in the engine's dialect."""
     dataset = workload.dataset(engine, choice.options)
     if dataset is not None and not dataset.schema:
         cause = f"the tables of workload {workload.name} are not written in its dialect yet"
@@ -271,7 +277,7 @@ def _require_tables(workload: Workload, engine: str, choice: Choice) -> None:
 
 
 def _require_checkpoints(system: System, load: Load) -> None:
-    """InputError where an interval of checkpoints means nothing, or is set twice."""
+    """InputError if a checkpoint interval has no effect or is set twice."""
     engine, field = engines.get(system.engine), written("load.checkpoint")
     if load.checkpoint_s is None:
         return
@@ -286,8 +292,10 @@ def _require_checkpoints(system: System, load: Load) -> None:
 
 
 def _require_transport(system: System, load: Load) -> None:
-    """InputError where the engine has no choice of how statements are sent, or no network to send them over: cells that
-    differ in it alone would be one."""
+    """InputError if the engine has no choice of protocol, or is not reached over a network.
+
+    Otherwise configurations that differ only in this would be equal.
+    """
     engine, usual = engines.get(system.engine), Load()
     known = engine.traits.protocols
     if load.protocol != usual.protocol and load.protocol not in known:
@@ -298,11 +306,11 @@ def _require_transport(system: System, load: Load) -> None:
 
 
 _OWN_FILES = 96
-"""Open files of ironbench besides those of clients: logs, observers, the record, libraries."""
+"""Open files of ironbench other than the clients': logs, observers, the record, libraries."""
 
 
 def _require_files(system: System, choice: Choice, load: Load) -> None:
-    """InputError where the hard limit on open files (getrlimit(2)) is too low for the clients of one process."""
+    """InputError if the hard limit on open files (getrlimit(2)) is too low for the clients in one process."""
     clients = workloads.get(choice.workload).connections(load.clients)
     if load.cluster or workloads.get(choice.workload).drives:
         return
@@ -316,7 +324,7 @@ def _require_files(system: System, choice: Choice, load: Load) -> None:
 
 
 def _require_new_connections(system: System, choice: Choice, load: Load) -> None:
-    """InputError where clients keep their connections, or have an option of their workload for that."""
+    """InputError if clients cannot reconnect, or the workload has a separate option for it."""
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
     if not (load.reconnect or load.reconnect_on_loss):
         return
@@ -333,7 +341,8 @@ def _require_new_connections(system: System, choice: Choice, load: Load) -> None
 
 
 def _require_room(system: System, estimate_bytes: int) -> None:
-    """Refuses data that cannot fit. A directory of ours may hold them already: the load sees that, and asks again."""
+    """InputError if the data cannot fit. ironbench's own directory may already contain them, so the load checks it
+    again."""
     data = system.layout.data
     device_bytes = arrange.room_bytes(system.layout.devices, "data")
     if device_bytes is not None:
@@ -343,7 +352,7 @@ def _require_room(system: System, estimate_bytes: int) -> None:
 
 
 def require_cut(how: str, system: System, workload: Workload, choice: Choice) -> None:
-    """InputError where a power cut is unknown, cannot be made, or would take nothing."""
+    """InputError if this kind of power cut is unknown, impossible here, or could not lose anything."""
     subject = written("measure.crash", how)
     if how not in WAYS:
         raise InputError(subject, "there is no such power cut", nearest(how, list(WAYS)))

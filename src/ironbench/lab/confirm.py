@@ -1,7 +1,7 @@
-"""What a screen goes on with: factors that matter against the baseline, each alone and all together, in fresh blocks.
+"""Confirms a screen: compares factors that matter with the baseline, one at a time and combined, in fresh blocks.
 
-The blocks are a round of their own, judged by the same looks and verdicts as those of any lab. There are as many as
-find the smallest of the effects that the screen saw, with the spread that its pairs have shown.
+The blocks are a round with its own interim analyses and verdicts, as in any lab. Their number is chosen to detect the
+smallest effect that the screen found, given the variation of the screen's pairs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from ironbench.words import counted
 
 
 def begun(directory: LabDirectory, records: Sequence[Record], printer: Printer) -> bool:
-    """Whether a screen that is over goes on: from then on the lab has the cells and blocks of its confirmation."""
+    """Starts the confirmation of a finished screen and returns whether it did.
+
+    From then on, the lab contains the configurations and blocks of the confirmation.
+    """
     lab = directory.lab()
     if lab.design != SCREEN or directory.confirmation() is not None:
         return False
@@ -47,7 +50,7 @@ def begun(directory: LabDirectory, records: Sequence[Record], printer: Printer) 
 
 
 def confirming(lab: Lab, found: Screen, printer: Printer) -> Confirmation:
-    """InputError: the lab file is no longer one that can be read."""
+    """Plans the confirmation. InputError: the lab file can no longer be read."""
     with in_a_file():
         setups = list(_built(lab, found, printer))
     base = lab.setup(lab.baseline)
@@ -60,15 +63,17 @@ def confirming(lab: Lab, found: Screen, printer: Printer) -> Confirmation:
 
 
 def secrets_of(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, Secrets]:
-    """Those of a lab that went on: its new cells log in where others do already."""
+    """Returns the credentials of a confirmed lab: its new configurations log in to servers known from existing ones."""
     by_dsn = {setup.system.dsn: secrets[setup.cell.name] for setup in lab.setups if setup.cell.name in secrets}
     new = {setup.cell.name: by_dsn[setup.system.dsn] for setup in lab.setups if setup.system.dsn in by_dsn}
     return {**new, **secrets}
 
 
 def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[Stage, ...]:
-    """As many blocks as resolve the smallest effect seen, less one standard error: chosen ones are too large by
-    nature. The budget may hold fewer."""
+    """Chooses as many blocks as detect the smallest effect found, minus one standard error.
+
+    Effects that were selected as large are overestimated. The budget may allow fewer blocks.
+    """
     base = lab.setup(lab.baseline)
     trial_s = base.cell.load.duration_s or 30.0
     spread = Spread(found.spread or 0.0, trial_s, found.freedom + 1, "the pairs of the screen")
@@ -84,7 +89,7 @@ def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[
 
 
 def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
-    """The setups of the cells that the screen has not measured; one that is impossible is shown and left out."""
+    """Yields setups of configurations that the screen did not measure; impossible ones are reported and left out."""
     declared = _declared_again(lab)
     builder, base = Builder(declared), lab.setup(lab.baseline)
     own_length = size.keep_lengths(lab.setups)
@@ -95,12 +100,14 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
             continue
         if not own_length and base.cell.load.duration_s is not None:
             setup = size.of_length(setup, base.cell.load.duration_s)
-        # The text without passwords has another digest, from which a seed follows that nobody declared.
+        # The seed derives from the text's digest, which differs for the stored text without passwords. So keep the
+        # seed.
         yield replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, seed=base.cell.load.seed)))
 
 
 def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str, str]]]:
-    """Every level of each factor that matters, alone; then all better ones together, where several are new."""
+    """Yields each value of a factor that matters, one at a time; then all better values combined, if several are
+    new."""
     base = {one.name: one.names[0] for one in declared.factors}
     for one in found.matter:
         for level in (*one.between, one.last):
@@ -111,7 +118,7 @@ def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str
 
 
 def _declared_again(lab: Lab) -> DeclaredLab:
-    """From the lab file while it is the same, since the text that is kept has no passwords."""
+    """Reads the lab file again if it is unchanged, since the stored text has no passwords."""
     path, text = Path(lab.file), lab.source
     if path.is_file() and redacted_toml(written := path.read_text(encoding="utf-8")) == lab.source:
         text = written

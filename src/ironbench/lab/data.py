@@ -1,4 +1,4 @@
-"""The data that the trials of a lab start from."""
+"""The data that a lab's trials start from."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from ironbench.trial.load.source import DataSource
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """The data in a directory, after a trial that ended in good order."""
+    """State of the data in a directory, after a trial that ended normally."""
 
     block: int
     source: DataSource
     layout: Layout
     read_only: bool
-    """Nothing was written since they were restored."""
+    """Whether nothing was written since the data were restored."""
     lasting: bool
-    """A trial since then changed them for good."""
+    """Whether a trial since then changed the data permanently."""
     reused: bool = False
-    """The trial that runs now started from what the one before it left."""
+    """Whether the current trial started from the data that the previous trial left."""
     identity: tuple[int, int] | None = None
-    """Device and inode of the directory: a command of the user may have put another one in its place."""
+    """Device and inode of the directory, because a user's command may have replaced it."""
 
 
 class Data:
-    """Loaded once for all cells that start from the same, and brought back as often as the lab wants it."""
+    """Data that are loaded once for all configurations with equal data, and restored as often as the lab requires."""
 
     def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, crew: Crew) -> None:
-        """Loads what no earlier lab has loaded. InputError: no room. FailureError."""
+        """Loads data that no earlier lab has loaded. InputError: not enough space. FailureError."""
         self._method = lab.method
         self._sources: dict[str, DataSource] = {}
         self._left: dict[str, _Left] = {}
         self._begun: dict[str, _Left] = {}
-        """What the trial that runs now found there."""
+        """State of the data when the current trial started."""
         self._databases = TrialDatabases()
         self._understood = {""}
-        """Checks that the engine can answer."""
+        """Data checks that the engine has been able to run."""
         known: dict[tuple[str, ...], DataSource] = {}
         for setup in lab.setups:
             if setup.skipped:
@@ -62,11 +62,12 @@ class Data:
             self._sources[setup.cell.name] = known[key]
 
     def loaded(self, setup: Setup) -> Loaded:
-        """What loading the data of a cell took, whenever that was."""
+        """Returns the measurements of loading a configuration's data, possibly by an earlier lab."""
         return self._sources[setup.origin].loaded
 
     def restored(self, setup: Setup, block: int) -> TrialNotes:
-        """The data of a cell as the lab wants them at the start of a trial. InputError: no room. FailureError."""
+        """Restores a configuration's data for the next trial, if required. InputError: not enough space.
+        FailureError."""
         source = self._sources[setup.origin]
         place, layout = place_of(setup), setup.system.layout
         left = self._left.pop(place, None)
@@ -82,11 +83,11 @@ class Data:
         return TrialNotes(conditions, restore.warnings(setup, source))
 
     def system(self, setup: Setup) -> System:
-        """The system of a cell with its restored data."""
+        """Returns the configuration's system with its restored data."""
         return self._databases.system(setup)
 
     def close(self) -> None:
-        """Nothing that was made for trials alone stays. FailureError."""
+        """Removes everything that was created only for trials. FailureError."""
         self._databases.close()
 
     def _enough(self, often: str, left: _Left, block: int) -> bool:
@@ -95,7 +96,7 @@ class Data:
         return often == "block" and left.block == block and (self._method.restore == "block" or not left.lasting)
 
     def settled(self, setup: Setup, session: Session, restored: TrialNotes) -> TrialNotes:
-        """`restored`, and the garbage that the trial before left taken away, where its data were left, too."""
+        """Adds notes to `restored` after vacuuming data that the previous trial left."""
         hold(setup.system.layout)
         data = setup.choice.data
         if data is not None and data.check not in self._understood:
@@ -107,7 +108,8 @@ class Data:
         return restored.merge(restore.without_garbage(session, dataset))
 
     def kept(self, setup: Setup, block: int) -> None:
-        """A trial ended in good order: other cells may start from what it left, where that is enough."""
+        """Records that a trial ended normally, so that other configurations may start from its data if the lab allows
+        it."""
         begun = self._begun[place_of(setup)]
         writes = workloads.get(setup.choice.workload).writes(setup.choice.options)
         self._left[place_of(setup)] = replace(
@@ -120,17 +122,18 @@ class Data:
 
 
 def _most_workers(lab: Lab) -> Load:
-    """The data are no factor's: all workers that there will be load them."""
+    """Returns the load with the most workers. Data do not depend on factors, so all of these workers can load them."""
     return max((setup.cell.load for setup in lab.possible), key=lambda load: load.workers)
 
 
 def place_of(setup: Setup) -> str:
-    """Where its data are: a database of a running server, or a directory."""
+    """Identifies where the data are: DSN of a running server's database, or a directory."""
     return _at_its_database(setup).system.dsn or setup.system.layout.data or ""
 
 
 def _at_its_database(setup: Setup) -> Setup:
-    """Without what its connections set for themselves: two cells that differ in that alone share their data."""
+    """Returns the setup without session settings in its DSN. Configurations that differ only in these share their
+    data."""
     if setup.system.dsn is None:
         return setup
     dsn = engines.get(setup.system.engine).without_session_settings(setup.system.dsn)
@@ -138,7 +141,7 @@ def _at_its_database(setup: Setup) -> Setup:
 
 
 def _identity(place: str) -> tuple[int, int] | None:
-    """None: no directory of this machine."""
+    """Returns device and inode; None if this is no directory of this machine."""
     try:
         found = Path(place).stat()
     except OSError:
@@ -147,13 +150,16 @@ def _identity(place: str) -> tuple[int, int] | None:
 
 
 def hold(layout: Layout) -> None:
-    """Keeps `cleanup` from a directory whose server is stopped between trials, the next of which may go on with it."""
+    """Protects a directory from `cleanup` while its server is stopped between trials."""
     if layout.data is not None and layout.data not in layout.emulated:
         place.use(Path(layout.data))
 
 
 def content_of(setup: Setup) -> tuple[str, ...]:
-    """Equal for cells that can start from the same copy; of a server that is not ours, nothing can be copied."""
+    """Returns a key that is equal for configurations that can start from the same copy of the data.
+
+    Data on a server not started by ironbench cannot be copied.
+    """
     setup = _at_its_database(setup)
     engine = engines.get(setup.system.engine)
     data = setup.choice.data

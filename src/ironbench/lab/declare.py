@@ -1,4 +1,4 @@
-"""A lab file as a lab that this machine can run, or the reason why not. Nothing is started, nothing is written."""
+"""Turns a lab file into a lab that this machine can run, or explains why it cannot. Starts and writes nothing."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ from ironbench.trial.load.estimate import Content
 def lab(
     path: Path, budget_s: float | None = None, design: str = "", tag: Sequence[str] = ()
 ) -> tuple[Lab, dict[str, Secrets]]:
-    """The lab that a file declares, and what its cells need to log in, by name of cell. `tag`: KEY=VALUE texts, which
-    win over the file's tags. InputError."""
+    """Reads a lab file and plans its lab; also returns credentials by configuration name.
+
+    `tag`: KEY=VALUE texts, which override the file's tags. InputError.
+    """
     declared = read(path, design)
     every = {**declared.tags, **tags.read("--tag", tag)}
     tags.validate("--tag", every)
@@ -39,13 +41,13 @@ def lab(
 
 
 def read(path: Path, design: str = "") -> DeclaredLab:
-    """`design`: as in `labfile.read`. InputError: not there, no text, not a lab file."""
+    """Reads a lab file. `design`: as in `labfile.read`. InputError: the file is missing, not text or not a lab file."""
     text = typed.text_of(path, str(path), "name a lab file; docs/guide/lab-files.md shows one")
     return labfile.read(text, str(path), design)
 
 
 def cautions(lab: Lab) -> list[str]:
-    """What may be a mistake in the scripts of the cells that are measured, each once."""
+    """Lists possible mistakes in the scripts of the configurations that are measured, each once."""
     found: list[str] = []
     for setup in lab.possible:
         engine = setup.system.engine
@@ -56,18 +58,18 @@ def cautions(lab: Lab) -> list[str]:
 
 
 def durability(system: System) -> list[str]:
-    """Declared settings at which a crash can lose data, and which data."""
+    """Lists declared settings with which a crash can lose data, and which data."""
     return [one.sentence for one in engines.losses_of(system)]
 
 
 def refuse_in_use(setups: Sequence[Setup]) -> None:
-    """InputError: another server runs in a directory of these cells."""
+    """InputError: another server is running in one of these configurations' directories."""
     for error in _in_use(setups):
         raise error
 
 
 def in_use(setups: Sequence[Setup]) -> list[str]:
-    """The same as cautions, for a plan: it starts nothing, and the directory may be free later."""
+    """Lists the same conflicts as warnings, for a plan that starts nothing: the directory may be free later."""
     return list(dict.fromkeys(f"{error}; nothing can be measured there until it stops" for error in _in_use(setups)))
 
 
@@ -78,9 +80,11 @@ def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
 
 
 def planned(declared: DeclaredLab, budget_s: float | None = None, *, machines_needed: bool = True) -> Planned:
-    """Impossible cells are named and skipped; InputError when the baseline is one, or fewer than two remain.
+    """Plans a lab. Impossible configurations are named and skipped.
 
-    Not `machines_needed`: a plan alone, of a lab whose cluster may get its machines later."""
+    InputError if the baseline is impossible or fewer than two configurations remain. Without `machines_needed`, a plan
+    is made even if the lab's cluster does not have enough machines yet.
+    """
     with in_a_file():
         return _planned(declared, budget_s, machines_needed)
 
@@ -146,7 +150,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
 
 
 def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content]) -> Lab:
-    """With the method that was asked for, where these systems can take turns. InputError."""
+    """Returns the lab with the requested method, if its systems can be interleaved. InputError."""
     measure = declared.measure
     if measure.method == "trials":
         if measure.slice != "":
@@ -178,7 +182,7 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
 
 
 def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
-    """InputError: a run of a screen cannot be measured, or what it would measure is not known beforehand."""
+    """InputError: a run of the screen cannot be measured, or its load is not known in advance."""
     for setup in setups:
         if setup.skipped:
             levels = design.named(setup.cell.levels)
@@ -194,7 +198,7 @@ def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out:
 
 
 def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
-    """Fields of the lab. InputError."""
+    """Returns the fields of the lab for its commands. InputError."""
     limit = declared.commands.command_limit
     pairs = {"commands": (declared.commands.lab, "lab"), "block_commands": (declared.commands.block, "block")}
     found = {name: without_password(commands.of_pair(pair, limit, of)) for name, (pair, of) in pairs.items()}
@@ -202,7 +206,7 @@ def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
 
 
 def _refuse_varied_search(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:
-    """InputError: the best load is searched for, and some cells declare theirs."""
+    """InputError: the best load is searched for, but some configurations declare a load."""
     base = declared.base["load"]
     for of in ("clients", "rate"):
         loads = {name: [getattr(cell.sections.load, name) for cell in cells] for name in (of, "limit")}
@@ -249,7 +253,7 @@ def _factors(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Fact
 
 
 def _refuse_unused_devices(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:
-    """InputError: a device that is declared and holds nothing in any cell; nobody has looked at its figures either."""
+    """InputError: a declared device is not used in any configuration, so its figures were not validated either."""
     used = {getattr(cell.sections.layout, role) for cell in cells for role in ROLES}
     for name in dict.fromkeys(name for cell in cells for name in cell.sections.devices):
         if name not in used:
@@ -270,7 +274,7 @@ def _enough_remain(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Map
 
 
 def _refuse_equal(declared: DeclaredLab, setups: Sequence[Setup]) -> None:
-    """`60s` and `1m` are different words for the same cell."""
+    """InputError: two configurations are equal, although written differently (such as `60s` and `1m`)."""
     known: dict[str, str] = {}
     for setup in setups:
         done = tuple(replace(one, of="") for one in setup.system.commands)

@@ -1,4 +1,4 @@
-"""How a lab begins, and what must still be the same when it goes on."""
+"""Records the conditions under which a lab starts, and checks them when it is resumed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ from ironbench.study.differences import flattened
 
 
 def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
-    """The lab with the machine, the programs and the ironbench that it begins on. InputError: a right is missing, or
-    another server runs in a directory of the lab."""
+    """Returns the lab with the machine, programs and ironbench version that it starts with.
+
+    InputError: a privilege is missing, or another server is running in a directory of the lab.
+    """
     declare.refuse_in_use(slice_plan.placed(lab))
     server_watch.require(setup.system for setup in lab.possible)
     require_rights(lab.possible, secrets)
@@ -50,7 +52,8 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
 
 
 def secrets_of(lab: Lab) -> dict[str, Secrets]:
-    """What a frozen lab needs and does not hold, from the environment and password files. InputError."""
+    """Reads the credentials for a frozen lab, which does not store them, from environment and password files.
+    InputError."""
     return {
         setup.cell.name: engines.get(setup.system.engine).validated(setup.system, setup.cell.load.clients)[1]
         for setup in lab.possible
@@ -59,7 +62,7 @@ def secrets_of(lab: Lab) -> dict[str, Secrets]:
 
 
 def secrets_again(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
-    """From the lab file where it is given and still the same, else from the environment and password files."""
+    """Reads the credentials from the lab file if it is unchanged, or else from environment and password files."""
     if not any(setup.system.dsn for setup in lab.setups):
         return {}
     if path.is_file() and redacted_toml(source) == lab.source:
@@ -68,7 +71,7 @@ def secrets_again(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
 
 
 def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
-    """InputError: the role at a --dsn lacks a right that a cell needs."""
+    """InputError: the database role at a --dsn lacks a privilege that a configuration needs."""
     asked: set[tuple[str | None, tuple[tuple[str, str], ...]]] = set()
     for setup in setups:
         if not (wanted := rights_of(setup)) or (setup.system.dsn, wanted) in asked:
@@ -79,7 +82,7 @@ def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> N
 
 
 def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
-    """What a cell's role must be allowed on a server that was running already: option or workload, and the right."""
+    """Lists the privileges that a configuration needs on an existing server: option or workload, and privilege."""
     if setup.system.dsn is None:
         return ()
     workload = workloads.get(setup.choice.workload)
@@ -92,15 +95,15 @@ def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
 
 
 def require_scripts(lab: Lab) -> None:
-    """InputError: a script changed, which makes trials incomparable; `--changed` cannot override this."""
+    """InputError: a script changed, so that trials cannot be compared; `--changed` does not override this."""
     for setup in lab.possible:
         if setup.choice.digests:
             workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)
 
 
 def end_orphans(lab: Lab) -> None:
-    """Waits for servers and emulated devices of a killed ironbench on this lab's directories, which end by themselves,
-    and helps them to."""
+    """Waits for servers and emulated devices of a killed ironbench in this lab's directories, and helps them to
+    stop."""
     places = {directory for setup in slice_plan.placed(lab) for directory in slice_plan.directories(setup)}
     for entry in register.entries():
         if entry.data in places and register.orphaned(entry):
@@ -108,7 +111,7 @@ def end_orphans(lab: Lab) -> None:
 
 
 def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:
-    """What is no longer as it was when the lab began, a line each. `source`: the text of the lab file now."""
+    """Lists what changed since the lab started. `source`: current text of the lab file."""
     found = [] if redacted_toml(source) == frozen.lab.source else ["lab file: its text is another"]
     found += _differences("machine", directory.store.machine(frozen.machine), msgspec.to_builtins(fingerprint()))
     now_there = server_watch.machines(frozen.lab) if frozen.servers else {}
@@ -122,7 +125,7 @@ def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirect
 
 
 def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
-    """InputError that names what changed."""
+    """InputError names what changed."""
     if changed:
         raise InputError(
             f"lab {directory.path}",
@@ -132,14 +135,15 @@ def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
 
 
 def caution(differences: Sequence[str]) -> TrialNotes:
-    """What every trial says that is measured although something has changed."""
+    """Returns the warning for every trial that is measured after such a change."""
     if not differences:
         return NO_NOTES
     return TrialNotes(warnings=(note("lab-changed", changes=tuple(differences)),))
 
 
 def traced(lab: Lab, directory: str) -> str:
-    """Directory for traces, absolute; "" where none are wanted. InputError where nothing would be written to it."""
+    """Returns the absolute directory for traces; empty if none are requested. InputError if no trace would be
+    written."""
     if not directory:
         return ""
     if not any(setup.system.layout.devices for setup in lab.possible):

@@ -1,4 +1,4 @@
-"""What becomes of a lab whose gate cannot tell: blocks more, where its policy has time for them."""
+"""Adds blocks to a lab with an inconclusive gate, if its policy allows time for them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ironbench.words import counted
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What becomes of a gate that cannot tell."""
+    """What to do if a gate is inconclusive."""
 
     undecided: str
-    """One of `analyse.gate.POLICIES`."""
+    """One of `study.gate.POLICIES`."""
     more_s: float = 0.0
-    """Time for further blocks before that."""
+    """Seconds for further blocks before that."""
 
 
 def adds_blocks(
@@ -39,9 +39,10 @@ def adds_blocks(
     judge: Callable[[], gate.Gate],
     printer: Printer,
 ) -> bool:
-    """Declares a round of as many blocks as take the policy's time, where the gate cannot tell without them.
+    """Adds a round of as many blocks as fit in the policy's time, if the gate is inconclusive without them.
 
-    `judge`: judges the lab as it stands, which takes a while."""
+    `judge`: judges the lab in its current state, which takes a while.
+    """
     if not policy.more_s or progress.interrupted(records) or not declared(directory.lab()):
         return False
     judged = judge()
@@ -61,7 +62,7 @@ def adds_blocks(
 
 
 def _a_block_s(records: Sequence[Record]) -> float:
-    """What a block took, by when the blocks began: loading, searches and pilots came before, a lab may have rested."""
+    """Median seconds between starts of blocks. This excludes loading, searches and pilots, and pauses of the lab."""
     began: dict[int, float] = {}
     for record in records:
         if record.purpose == Purpose.LAB:

@@ -1,4 +1,4 @@
-"""The one loop: a schedule says which trial comes next, a bench measures it, until the schedule is over."""
+"""The measurement loop: a schedule chooses the next trial and a bench measures it, until the schedule is finished."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from ironbench.words import counted
 
 
 class Bench(Protocol):
-    """Where trials are measured."""
+    """Environment in which trials are measured."""
 
     def measure(self, due: Due) -> Sequence[Record]:
-        """The record of one trial, kept, and those of others that were measured together with it. UnwrittenError."""
+        """Measures one trial, and any trials interleaved with it. Returns their stored records. UnwrittenError."""
 
     def over(self, record: Record) -> bool:
-        """Whether there is no going on after this trial."""
+        """Whether the experiment must stop after this trial."""
 
 
 def measured(schedule: Schedule, bench: Bench, before: Sequence[Record] = ()) -> list[Record]:
-    """All records of an experiment. `before`: those that it had already."""
+    """Runs an experiment and returns all of its records. `before`: existing records."""
     records = list(before)
     while (due := schedule.next(records)) is not None:
         fresh = bench.measure(due)
@@ -54,10 +54,10 @@ def measured(schedule: Schedule, bench: Bench, before: Sequence[Record] = ()) ->
 
 
 def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Sequence[Record] = ()) -> list[Record]:
-    """One system: a sweep or a search, then fresh trials of what it chose. Its engine runs throughout, unless the
-    user's own data are restored for each trial.
+    """Measures one system: a sweep or a search, then fresh trials of the chosen load.
 
-    `before`: records of the same plan, from a run that was interrupted.
+    The engine runs throughout, unless the user's own data are restored for each trial. `before`: records of the same
+    plan, from a run that was interrupted.
     """
     schedule = _schedule(plan, store, printer)
     if before and schedule.next(before) is None:
@@ -79,7 +79,8 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             source = snapshot.source_ready(setup, secrets, printer)
             databases = stack.enter_context(closing(TrialDatabases()))
             if plan.system.commands and plan.system.layout.data:
-                stack.callback(place.release, Path(plan.system.layout.data))  # a command may unmount what lies there
+                # a command may unmount the file system of this directory
+                stack.callback(place.release, Path(plan.system.layout.data))
             bench = RestoredEach(
                 plan=plan,
                 secrets=secrets,
@@ -100,14 +101,14 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
             loaded = load.data_ready(session, plan, printer, crew.copiers(most))
             if "data" in plan.system.ideal and loaded.rows and not loaded.reused:
-                session.restart()  # its cache is made for the data that are there when it starts
+                session.restart()  # its cache size depends on the data present at startup
             own.require_check(session, plan.choice.data)
             storage.set_model_timing(on=True)
             how = plan.trials[0].cell.load
             if workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options):
                 crew.reach(how, session.target(how.protocol, how.io))
             else:
-                crew.close()  # the workers have loaded the data, and have nothing else to do
+                crew.close()  # the workers have loaded the data and are not needed any more
             bench = OneEngine(
                 plan=plan,
                 session=session,
@@ -131,7 +132,7 @@ def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
 
 
 def nothing_ran(records: Sequence[Record]) -> str:
-    """What is said before the report of an experiment that had all its trials already."""
+    """Message before the report of an experiment that already had all of its trials."""
     count = sum(record.status is not Status.CUT_SHORT for record in records)
     return f"all {counted(count, 'trial')} were measured already; nothing ran"
 
@@ -148,11 +149,11 @@ def conduct(
     forgiven: Collection[str] = (),
     traces: str = "",
 ) -> list[Record]:
-    """Measures every trial of a lab that has no record yet, stage after stage, until the findings decide.
+    """Measures every trial of a lab that has no record yet, stage by stage, until the findings decide.
 
-    `known`: notes for every record; `forgiven`: failed records that do not count; `traces`: directory for what
-    emulated devices are asked, if that is wanted. The caller holds the directory, in which the lab has begun.
-    UnwrittenError when a record cannot be kept, FailureError when trial after trial fails, or a command of the lab.
+    `known`: notes for every record. `forgiven`: failed records to ignore. `traces`: directory for traces of emulated
+    devices, if requested. The caller has locked the directory, in which the lab has started. UnwrittenError if a record
+    cannot be stored; FailureError if trials fail repeatedly, or a command of the lab fails.
     """
     before, began_s = len(directory.records()), time.monotonic()
     records = _conducted(secrets, directory, printer, known, forgiven, traces)
@@ -173,7 +174,7 @@ def _conducted(
     traces: str,
     spent_s: float = 0.0,
 ) -> list[Record]:
-    """Every trial that is planned by now; `spent_s`: see `Blocks`."""
+    """Measures the trials planned so far. `spent_s`: see `Blocks`."""
     before, lab = directory.records(), directory.lab()
     if Blocks(directory, before, forgiven, printer.say).waiting(before) is None:
         return before
@@ -187,7 +188,7 @@ def _conducted(
     ):
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now, spent_s)
         if not any(_in_parts(setup) for setup in lab.setups):
-            crew.close()  # as in a run
+            crew.close()  # the workers are not needed any more, as in `run`
         each = EngineEach(
             lab=lab,
             secrets=secrets,

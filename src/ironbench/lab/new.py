@@ -1,4 +1,4 @@
-"""Writes the lab file that a question begins with, for the server and the machine at hand."""
+"""Writes a lab file for a common question, for the given server and machine."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from ironbench.paths import expanded
 from ironbench.words import clean, counted, grouped, listed
 
 FILL_IN = "FILL-IN"
-"""How a place begins that the user must fill."""
+"""Prefix of placeholders that the user must replace."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtHand:
-    """What the file is written for."""
+    """Server, machine and user data that the lab file is written for."""
 
     engine: Engine
     dsn: str
-    """Without its password; empty: ironbench starts the server itself."""
+    """DSN without password; empty if ironbench starts the server."""
     template: str
-    """A database of the user's on that server, which trials can get copies of; "": none is known."""
+    """The user's database on that server, which trials can copy; empty if unknown."""
     version: str
     settings: Mapping[str, str]
-    """As they are now; empty where the server is not running."""
+    """Current settings; empty if the server is not running."""
     cores: int
     memory_bytes: int
     lacks: str = ""
-    """What the role must ask for before it may request checkpoints; "": nothing."""
+    """Hint about privileges that the role lacks for checkpoints; empty if it lacks none."""
     dump: str = ""
-    """Of the user's database, as the lab file names it; "": none was given."""
+    """Dump of the user's database, as named in the lab file; empty if none was given."""
     scripts: tuple[str, ...] = ()
-    """What the user's application does, as the lab file names them; (): none was given."""
+    """Scripts of the user's application, as named in the lab file; empty if none were given."""
 
     @property
     def clients(self) -> int:
@@ -51,7 +51,7 @@ class AtHand:
 
 
 def at_hand(dsn: str, engine: str, dump: str = "", scripts: Sequence[str] = (), folder: Path = Path()) -> AtHand:
-    """The server of a DSN is asked what it is. `folder`: the lab file's. InputError, FailureError."""
+    """Describes the server, which is queried if it has a DSN. `folder`: the lab file's. InputError, FailureError."""
     named = engines.get(engine) if engine else engines.default(("transactions", "data"), dsn or None)
     named = named.behind(dsn or None)
     if missing := named.missing(("transactions", "data")):
@@ -75,8 +75,10 @@ def at_hand(dsn: str, engine: str, dump: str = "", scripts: Sequence[str] = (), 
 
 
 def _named(folder: Path, option: str, text: str) -> str:
-    """A file as the lab file names it: from its directory where it lies there, else by its whole path. `FILE@WEIGHT` of
-    a script stays. InputError: there is no such file."""
+    """Returns a file's name in the lab file: relative to its directory if below it, otherwise absolute.
+
+    Keeps the `@WEIGHT` of a script. InputError: the file does not exist.
+    """
     name, at, weight = text.partition("@") if option == "--script" else (text, "", "")
     path = expanded(name).absolute()
     if not path.exists():
@@ -86,7 +88,7 @@ def _named(folder: Path, option: str, text: str) -> str:
 
 
 def _facts(system: System, secrets: Secrets) -> tuple[dict[str, Any], str]:
-    """What a running server is, and what the role lacks to request checkpoints; "": nothing."""
+    """Returns the facts of a running server, and a hint if the role lacks the privilege for checkpoints."""
     with engines.running(system, secrets, 1) as session:
         try:
             engines.get(session.engine).administration.require_rights(session, [("checkpoints", CHECKPOINT)])
@@ -96,7 +98,7 @@ def _facts(system: System, secrets: Secrets) -> tuple[dict[str, Any], str]:
 
 
 def write(path: Path, text: str) -> None:
-    """A new file. InputError: there is one. FailureError."""
+    """Writes a new file. InputError: it already exists. FailureError."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -107,7 +109,7 @@ def write(path: Path, text: str) -> None:
 
 
 def text(kind: str, here: AtHand, file: str) -> str:
-    """The lab file of a kind. InputError: this engine has nothing of the kind to vary."""
+    """Returns the text of a lab file. InputError: this engine has nothing to vary for this question."""
     body = "\n".join(KINDS[kind].lines(here))
     marked = FILL_IN in body
     return "\n".join([*_head(kind, here, file, marked), body, *_measure()])
@@ -179,7 +181,8 @@ def _workload(here: AtHand) -> list[str]:
 
 
 def _own_workload(here: AtHand, templates: bool = True) -> list[str]:
-    """`templates`: whether data on the server at hand will do; else a dump, which goes to any."""
+    """Returns the sections for the user's data. `templates`: whether data on this server can be used; otherwise a
+    dump."""
     named = here.template or f"{FILL_IN}-database"
     template = [f"template = {_quoted(named)}   # on that server; each trial gets a copy of it"]
     named_dump = here.dump or f"{FILL_IN}.dump"
@@ -299,7 +302,7 @@ def _upgrade(here: AtHand) -> Iterator[str]:
 
 
 _DEVICES = {"gp3": "aws-gp3", "io2": "aws-io2(iops=32000,rate=1G)", "NVMe": "ssd-nvme-enterprise"}
-"""Candidates of `lab new storage` → their models: two cloud volumes and a local drive."""
+"""Candidates in `lab new storage` → device models: two cloud volumes and a local drive."""
 
 
 def _storage(here: AtHand) -> Iterator[str]:
@@ -334,14 +337,14 @@ _DEVICE_BYTES = 1 << 40
 
 
 def _emulated(model: str) -> str:
-    """What a model needs of the machine, as a comment."""
+    """Returns a comment with the read rate that a device model needs."""
     reads_per_s = expression.read_rate(model, _DEVICE_BYTES, expression.DEEP)
     least = reads_per_s / TOO_FAST
     return f"    # {grouped(reads_per_s)} reads/s; refused where fewer than {grouped(least)} get through the emulation"
 
 
 _ANYWHERE = "/var/tmp/ironbench-new"
-"""A directory that is never made: only whether the engine can put its WAL elsewhere is asked."""
+"""A directory that is never created. It is only used to ask whether the engine can put its WAL elsewhere."""
 
 
 def _takes(here: AtHand, **fields: Any) -> bool:
@@ -370,7 +373,7 @@ def _by_hand(factor: str, change: str, back: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class LabTemplate:
-    """A question that many begin with."""
+    """Template for a common question."""
 
     about: str
     lines: Callable[[AtHand], Iterator[str]]
@@ -393,5 +396,5 @@ def names() -> Sequence[str]:
 
 
 def _quoted(value: str) -> str:
-    """As a basic string of TOML."""
+    """Formats a TOML basic string."""
     return '"' + clean(value).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,4 +1,4 @@
-"""A lab against itself: what differs then is the noise of the machine."""
+"""Compares a configuration with itself (A/A test) to measure the machine's run-to-run variation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ironbench.study.findings import findings
 
 FACTOR = "side"
 SIDES = ("A", "again")
-"""The baseline, and the same once more under another name."""
+"""The baseline, and the baseline again under another name."""
 
 
 def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[Lab, dict[str, Secrets]]:
-    """The lab whose two cells are both the given lab's baseline, in blocks of random order.
+    """Returns a lab whose two configurations are both the given lab's baseline, in blocks of random order.
 
-    InputError: its load is still to be searched for.
+    InputError: its load is not fixed but searched for.
     """
     setup = lab.setup(lab.baseline)
     if setup.search:
@@ -65,15 +65,15 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
 
 
 def is_one(lab: Lab) -> bool:
-    """Whether a lab is one against itself."""
+    """Whether a lab compares a configuration with itself."""
     return lab.factors == (Factor(FACTOR, SIDES),)
 
 
 def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
-    """A floor for every whole metric of a lab whose two cells are the same; none below six complete blocks.
+    """Returns the run-to-run variation for every total metric of an A/A lab; empty below six complete blocks.
 
-    A floor follows from the standard deviation of log ratios from block to block, so that more blocks make it more
-    certain and not smaller.
+    It follows from the standard deviation of log ratios between blocks, so more blocks make it more certain, not
+    smaller.
     """
     found = findings(records, lab, max((record.stage for record in records), default=1))
     usable = [record for record in records if record.status.comparable]

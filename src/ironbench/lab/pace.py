@@ -1,4 +1,4 @@
-"""How far a lab is, and how long it will take still."""
+"""Progress of a lab, and estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from ironbench.plan import blocks
 from ironbench.records import progress
 
 _BORNE = 1.1
-"""Times the budget: a plan is no better than that."""
+"""Tolerated multiple of the budget, because plans are not more precise."""
 
 
 class Pace:
-    """Times trials while they pass. `now` gives seconds that only grow."""
+    """Measures the time of trials. `now` returns monotonic seconds."""
 
     def __init__(self, lab: Lab, now: Callable[[], float] = time.monotonic) -> None:
         self._lab = lab
         self._now = now
         self._took: list[tuple[tuple[str, str], float]] = []
-        """Purpose and cell of each trial that has passed, and its seconds; systems that take turns share theirs."""
+        """Purpose and configuration of each finished trial, and its seconds. Interleaved trials share their total
+        time."""
         self._current: tuple[tuple[str, str], float] | None = None
-        """Of the one that runs, and when it began."""
+        """Purpose and configuration of the current trial, and its start."""
         self._before = 0
-        """Records, when it began."""
+        """Number of records at its start."""
         self.left = ""
-        """How long the trials until the next look will take still, the one that was named last included."""
+        """Estimated time of the trials until the next interim analysis, including the current one."""
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
-        """`trial 7 of 24, 12 min left: log=memory, block 2`"""
+        """Title such as `trial 7 of 24, 12 min left: log=memory, block 2`."""
         stage = max([trial.stage, *(one.stage for one in records)])
         planned = [one for one in self._lab.trials if one.stage <= stage] or [trial]
         before, observing = blocks.trials_before(self._lab), trial.purpose == Purpose.OBSERVED
@@ -68,8 +69,11 @@ class Pace:
         return f"trial {done + 1} of {total}, {self.left}: {what}{again}"
 
     def _expected_s(self, trial: Trial) -> float:
-        """The median of what such trials took, of all as long as none has passed; the plan counts as one of them. The
-        first trials also load the data: a mean would expect that of all others, too."""
+        """Estimates a trial's time: the median of similar finished trials and the plan.
+
+        Uses all finished trials if no similar one exists. The first trials also load the data, which would distort a
+        mean.
+        """
         planned = len(self._lab.trials) + blocks.trials_before(self._lab) + len(blocks.observed_trials(self._lab))
         least_s = max(span_s(trial), self._lab.estimate_s / planned if planned else 0.0)
         own = [took_s for kind, took_s in self._took if kind == _kind(trial)]
@@ -81,8 +85,10 @@ def _kind(trial: Trial) -> tuple[str, str]:
 
 
 class Allowance:
-    """Whether more trials fit in the budget, at the pace of those that have passed. `now` gives seconds that grow;
-    `spent_s`: of the budget, before."""
+    """Decides whether more trials fit in the budget, at the pace of finished trials.
+
+    `now` returns monotonic seconds. `spent_s`: seconds of the budget spent earlier.
+    """
 
     def __init__(self, budget_s: float | None, now: Callable[[], float] = time.monotonic, spent_s: float = 0.0) -> None:
         self._budget_s = budget_s
@@ -90,16 +96,17 @@ class Allowance:
         self._ready_s = now()
         self._began_s = self._ready_s - spent_s
         self.passed = 0
-        """Trials so far."""
+        """Number of finished trials."""
         self.reason = ""
-        """Why the lab ends, once it does."""
+        """Reason for ending the lab, once it ends."""
 
     def ready(self) -> None:
-        """The data are loaded: what came before is spent, and says nothing about the pace of trials."""
+        """Marks the end of loading, whose time counts towards the budget but not towards the pace of trials."""
         self._ready_s = self._now()
 
     def left_s(self, planned_s: float) -> float:
-        """What trials that will take `planned_s` leave of the budget for waiting, at least 0; endless without one."""
+        """Seconds of the budget available for waiting if trials take `planned_s`; at least 0, infinite without a
+        budget."""
         if self._budget_s is None:
             return math.inf
         return max(0.0, _BORNE * self._budget_s - (self._now() - self._began_s) - planned_s)
@@ -107,7 +114,7 @@ class Allowance:
     def holds(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
             return True
-        if self.reason:  # observed trials have passed since, which say nothing about the pace of blocks
+        if self.reason:  # observed trials have run since, which have another pace than blocks
             return False
         spent_s = self._now() - self._began_s
         needed_s = trials * (self._now() - self._ready_s) / self.passed
@@ -121,5 +128,5 @@ class Allowance:
 
 
 def span_s(trial: Trial) -> float:
-    """What a trial takes at least."""
+    """Minimum seconds of a trial."""
     return (trial.cell.load.duration_s or 0.0) + trial.cell.load.warmup_s

@@ -1,1 +1,1 @@
-"""What `--plan` and `lab plan` show: of a run, a lab, a screen; and what each will take."""
+"""The output of `--plan` and `lab plan`: planned work and estimates for a run, a lab or a screen."""

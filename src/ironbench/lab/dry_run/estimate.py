@@ -1,4 +1,4 @@
-"""What a plan will take and what it can tell: trials, time, space, the smallest difference it resolves."""
+"""Estimates trials, time and space of a plan, and its minimum detectable effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def resolution_fields(resolution: Resolution) -> dict[str, Any]:
 
 
 def cost(planned: Planned) -> Iterator[str]:
-    """Trials, time and space."""
+    """Yields trials, time and space."""
     lab, costs = planned.lab, planned.costs
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
     before, observed = blocks.trials_before(lab), len(blocks.observed_trials(lab))
@@ -72,7 +72,7 @@ def cost(planned: Planned) -> Iterator[str]:
 
 
 def _quiet(lab: Lab) -> str:
-    """How long a trial waits at most, which is no longer than it lasts (`drive.before.at_last`)."""
+    """Describes the maximum wait before a trial, which is at most the trial's length (`drive.before.at_last`)."""
     most_s = lab.method.quiet_s
     loads = [setup.cell.load for setup in lab.possible]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
@@ -91,12 +91,12 @@ def _loads(setup: Setup) -> bool:
 
 
 def _brings(setup: Setup) -> bool:
-    """Its user's own data, into a database of ours wherever it is."""
+    """Whether the user's own data are imported into a database that ironbench creates."""
     return setup.choice.data is not None and setup.choice.data.imported
 
 
 def own_data(setups: Sequence[Setup]) -> Iterator[str]:
-    """What is loaded of the user's own, into which server, and how large and how long that will be."""
+    """Yields, for the user's own data, the target servers, sizes and times."""
     found: dict[str, tuple[OwnData, list[System]]] = {}
     for setup in setups:
         if setup.choice.data and _brings(setup):
@@ -130,7 +130,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
 
 
 def resolved(planned: Planned) -> str:
-    """`15 min resolves a difference of 7 % or more; 3 % needs 2 h 10 min (…)`."""
+    """Words such as `15 min resolves a difference of 7 % or more; 3 % needs 2 h 10 min (…)`."""
     lab, resolution = planned.lab, planned.resolution
     time_s = needed_s(planned)
     needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
@@ -140,13 +140,13 @@ def resolved(planned: Planned) -> str:
 
 
 def needed_s(resolution: Planned) -> float | None:
-    """Time of the whole lab in which it would resolve the smaller difference; None beyond 500 blocks."""
+    """Time of a lab with enough blocks for the smaller difference; None beyond 500 blocks."""
     count = resolution.resolution.needed
     return None if count is None else resolution.costs.lab_s(resolution.resolution.trial_s, count)
 
 
 def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
-    """`none`: said in place of what so few blocks resolve."""
+    """Describes the minimum detectable effect. `none`: text used instead if there are too few blocks."""
     smaller = f"{in_percent(resolution.target)} {needs}"
     spread = f"spread {in_percent(resolution.varies)} from block to block, in trials of {resolution.trial_s:g} s"
     basis = f"(90 % power; {spread}: {resolution.spread.source})"
@@ -156,7 +156,7 @@ def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
 
 
 def _asked(lab: Lab) -> Iterator[str]:
-    """How often a person is wanted, and what that does to the order."""
+    """Yields how often a person is prompted, and the effect on the order of trials."""
     if not (count := commands.asks(lab)):
         return
     yield f"somebody is asked {counted(count, 'time')} at the terminal; the time that takes is not in the estimate"
@@ -168,7 +168,7 @@ def _asked(lab: Lab) -> Iterator[str]:
 
 
 def time_of(plan: Plan) -> str:
-    """How long the trials take, as far as it is known: nobody knows the time of a number of transactions or queries."""
+    """Describes how long the trials take. The time of a number of transactions or queries is unknown."""
     span = units.span(plan.estimate_s)
     if all(trial.cell.load.duration_s for trial in plan.trials):
         warmed = any(trial.cell.load.warmup_s for trial in plan.trials)

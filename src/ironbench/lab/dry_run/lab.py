@@ -1,4 +1,4 @@
-"""`ironbench lab plan`: what will be done, how long it takes and what it can tell."""
+"""`ironbench lab plan`: planned trials, their time, and the effects they can detect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def text(planned: Planned) -> str:
 
 
 def document(planned: Planned) -> dict[str, Any]:
-    """The plan in base units."""
+    """Returns the plan as a JSON document in base units."""
     lab, resolution = planned.lab, planned.resolution
     more = screen.fields(planned) if lab.design == SCREEN else {}
     return {
@@ -114,7 +114,7 @@ def _meaning(claim: Any) -> str:
 
 
 def _rated(planned: Planned) -> Iterator[str]:
-    """What comparing response times at the same load means, and costs."""
+    """Yields the meaning and the cost of comparing response times at the same load."""
     lab, costs = planned.lab, planned.costs
     shares = list(dict.fromkeys(setup.cell.load.rate_share or 0.0 for setup in lab.rated))
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
@@ -126,7 +126,7 @@ def _rated(planned: Planned) -> Iterator[str]:
 
 
 def _listed(shares: Sequence[float]) -> str:
-    """`50, 70 and 90 %`"""
+    """Words such as `50, 70 and 90 %`."""
     words = [f"{share * 100:g}" for share in shares]
     return (words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}") + f"{THIN}%"
 
@@ -159,7 +159,7 @@ def _load(setup: Setup) -> str:
 
 
 def how_many(load: Load) -> str:
-    """Clients and rate, or the curve that they follow."""
+    """Describes clients and rate, or the load curve."""
     clients = counted(load.clients, "client")
     if load.curve is not None:
         return f"{load.curve.of} {load.curve.text}" + (f", {clients}" if load.curve.of == "rate" else "")
@@ -169,7 +169,7 @@ def how_many(load: Load) -> str:
 
 
 def when_anew(load: Load) -> str:
-    """When a client opens a new connection."""
+    """Describes when a client opens a new connection."""
     return f"after every {load.reconnect} transactions" if load.reconnect > 1 else "after each transaction"
 
 
@@ -202,7 +202,7 @@ def _order(lab: Lab) -> str:
 
 
 def _method(lab: Lab) -> Iterator[str]:
-    """How a block is measured, and why."""
+    """Yields the method of measuring a block, and the reason for it."""
     method = lab.method
     if method.slice_s is None and not method.why_trials:
         yield "method: trials, one after another: slices were not asked for (measure.method)"
@@ -225,7 +225,7 @@ def _method(lab: Lab) -> Iterator[str]:
 
 
 def _why_slices(planned: Planned) -> Iterator[str]:
-    """What they are chosen for, where nobody has measured it yet."""
+    """Yields the reason for slices, if their variation has not been measured here yet."""
     if planned.lab.method.slice_s is not None and planned.resolution.spread.source == ASSUMED.source:
         yield (
             "that spread is assumed of trials, and none of slices is known here: systems that take turns share slow "
@@ -236,7 +236,7 @@ def _why_slices(planned: Planned) -> Iterator[str]:
 
 
 def _look(lab: Lab, block: int) -> str:
-    """Whether the findings are looked at after this block."""
+    """Names the interim analysis after this block, if any."""
     seen = 0
     for stage in lab.method.stages:
         seen += stage.blocks

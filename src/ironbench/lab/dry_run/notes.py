@@ -1,4 +1,4 @@
-"""What to know before a lab or a run begins: its commands, its changes to a machine, what stays undecided."""
+"""Notes shown before a lab or a run starts: commands, changes to machines, claims that will stay undecided."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ironbench.words import counted, listed
 
 
 def notes(planned: Planned) -> list[str]:
-    """What to know before the lab is run."""
+    """Lists what to know before running the lab."""
     lab = planned.lab
     cautions = map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)])
     return [
@@ -34,7 +34,7 @@ def notes(planned: Planned) -> list[str]:
 
 
 def _room(planned: Planned) -> Iterator[str]:
-    """Space and page cache that there may not be."""
+    """Yields warnings about missing space and page cache."""
     lab = planned.lab
     able = lab.possible
     places = [
@@ -55,7 +55,8 @@ def _room(planned: Planned) -> Iterator[str]:
 
 
 def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[str]:
-    """That a lab compares devices for data of which none is read once it is in the page cache."""
+    """Yields a warning if data devices are compared although all data fit in the page cache and no reads reach a
+    device."""
     places = {(setup.system.layout.data, "data" in setup.system.ideal) for setup in setups}
     if len(places) < 2 or any(setup.system.dsn is not None or setup.cell.load.cache == "cold" for setup in setups):
         return
@@ -70,7 +71,7 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
 
 
 def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
-    """What will be run, before anything is; nothing where there are no commands."""
+    """Yields the user's commands that a run or lab will execute."""
     if not every:
         return
     each = ("prepare", "cleanup")
@@ -84,7 +85,7 @@ def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
 
 
 def controlled(setup: Setup) -> Iterator[str]:
-    """What will be changed on the server's machine."""
+    """Yields the changes that will be made on the server's machine."""
     for what in server_control.planned(setup.system, setup.cell.load):
         yield f"at {setup.system.server}: {what}"
 
@@ -98,7 +99,7 @@ def _crowded_out(planned: Planned) -> Iterator[str]:
 
 
 def _undecidable(planned: Planned) -> Iterator[str]:
-    """Claims about cells at rates that too few blocks, or none, will have."""
+    """Yields claims about fixed-rate configurations that have too few blocks, or none."""
     own = {setup.cell.name for setup in planned.lab.setups}
     blocks = planned.costs.rated_blocks
     for claim in planned.lab.claims:
@@ -116,7 +117,7 @@ def _undecidable(planned: Planned) -> Iterator[str]:
 
 
 def _notes(lab: Lab) -> Iterator[str]:
-    """What the plan can know of records that will be suspect."""
+    """Yields conditions known in advance under which records will be flagged."""
     able = lab.possible
     if note := checkpoints.interval_note(able, lab.method.crash):
         yield plain.clean(note)

@@ -1,4 +1,4 @@
-"""`ironbench run --plan`: what will be done, how long it takes and what it can tell."""
+"""`ironbench run --plan`: planned trials, their time, and the effects they can detect."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ _SHOWN_BLOCKS = 12
 
 
 def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bool) -> None:
-    """Prints what a run would do. `before`: what it has measured; `over`: that is all; `drawn`: each run draws an order
-    of its own."""
+    """Prints what a run would do.
+
+    `before`: records it already has. `over`: whether nothing is left to measure. `drawn`: whether each run draws a new
+    random order.
+    """
     workload = workloads.get(plan.choice.workload)
     data_bytes = size.data_bytes(Setup(plan.trials[0].cell, plan.system, plan.choice))
     blocks = 1 + max(trial.block for trial in plan.trials)
     setups = [Setup(one.cell, plan.system, plan.choice) for one in plan.trials if one.block == 0]
     left = plan if plan.search else schedule.remaining(plan, before)
-    # Of trials that last as long as their transactions take, no spread is known beforehand.
+    # If trials last as long as their transactions take, their variation is not known in advance.
     timed = all(setup.cell.load.duration_s is not None for setup in setups)
     resolution = size.of_blocks(setups, blocks) if blocks > 1 and timed and not plan.search else None
     if json:
@@ -78,7 +81,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
 
 
 def _counting(before: Sequence[Record]) -> list[Record]:
-    """One that was cut short is measured again."""
+    """Leaves out aborted trials, which are measured again."""
     return [record for record in before if record.status is not Status.CUT_SHORT]
 
 
@@ -119,7 +122,7 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
 
 
 def _resolved_by_run(resolution: Resolution, count: int) -> str:
-    """Two runs are compared without a verdict, for they are no blocks of one experiment; those of a lab are."""
+    """Describes what a lab of these blocks could detect. Separate runs are compared without a verdict."""
     needs = (
         "takes more than 500 blocks" if resolution.needed is None else f"needs {counted(resolution.needed, 'block')}"
     )

@@ -1,4 +1,4 @@
-"""`ironbench tune --plan`: the runs of a screen, its time and that of its confirmation, and what it can see."""
+"""`ironbench tune --plan`: runs of a screen, time of screen and confirmation, and the effects it can detect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN_BLOCKS = 3
 
 
 def pages(planned: Planned) -> Iterator[str]:
-    """What the plan of any lab has, as far as a screen has it."""
+    """Yields the sections of a lab's plan that apply to a screen."""
     lab = planned.lab
     yield plain.clean(lab.question)
     yield _factors(lab)
@@ -35,7 +35,7 @@ def pages(planned: Planned) -> Iterator[str]:
 
 
 def fields(planned: Planned) -> dict[str, Any]:
-    """What the plan of a screen adds to its JSON document."""
+    """Returns the fields that a screen adds to the plan's JSON document."""
     after = screen_size.confirming(planned.costs, planned.resolution.trial_s)
     return {
         "confirmation": {
@@ -59,7 +59,7 @@ def _factors(lab: Lab) -> str:
 
 
 def _runs(lab: Lab) -> str:
-    """Every run as a row of signs: the levels of many factors would not fit in a line."""
+    """Shows each run as a row of signs, because the values of many factors would not fit in a line."""
     rows = [("", *(str(number) for number, _ in enumerate(lab.factors, 1)))]
     for setup in lab.setups:
         levels = setup.cell.levels
@@ -95,7 +95,7 @@ def _cost(planned: Planned) -> Iterator[str]:
 
 
 def resolved(resolution: Planned) -> str:
-    """The effects that the screen sees, and on which noise that rests."""
+    """Describes the effects that the screen can detect, and the noise assumed for it."""
     one = resolution.resolution
     assert one.detectable is not None
     smaller = "" if one.needed is None else f"; {in_percent(one.target)} needs {counted(one.needed, 'block')}"
