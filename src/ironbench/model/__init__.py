@@ -1,1 +1,1 @@
-"""Frozen, typed values that rooms hand to each other. Pure: nothing here reads or writes anything."""
+"""Frozen, typed values that packages exchange. Pure: nothing here reads or writes files."""

@@ -1,4 +1,4 @@
-"""Commands of a user's own that change what ironbench cannot, and undo it: a governor, a kernel parameter, a driver."""
+"""The user's own commands, which change what ironbench cannot (a governor, a kernel parameter, a driver) and undo it."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from typing import Annotated
 from ironbench.model.constraints import Amount, Positive, one_of
 
 ASK = "ask:"
-"""How a command begins that a person carries out: the rest is what that person is asked for."""
+"""Prefix of a command that a person carries out; the text after it is the request shown to that person."""
 CONTROL = "control"
-"""What a command is of that ironbench runs by itself on the server's machine, with the user's consent."""
+"""`CommandRun.of` for a command that ironbench runs by itself on the server's machine, with the user's consent."""
 LIMIT_S = 120.0
-"""Time limit of a command where nobody says."""
+"""Default time limit of a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """What is done before something is measured, and what undoes it; either may be empty."""
+    """A command that prepares a measurement and one that undoes the change; either may be empty."""
 
     prepare: str = ""
     cleanup: str = ""
     limit_s: Positive = LIMIT_S
-    """Each is killed with all its processes when it takes longer."""
+    """Time limit of each command; after it, the command is killed with all its child processes."""
     of: str = ""
-    """`governor=performance`; `lab`, `block`, `trial` or `run` where no level asks for it."""
+    """The value that needs the commands, e.g. `governor=performance`; otherwise `lab`, `block`, `trial` or `run`."""
 
     def __bool__(self) -> bool:
         return bool(self.prepare or self.cleanup)
 
     @property
     def both(self) -> tuple[str, ...]:
-        """Those that are not empty."""
+        """The commands that are not empty."""
         return tuple(text for text in (self.prepare, self.cleanup) if text)
 
     @property
     def by_hand(self) -> bool:
-        """Whether a person is asked for one of them."""
+        """Whether a person must carry out one of the commands."""
         return any(asked(text) for text in self.both)
 
 
@@ -47,31 +47,34 @@ NO_COMMANDS = Commands()
 
 @dataclass(frozen=True, slots=True)
 class CommandRun:
-    """One command that ended."""
+    """A command that has ended."""
 
     when: Annotated[str, one_of("prepare", "cleanup")]
     """`prepare` or `cleanup`."""
     of: str
     """As in `Commands`."""
     command: str
-    """Its beginning, on one line."""
+    """The beginning of the command, on one line."""
     status: int | None
-    """Exit status; negative: the signal that ended it; None: its limit, or nobody was there."""
+    """Exit status; negative: the signal that killed it; None: it timed out, or no person was there to carry it out."""
     took_s: Amount
     cause: str = ""
-    """Why it failed; empty when it did not."""
+    """Why it failed; empty if it succeeded."""
 
 
 def asked(command: str) -> str:
-    """What a person is asked for; empty where a shell runs it."""
+    """Returns what a person is asked to do; empty for a command that a shell runs."""
     return command.strip()[len(ASK) :].strip() if command.strip().startswith(ASK) else ""
 
 
 def plot(commands: Sequence[Commands]) -> str:
-    """What is equal for cells that a person need not change anything between; empty: nobody is asked."""
+    """Returns a key that is equal for configurations with the same commands by hand; empty if there are none.
+
+    No person is needed between trials of configurations with equal keys.
+    """
     return "\n".join(f"{one.prepare}\0{one.cleanup}" for one in commands if one.by_hand)
 
 
 def variables(levels: Mapping[str, str]) -> dict[str, str]:
-    """Levels as variables of an environment: `IRONBENCH_LEVEL_READ_AHEAD=4MB`."""
+    """Returns values of factors as environment variables: `IRONBENCH_LEVEL_READ_AHEAD=4MB`."""
     return {f"IRONBENCH_LEVEL_{re.sub(r'[^A-Z0-9]+', '_', name.upper())}": level for name, level in levels.items()}

@@ -1,7 +1,7 @@
-"""Types of fields with the values that they may have. They are checked whenever a record or a lab is read from a file.
+"""Types of fields with their permitted values, checked whenever a record or a lab is read from a file.
 
-Limits lie beyond anything measured. They keep code that reads records from meeting fewer than no clients, or a key that
-leads out of its directory.
+The limits are far beyond anything that can be measured. These limits protect code that reads records from, say, a
+negative number of clients or a key that leads out of its directory.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Annotated
 from msgspec import Meta
 
 _ONE_LINE = r"\A[^\x00-\x1f\x7f-\x9f]*\Z"
-"""Nothing that moves a cursor or ends a line."""
+"""Text without line ends and other control characters."""
 Name = Annotated[str, Meta(min_length=1, max_length=400, pattern=_ONE_LINE)]
 Label = Annotated[str, Meta(max_length=400, pattern=_ONE_LINE)]
-"""A name, or empty."""
+"""A name, or an empty string."""
 Key = Annotated[str, Meta(pattern=r"\A[0-9a-z]{0,64}\Z")]
-"""Content key of a shared file of the store, or empty."""
+"""Content key of a shared file of the store, or an empty string."""
 Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 """SHA-256."""
 Natural = Annotated[int, Meta(ge=0)]
@@ -31,9 +31,9 @@ Cpus = tuple[Annotated[int, Meta(ge=0, le=100_000)], ...]
 Amount = Annotated[float, Meta(ge=0)]
 Positive = Annotated[float, Meta(ge=1e-9)]
 Share = Annotated[float, Meta(ge=0, le=1.01)]
-"""Share of a whole; sums of rounded shares may exceed 1."""
+"""Fraction of a whole; the limit is above 1 because the sum of rounded fractions may exceed 1."""
 
 
 def one_of(*values: str) -> Meta:
-    """The constraint of a text that is one of these."""
+    """Returns the constraint for a string that must be one of the given values."""
     return Meta(pattern=rf"\A({'|'.join(values)})\Z")

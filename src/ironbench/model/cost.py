@@ -1,4 +1,4 @@
-"""The price of a system: the offer and its bill."""
+"""The price of a system: the candidate and its cost breakdown."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ class CostRange:
 
     low: float
     high: float
-    """Infinite where a value was measured once, so that nothing bounds it."""
+    """Infinite for a value that was measured once, which has no upper bound."""
     centre: float | None = None
     """The measured value."""
 
     @property
     def bounded(self) -> bool:
-        """Whether its bounds are known."""
+        """Whether both bounds are known."""
         return self.high < math.inf
 
     def times(self, factor: float) -> CostRange:
         return CostRange(self.low * factor, self.high * factor, None if self.centre is None else self.centre * factor)
 
     def over(self, other: CostRange) -> CostRange:
-        """Bounds of the ratio to another: those of their extremes."""
+        """Returns the bounds of the ratio to another range, from the extremes of both."""
         low = self.low / other.high
         return CostRange(low, self.high / other.low if other.low and self.bounded else math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A system as it can be bought."""
+    """A system that can be bought: a candidate of a cost comparison."""
 
     name: str
     records: str
     """Label of the records that measured it."""
     servers: int
     sockets: int
-    """Per server, as cores, memory and power are."""
+    """Per server, as are cores, memory and power."""
     cores: int
-    """Physical."""
+    """Physical cores."""
     processor: str = ""
     memory_gb: float | None = None
     storage_tb: float = 0.0
-    """Of all servers together."""
+    """Total of all servers."""
     watts: float = 0.0
     buy: tuple[str, ...] = ()
-    """Names of prices."""
+    """Names of the prices that the candidate pays."""
     score: float | None = None
-    """Of one server, where no records measured it."""
+    """Score of one server, if no records measured it."""
     share_of: str = ""
-    """An offer whose score this one's is estimated from,"""
+    """Name of the candidate whose score this one's score is estimated from."""
     share: CostRange | None = None
-    """as a share of it for each server."""
+    """Estimated score of one server as a fraction of the score of `share_of`."""
     core_speed: CostRange | None = None
     """Estimated speed of one core relative to one of `share_of`."""
     source: str = ""
-    """Of score, shares and speed."""
+    """Source of score, shares and speed."""
 
     @property
     def all_cores(self) -> int:
@@ -70,37 +70,37 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class BillLine:
-    """One line of a bill."""
+    """An item of a cost breakdown."""
 
     name: str
     units: Decimal
-    """Paid for: packs and minimums counted."""
+    """Units paid for, with pack sizes and minimum quantities applied."""
     unit: str
     price: Decimal
-    """Of one unit, in the price's own currency."""
+    """Price of one unit, in the currency of the price list."""
     currency: str
     times: Decimal
-    """How often it is paid: 1, or months or years."""
+    """How many times it is paid: 1, or the number of months or years."""
     amount: Decimal
-    """In the bill's currency."""
+    """Total of the item, in the currency of the breakdown."""
     notes: tuple[Note, ...] = ()
-    """How the units were counted, and the rate of exchange."""
+    """How the units were counted, and the exchange rate."""
     estimate: bool = False
     every: str = "once"
-    """How often it is paid: `once`, or each `month` or `year`."""
+    """Billing period: `once`, `month` or `year`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What an offer costs, all in one currency."""
+    """Cost breakdown of a candidate, all in one currency."""
 
     offer: Offer
     currency: str
     lines: tuple[BillLine, ...]
     cautions: tuple[Note, ...] = ()
-    """Why the edition bought may not give what was measured."""
+    """Why the edition bought may perform differently from the edition measured."""
     years: Decimal | None = None
-    """Period that running costs are counted over; None: everything is paid once."""
+    """Period over which running costs are added up; None: everything is paid once."""
 
     @property
     def total(self) -> Decimal:

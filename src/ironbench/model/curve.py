@@ -1,4 +1,4 @@
-"""A load that changes during a trial: a curve of the rate, or of how many clients are active."""
+"""A load that changes during a trial: a curve of the rate or of the number of active clients."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from msgspec import Meta
 from ironbench.model.constraints import Amount, Positive, one_of
 
 WORDS = ("ramp:", "steps:", "sine:", "file:")
-"""How text begins that declares a curve."""
+"""Prefixes of the text that declares a curve."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Over the seconds of the measured window; the warm-up is driven at its first value."""
+    """Target rate or clients over the seconds of the measured window. The warm-up runs at the curve's first value."""
 
     of: Annotated[str, one_of("rate", "clients")]
     """`rate` or `clients`."""
     text: str
-    """As it was declared; of a file its name, the number of its points and a digest of them."""
+    """The curve as declared; for a file: its name, number of points and digest."""
     points: Annotated[tuple[tuple[Amount, Amount], ...], Meta(max_length=1_000_000)] = ()
-    """(second, value), joined by straight lines; two of one second are a step. The last value stays."""
+    """(second, value) pairs, interpolated linearly; two points at one second are a step. The last value stays."""
     wave: tuple[Amount, Amount, Positive] | None = None
-    """Least value, most, and seconds from one least to the next, instead of points."""
+    """For a sine wave, instead of points: minimum, maximum and period in seconds."""
 
     @property
     def length_s(self) -> float:
@@ -39,7 +39,7 @@ class Curve:
 
     @property
     def is_ramp(self) -> bool:
-        """Whether it goes from a lower value to a higher one in one straight line."""
+        """Whether the curve rises from one value to a higher one in a single straight line."""
         return len(self.points) == 2 and self.points[0][1] < self.points[1][1]
 
     def value(self, at_s: float) -> float:
@@ -53,7 +53,7 @@ class Curve:
         return low + (high - low) * (at_s - start) / (end - start)
 
     def mean(self, from_s: float, to_s: float) -> float:
-        """Of its values from one second to another."""
+        """Returns the mean value between two seconds of the window."""
         return (self._area(to_s) - self._area(from_s)) / (to_s - from_s)
 
     def _area(self, until_s: float) -> float:
@@ -68,7 +68,7 @@ class Curve:
         return area
 
     def pieces(self, warmup_s: float, duration_s: float) -> list[dict[str, Any]]:
-        """For crates/ironbench-core/src/measure/curve.rs: from the start of the warm-up on."""
+        """Returns the pieces for crates/ironbench-core/src/measure/curve.rs, from the start of the warm-up on."""
         first = self.wave[0] if self.wave else self.points[0][1]
         pieces = [{"kind": "line", "seconds": warmup_s, "from": first, "to": first}] if warmup_s > 0 else []
         if self.wave:

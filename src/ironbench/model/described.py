@@ -1,4 +1,4 @@
-"""Facts about the workload and the engine of a trial that its readers need."""
+"""Facts about the workload and the engine of a trial that code which reads its record needs."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 LEADING = ("throughput", "response_time_mean_s")
-"""Metrics that a comparison of transactions begins with."""
+"""Metrics that come first in a comparison of transactions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The defaults describe a workload and an engine that this version does not know."""
+    """Facts about a workload and an engine. The defaults fit those that this version does not know."""
 
     units: tuple[str, str] = ("transaction", "transactions")
-    """Name of the unit of work, one and many."""
+    """Name of the unit of work, singular and plural."""
     leading: tuple[str, ...] = LEADING
-    """Metrics that a comparison begins with, the most telling first."""
+    """Metrics that come first in a comparison, the most important first."""
     scores: tuple[str, ...] = ("throughput",)
-    """Metrics that systems are ranked by, more is better; the first that was measured counts."""
+    """Metrics that rank systems, higher is better; the first one that was measured counts."""
     derived: str = ""
     """A sentence that must accompany every result."""
     streams: tuple[int, str] | None = None
-    """How many streams work at once at most, and which; None where the clients of the load work."""
+    """The maximum number of concurrent streams, and their name; None: the clients of the load do the work."""
     connections: int | None = None
-    """Connections at work on the engine; None: as many as clients."""
+    """Number of connections that do work on the engine; None: one per client."""
     paced: bool = False
-    """Operations begin at recorded times."""
+    """Operations start at recorded times."""
     drives: bool = False
     """The workload drives itself instead of running scripts."""
     units_only: bool = True
-    """The trial did nothing besides its units of work, so figures per unit have a meaning."""
+    """The trial did nothing besides its units of work, so metrics per unit are meaningful."""
     bare_machine: bool = False
-    """No database lay between the work and the machine."""
+    """The workload used the machine directly, without a database."""
     in_client: bool = False
-    """The engine is a library in the threads that drive it."""
+    """The engine is a library that runs in the client's threads."""
     limited_writers: bool = False
-    """The engine lets a fixed number of clients write at once."""
+    """The engine limits how many clients may write concurrently."""
     waits: Mapping[str, str] = field(default_factory=dict)
-    """Wait event → what a backend in it does."""
+    """Wait event → what a backend does during it."""

@@ -1,4 +1,4 @@
-"""Diagnoses of the doctor."""
+"""Findings of the doctor."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a reading spoils measurements, the worst last."""
+    """How much a finding affects measurements, in ascending order."""
 
     OK = "ok"
     NOTE = "note"
-    """Numbers hold for this state of the machine only: publish it with them."""
+    """Results are valid only for this state of the machine: publish it with them."""
     WARNING = "warning"
-    """Numbers are likely to be off by several percent, or to vary more than they need to."""
+    """Results are likely to be off by several percent, or to vary more than necessary."""
     SEVERE = "severe"
-    """Do not believe numbers, or do not start, before this is mended."""
+    """Do not trust results, or do not start, before this is fixed."""
 
     @property
     def rank(self) -> int:
@@ -24,37 +24,37 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A probe's answer."""
+    """The result of one check."""
 
     severity: Severity
     seen: str
-    """What was read or measured."""
+    """The value that was read or measured."""
     meaning: str = ""
-    """Its effect on a database or on a measurement; empty when all is well."""
+    """The effect on a database or on a measurement; empty if the check passed."""
     remedy: str = ""
-    """The exact command, or what to do where no command helps."""
+    """The exact command, or instructions where no command helps."""
     visible: bool = True
-    """False: it cannot be seen here; `seen` says why, `remedy` how to see it."""
+    """False: the value cannot be read here; `seen` says why, `remedy` how to make it readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One reading, with what it is about."""
+    """A finding of the doctor, with its subject."""
 
     area: str
-    """Of a machine: `cpu`, `memory`, `time`, `storage`, `power`, `facilities`, `load` or `software`. Of a database: as
-    its engine says."""
+    """For a machine: `cpu`, `memory`, `time`, `storage`, `power`, `facilities`, `load` or `software`. For a database:
+    an area that its engine defines."""
     name: str
-    """Of the probe, e.g. `governor`."""
+    """Name of the check, e.g. `governor`."""
     about: str
     severity: Severity
     seen: str
     meaning: str
     remedy: str
     visible: bool = True
-    """False: this machine or server does not show it; `seen` says so."""
+    """False: this machine or server does not show the value; `seen` says so."""
     query: str = ""
-    """Of a database: the statement that shows it."""
+    """For a database: the statement that shows the value."""
 
 
 def unseen(why: str, remedy: str = "") -> Reading:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """CPU of the engine's processes and of ours over a time, which may begin before the measured one."""
+    """CPU time used by the engine's and ironbench's processes over a period, which may start before the measured
+    window."""
 
     began_unix_s: float
     ended_unix_s: float
@@ -28,15 +29,15 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """How a trial's machine was watched that need not be ours."""
+    """How the server's machine was observed; it may be another machine than this one."""
 
     address: str
     machine: str = ""
     """Content key of its fingerprint in the store."""
     ours: bool = False
-    """It is this machine: client and observers take their share of its CPU."""
+    """The machine is this one, so client and observers use part of its CPU time."""
     own: frozenset[int] = frozenset()
-    """Processes there under which everything of ours ran."""
+    """Process ids there; everything that ironbench ran on the machine is a child of one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,10 @@ class Driven:
     started_at: str
     """UTC, ISO 8601."""
     alive: bool
-    """Whether the engine still ran afterwards."""
+    """Whether the engine was still running after the trial."""
     failure: Note | None = None
     storage_died: str = ""
-    """How an emulated device under it died; empty while all live."""
+    """How an emulated device failed during the trial; empty if none did."""
     last_words: str = ""
     """The last message of an engine that has ended."""
     summary: Mapping[str, Any] = field(default_factory=dict)
@@ -58,12 +59,12 @@ class Driven:
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: Mapping[str, list[tuple[float, bytes]]] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """What a workload that drives itself measured of its own."""
+    """Metrics that only a workload that drives itself can measure."""
     series: tuple[Series, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Evidence of its own, by name of file."""
+    """The workload's own evidence, by file name."""
     scripts: Mapping[str, str] = field(default_factory=dict)
-    """Name → text of every script, as it was driven."""
+    """Name → text of every script, as it was run."""
     checks: tuple[Check, ...] = ()
     cause: Note | None = None
     """Why a workload that drives itself ended early."""
@@ -72,36 +73,38 @@ class Driven:
     power_cut: bool = False
     """As in `Record.power_cut`."""
     prepared: TrialNotes = NO_NOTES
-    """What was done for the trial while its engine ran, and verified afterwards."""
+    """Conditions that were established and verified for the trial while its engine was running."""
     counts: tuple[str, str] = ("transaction", "transactions")
-    """What a unit of its work is called, one and many."""
+    """Name of the unit of work, singular and plural."""
     inside_server: Inside = NOTHING
-    """What the server said of it."""
+    """The server's own statistics of the trial."""
     computed: Computed | None = None
-    """While it was driven; None where nobody knows."""
+    """CPU time while the trial ran; None if unknown."""
     elsewhere: Elsewhere | None = None
-    """None: what was sampled is of this machine."""
+    """The server's machine if it was observed separately; None: all samples are from this machine."""
     workers: tuple[WorkerPart, ...] = ()
-    """Empty: this process drove it."""
+    """Empty: this process drove the trial."""
     fingerprints: Mapping[int, Any] = field(default_factory=dict)
-    """Of their machines, by number of the worker."""
+    """Fingerprints of the workers' machines, by number of the worker."""
     log: bytes = b""
-    """What a child process wrote on its standard error."""
+    """Standard error of the child process that drove the trial."""
 
     @property
     def inside(self) -> bool:
-        """The system works in our own threads: their CPU time is the system's, not a client's."""
+        """Whether the system runs in ironbench's own threads, so that their CPU time counts as the system's."""
         return bool(self.summary.get("inside", self.summary.get("io") == "blocking"))
 
     @property
     def drives_itself(self) -> bool:
-        """Driven by the workload, not by the core's loop."""
+        """Whether the workload drove itself instead of using the core's drive loop."""
         return "inside" in self.summary
 
 
 def scheduled(summary: Mapping[str, Any]) -> int:
-    """Transactions that a rate counts: those of clients that wait for work of others are not among them. All, where the
-    summary does not tell."""
+    """Transactions that count towards a target rate.
+
+    This excludes clients that wait for other clients' work. If the summary has no such number, all transactions count.
+    """
     return int(summary.get("scheduled", summary["transactions"]))
 
 
@@ -112,5 +115,5 @@ def client_cpu_s(summary: Mapping[str, Any]) -> float:
 
 
 def driving_cpu_s(summary: Mapping[str, Any]) -> float:
-    """Of those that drive alone, without those that connect anew."""
+    """CPU seconds of the threads that drive transactions, without the threads that only reconnect."""
     return client_cpu_s(summary) - float(summary.get("reconnects_cpu_s", 0.0))

@@ -1,4 +1,4 @@
-"""What a server says of a trial from the inside: its statements, tables, indexes, vacuums and plans."""
+"""The server's own statistics of a trial: its statements, tables, indexes, vacuums and plans."""
 
 from __future__ import annotations
 
@@ -9,48 +9,49 @@ from ironbench.words import cut
 
 @dataclass(frozen=True, slots=True)
 class ScriptCommand:
-    """One SQL command of a script."""
+    """A SQL command of a script."""
 
     script: str
     number: int
-    """From 1, in the script."""
+    """1-based position in the script."""
     text: str
-    """With `$1`, `$2` … for its variables."""
+    """SQL text with `$1`, `$2` … for its variables."""
     typical: str = ""
-    """With values for them; empty where values come from the server's answers only, or where it is not sent."""
+    """SQL text with typical values for the variables; empty if values come only from the server's answers, or if the
+    command is not sent."""
     sent: bool = True
-    """False: the script's first transaction leaves it out, e.g. in a branch that is not taken."""
+    """False: the script's first transaction skips the command, e.g. in a branch that is not taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementPlan:
-    """How the server meant to run one command of a script, asked before the trial."""
+    """Plan of one command of a script, from an EXPLAIN before the trial."""
 
     script: str
     number: int
     statement: str
-    """One line, bounded."""
+    """On one line, shortened."""
     text: str = ""
     steps: tuple[str, ...] = ()
-    """Without costs; plans of the same steps are alike."""
+    """Plan nodes without costs; plans with equal steps are alike."""
     generic: bool = False
-    """For any values, not for typical ones."""
+    """A generic plan, instead of one for typical values."""
     failed: str = ""
-    """Why there is none."""
+    """Why there is no plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """How the server did run one command of a script, by its own log."""
+    """How the server actually ran one command of a script, from its own log."""
 
     script: str
     number: int
     statement: str
     count: float
-    """Executions whose plan it wrote: the slow ones alone, or some."""
+    """Executions whose plan the server logged: only slow ones, or a sample."""
     slowest_s: float
     text: str
-    """The plan of the slowest."""
+    """Plan of the slowest execution."""
     steps: tuple[str, ...] = ()
 
 
@@ -59,24 +60,24 @@ class ServerStatement:
     """What one normalised statement cost the server inside the measured window."""
 
     text: str
-    """Without the values of the user, on one line, bounded."""
+    """Without the user's literal values, on one line, shortened."""
     calls: float
     time_s: float
-    """Execution, all calls together."""
+    """Execution time, total of all calls."""
     rows: float = 0.0
     hit_bytes: float = 0.0
-    """Found in the server's own cache."""
+    """Found in the server's buffer cache."""
     read_bytes: float = 0.0
     written_bytes: float = 0.0
     temp_bytes: float = 0.0
     """Written to temporary files."""
     log_bytes: float = 0.0
     examined: float = 0.0
-    """Rows that were read to find them; 0: not counted."""
+    """Rows that were read to find the result; 0: not counted."""
     temp_tables: float = 0.0
     """Temporary tables on disk."""
     io_s: float | None = None
-    """Of the time, reading and writing; None: not measured by the server."""
+    """Part of `time_s` spent on reads and writes; None: the server does not measure it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +86,29 @@ class TableUse:
 
     name: str
     scans: float = 0.0
-    """Of the whole table."""
+    """Sequential scans of the whole table."""
     scanned_rows: float = 0.0
     index_scans: float = 0.0
     inserted: float = 0.0
     updated: float = 0.0
     deleted: float = 0.0
     hot_updated: float | None = 0.0
-    """Updated without a new entry in any index; None: the server knows no such thing."""
+    """Updates without a new index entry (HOT); None: the engine has no such updates."""
     hit_bytes: float = 0.0
     read_bytes: float = 0.0
     dead_rows: float | None = 0.0
-    """At the end; None: there are none in this sense."""
+    """Dead tuples at the end; None: the engine has none in this sense."""
     dead_before: float | None = 0.0
     bytes: float | None = None
-    """At the end, with its overflow, without indexes."""
+    """Size at the end, including overflow storage (TOAST), without indexes."""
     bytes_before: float | None = None
     vacuums: float = 0.0
-    """That ended."""
+    """Vacuums that finished."""
     analyzes: float = 0.0
     time_s: float | None = None
-    """Of the server in it; None: not measured."""
+    """Time that the server spent in the table; None: not measured."""
     index_rows: float = 0.0
-    """Read by an index; 0: not counted."""
+    """Rows read through an index; 0: not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +124,11 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class VacuumRun:
-    """A vacuum that was at work inside the window."""
+    """A vacuum that was running inside the window."""
 
     table: str
     share: float
-    """Of the looks at the server."""
+    """Fraction of the samples that saw it running."""
     phases: tuple[str, ...] = ()
 
 
@@ -142,12 +143,13 @@ class NotShown:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """All of it, of one trial. Empty lists: nothing to tell, or `missing` says why."""
+    """The server's statistics of one trial. An empty list means that there is nothing to report, or that `missing` says
+    why."""
 
     statements: tuple[ServerStatement, ...] = ()
-    """Those that took most, by time, calls, blocks or log."""
+    """The most expensive statements, by time, calls, blocks or WAL."""
     statements_s: float = 0.0
-    """Time of all statements together, those not listed included."""
+    """Time of all statements, including those not listed."""
     tables: tuple[TableUse, ...] = ()
     indexes: tuple[Index, ...] = ()
     vacuums: tuple[VacuumRun, ...] = ()
@@ -155,14 +157,14 @@ class Inside:
     executed: tuple[Executed, ...] = ()
     missing: tuple[NotShown, ...] = ()
     doubts: tuple[str, ...] = field(default=())
-    """What is known to be incomplete: counters that were reset, entries that were evicted."""
+    """Known gaps in the statistics: counters that were reset, entries that were evicted."""
 
     def __bool__(self) -> bool:
         return bool(self.statements or self.tables or self.indexes or self.plans or self.missing or self.vacuums)
 
 
 def without_values(command: ScriptCommand) -> str:
-    """Why a command has no typical values."""
+    """Returns the reason why a command has no typical values."""
     if not command.sent:
         return "the script's first transaction does not send it, so it has no values yet"
     return "its values come from answers of the server"
@@ -170,9 +172,9 @@ def without_values(command: ScriptCommand) -> str:
 
 NOTHING = Inside()
 LONGEST = 400
-"""Characters of a statement."""
+"""Maximum length of a statement in characters."""
 
 
 def bounded(text: str) -> str:
-    """On one line, with the beginning of what is long."""
+    """Returns the text on one line, shortened to `LONGEST` characters."""
     return cut(" ".join(text.split()).rstrip(";"), LONGEST)

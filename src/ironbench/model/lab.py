@@ -1,4 +1,4 @@
-"""A declared experiment, validated: what is held, what is varied, how it is repeated, what is expected."""
+"""A validated experiment: what is fixed, what is varied, how it is repeated, and what is expected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.model.system import Setup, Trial
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """Something that is varied, and its levels in the order they were declared; the first is the baseline's."""
+    """Something that is varied, with its values in the order of their declaration; the first value is the baseline's."""
 
     name: Name
     levels: Annotated[tuple[Name, ...], Meta(min_length=1)]
@@ -27,31 +27,31 @@ VALUE, RATE = "value", "rate"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the author of a lab expects, as it was written, and what that means."""
+    """A statement of what the author of a lab expects: the text, and what it means."""
 
     text: str
     kind: str
-    """`ratio`: `cells[0]` over `cells[1]` lies in `low` to `high`; `order`: each cell is better than the next; `value`:
-    the metric of `cells[0]` lies in `low` to `high`; `rate`: the rate `low` is sustained. A requirement of a run names
-    no cell and is about each configuration."""
+    """`ratio`: `cells[0]` divided by `cells[1]` is between `low` and `high`; `order`: each configuration is better than
+    the next; `value`: the metric of `cells[0]` is between `low` and `high`; `rate`: the rate `low` is sustained. A
+    requirement of a run names no configuration and applies to each of them."""
     metric: Name
     cells: tuple[str, ...]
-    """Names of cells."""
+    """Names of configurations."""
     low: float | None = None
     high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Blocks that are measured before the next look at the findings."""
+    """Blocks that are measured before the next interim analysis."""
 
     number: StageNumber
     """1-based."""
     blocks: Annotated[int, Meta(ge=1, le=10_000_000)]
-    """In this stage alone."""
+    """Number of blocks in this stage."""
     added: bool = False
-    """Declared after findings had been seen ("repeat N more"): it and the stages after it are a round of their own,
-    judged on its own blocks alone."""
+    """Declared after findings had been seen ("repeat N more"). This stage and the stages after it are a separate round,
+    judged on its own blocks only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,44 +61,46 @@ class Method:
     stages: Annotated[tuple[Stage, ...], Meta(min_length=1)]
     seed: Natural
     margin: Annotated[float, Meta(gt=0, le=100)] = 0.05
-    """Two cells whose ratio lies within 1/(1+margin) to 1+margin are called equivalent."""
+    """Two configurations are called equivalent if their ratio is between 1/(1+margin) and 1+margin."""
     metric: Name = "throughput"
-    """The one that the lab's answer is about; others are reported without deciding anything."""
+    """The metric that the lab's answer is about; other metrics are reported without a verdict."""
     restore: Annotated[str, one_of("auto", "trial", "block")] = "auto"
-    """When data go back to their first state: before each `trial`, before each `block`, or `auto`."""
+    """When data are restored to their initial state: before each `trial`, before each `block`, or `auto`."""
     quiet_s: Amount = 30.0
-    """How long to wait at most for a machine without other load before a trial."""
+    """Maximum time to wait before a trial until no other program uses the machine."""
     budget_s: Amount | None = None
     budget_for_rates_s: Amount | None = None
-    """The least that holds as many blocks of rated cells as a verdict needs; None where `budget_s` does, or is None."""
+    """Smallest budget with enough blocks of fixed-rate configurations for a verdict; None if `budget_s` is sufficient
+    or not set."""
     order: Annotated[str, one_of("random", "fixed")] = "random"
-    """Of the cells in each block: `random`, or `fixed` as they are declared."""
+    """Order of the configurations in each block: `random`, or `fixed` in the order of their declaration."""
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
-    """What a power cut after each trial makes of unflushed writes: `lose`, `subset`, `torn`; empty: there is none."""
+    """What happens to unflushed writes at a power cut after each trial: `lose`, `subset`, `torn`; empty: no power cut.
+    """
     slice_s: Positive | None = None
-    """Length of the slices that systems side by side are measured in; None: each trial is one piece."""
+    """Length of the slices for interleaved measurement of systems; None: each trial runs without interruption."""
     slice_piloted: bool = False
-    """`slice_s` is what the plan reckons with; a pilot in the first block chooses."""
+    """`slice_s` is only an assumption of the plan; a pilot in the first block chooses the length."""
     observed: bool = False
-    """By slices: one trial of each configuration follows the blocks, with observers and statement times."""
+    """With slices: one trial of each configuration follows the blocks, with observers and per-statement times."""
     why_trials: str = ""
-    """Why it is, although slices were asked for."""
+    """Why the lab measures by whole trials, although slices were requested."""
     duet: bool = False
-    """Of an earlier version: two systems were driven at once, each on one half of the cores, or by turns where a pilot
-    found those more precise. Such labs are reported and not resumed."""
+    """A method of an earlier version: two systems ran at the same time, each on half of the cores, or interleaved if a
+    pilot showed that to be more precise. Such labs can be reported but not resumed."""
     dropped: tuple[BlockNumber, ...] = ()
-    """Blocks of the first round's last stages, planned and never begun because a round was added. The looks at it were
-    declared with them, so they have their share of its level."""
+    """Blocks of the first round's last stages that were planned but skipped because a round was added. The interim
+    analyses after them still count when alpha is divided, because they were declared together."""
 
     @property
     def blocks(self) -> int:
-        """Of all stages."""
+        """Number of blocks in all stages."""
         return sum(stage.blocks for stage in self.stages)
 
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """Everything that will be done, before anything is."""
+    """The complete plan of a lab, made before anything runs."""
 
     name: Label
     series: Label
@@ -108,50 +110,51 @@ class Lab:
     """`one-at-a-time`, `full`, `explicit` or `screen`."""
     setups: Annotated[tuple[Setup, ...], Meta(min_length=1)]
     baseline: Name
-    """Name of the cell that others are compared with."""
+    """Name of the configuration that others are compared with."""
     comparisons: tuple[tuple[str, str], ...]
-    """Pairs of cell names (compared, its baseline) that findings are made of, in the order they are reported."""
+    """Pairs of configuration names (compared, its baseline) that get a finding, in the order of the report."""
     method: Method
     claims: tuple[Claim, ...]
     trials: Annotated[tuple[Trial, ...], Meta(min_length=1)]
-    """Of all stages, in the order they will run; impossible cells left out."""
+    """Trials of all stages, in the order they will run, without configurations that cannot be measured here."""
     source: str
     """The lab file's text."""
     estimate_s: Amount = 0.0
     estimate_bytes: Natural = 0
     rated: tuple[Setup, ...] = ()
-    """Cells once more at shares of the baseline's peak: there response times are those of the same load."""
+    """Fixed-rate configurations: the same configurations at percentages of the baseline's peak, so that response times
+    are compared under equal load."""
     commands: Commands = NO_COMMANDS
-    """Of the user: before the first trial and after the last one;"""
+    """The user's commands before the first trial and after the last one."""
     block_commands: Commands = NO_COMMANDS
-    """the same of each block."""
+    """The user's commands before and after each block."""
     folder: str = ""
-    """In which commands run: that of the lab file."""
+    """Working directory of the commands: the directory of the lab file."""
     rated_comparisons: tuple[tuple[str, str], ...] = ()
-    """Pairs of rated cells at one rate; they carry no verdict unless a claim names them."""
+    """Pairs of fixed-rate configurations at the same rate; they carry no verdict unless a claim names them."""
     file: str = ""
-    """Absolute path of the lab file, where a screen's confirmation needs it again; empty otherwise."""
+    """Absolute path of the lab file if the confirmation of a screen needs it again; otherwise empty."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
 
     @property
     def every_command(self) -> tuple[Commands, ...]:
-        """Those of lab, blocks and cells, each once, in this order."""
+        """The distinct commands of lab, blocks and configurations, in this order."""
         every = (self.commands, self.block_commands, *(one for setup in self.setups for one in setup.system.commands))
         return tuple(dict.fromkeys(one for one in every if one))
 
     @property
     def possible(self) -> list[Setup]:
-        """Of the cells that are measured: without those that are skipped."""
+        """Setups of the configurations that are measured, without the skipped ones."""
         return [setup for setup in self.setups if not setup.skipped]
 
     @property
     def all_setups(self) -> tuple[Setup, ...]:
-        """Of every cell that trials are planned for, rated ones last."""
+        """Setups of every configuration that has planned trials, the fixed-rate ones last."""
         return (*self.setups, *self.rated)
 
     def setup(self, cell: str) -> Setup:
-        """The setup of a cell by its name; KeyError."""
+        """Returns the setup of a configuration by name; raises KeyError."""
         match = next((setup for setup in self.all_setups if setup.cell.name == cell), None)
         if match is None:
             raise KeyError(cell)
@@ -159,24 +162,24 @@ class Lab:
 
 
 SCREEN = "screen"
-"""The design whose first stage screens all factors in few runs; what matters is compared in fresh blocks then."""
+"""The design that first screens all factors in few runs, then compares the important ones in fresh blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What a screen makes of its findings: cells that are compared in fresh blocks, a round of their own."""
+    """The round that follows a screen: configurations that are compared in fresh blocks."""
 
     setups: tuple[Setup, ...]
-    """Of the cells that the screen has not measured; the baseline it has."""
+    """Setups of the configurations that the screen has not measured; the baseline is already among the screen's."""
     comparisons: tuple[tuple[str, str], ...]
     stages: Annotated[tuple[Stage, ...], Meta(min_length=1)]
-    """The first is `added`."""
+    """The first stage is `added`."""
     trials: Annotated[tuple[Trial, ...], Meta(min_length=1)]
     estimate_s: Amount = 0.0
 
 
 def confirmed(lab: Lab, found: Confirmation | None) -> Lab:
-    """The lab of a screen with what it goes on with."""
+    """Returns the lab of a screen with its confirmation round added."""
     if found is None:
         return lab
     return replace(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """One processor cache as the first core sees it."""
+    """A processor cache as the first core sees it."""
 
     level: int
     kind: str
@@ -26,13 +26,13 @@ class Cpu:
     min_hz: int | None = None
     max_hz: int | None = None
     governor: str | None = None
-    """Frequency governor; of several, all, joined by `+`. None: not visible."""
+    """Frequency governor; if cores differ, all governors joined by `+`. None: not visible."""
     boost: bool | None = None
     smt: bool | None = None
     microcode: str | None = None
     caches: tuple[Cache, ...] = ()
     mitigations: tuple[str, ...] = ()
-    """Names of processor weaknesses that the kernel works around at a cost."""
+    """CPU vulnerabilities that the kernel mitigates at a cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +52,26 @@ class Block:
     write_cache: str | None = None
     """`write back` (volatile cache, flushes matter) or `write through`."""
     parts: tuple[str, ...] = ()
-    """Devices this one is made of (RAID, device mapper)."""
+    """Underlying devices (RAID, device mapper)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mounted file system that could hold a database."""
+    """A mounted file system that could store a database."""
 
     path: str
     source: str
     kind: str
     """File system type, e.g. `ext4`."""
     number: str
-    """`major:minor` of the file system; `0:…` when no block device is under it."""
+    """`major:minor` of the file system; `0:…` if there is no block device under it."""
     options: tuple[str, ...] = ()
     """Options of the mount and of the file system, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a control group or an affinity mask allows this process."""
+    """The resources that a control group or a CPU affinity mask allows this process."""
 
     cgroup: str
     """`v2`, `v1`, or `none`."""
@@ -84,7 +84,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The host of a measurement, without its name: that changes with every container. Holds no quantity that moves."""
+    """The host of a measurement. The host name is left out because it changes with every container; so are quantities
+    that change from second to second."""
 
     cpu: Cpu
     memory_bytes: int
@@ -94,7 +95,7 @@ class Machine:
     kernel: str
     os: str
     virtualisation: str
-    """`none`, or who virtualises: from the DMI product, else `unnamed hypervisor`."""
+    """`none`, or the hypervisor by its DMI product name, otherwise `unnamed hypervisor`."""
     container: str
     """`none`, or the kind of container."""
     clock_source: str | None

@@ -1,4 +1,4 @@
-"""Notes: facts that a reader of results must know, as codes with values. `report.wording` puts them into words."""
+"""Notes: facts that a reader of results must know, as codes with values. `report.wording` turns them into sentences."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FLAGGED = "trials-flagged"
-"""Code of the note on flagged trials among those that were compared."""
+"""Code of the note on flagged trials among the compared ones."""
 MISSING = "trials-missing"
-"""Code of the note on planned trials that were not run yet."""
+"""Code of the note on planned trials that have not run yet."""
 _LONGEST_CODE = 400
 TEXT = "text"
-"""The one value of a note whose sentence is all that is known, as in records before schema 4."""
+"""Key of the only value of a note that has a sentence instead of facts, as in records before schema 4."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoteRange:
-    """The values of a number over several notes."""
+    """The range of a number over several notes."""
 
     low: float
     high: float
@@ -25,20 +25,20 @@ class NoteRange:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that a reader must know before using the numbers. Only facts: no sentence, except a message of an
+    """Something that a reader must know before using the results. Contains facts, and sentences only as messages of an
     engine or a library."""
 
     code: str
-    """Stable, lower-case, e.g. `client-saturated`."""
+    """Stable and lower-case, e.g. `client-saturated`."""
     values: dict[str, Any] = field(default_factory=dict)
     """Name → number, string, or tuple of these. Merged notes also have `NoteRange`s, and notes about several trials or
     configurations contain the `Note`s that these share."""
 
     def __post_init__(self) -> None:
-        # Not by msgspec's Meta: errors contain notes, and child processes start without other packages.
+        # Not checked by msgspec's Meta: errors contain notes, and child processes start without third-party packages.
         if not self.code.isprintable() or len(self.code) > _LONGEST_CODE:
             raise ValueError("Expected a code on one line")
-        if any(type(value) in (list, dict) for value in self.values.values()):  # decoded from JSON
+        if any(type(value) in (list, dict) for value in self.values.values()):
             object.__setattr__(self, "values", {name: _frozen(value) for name, value in self.values.items()})
 
     def __hash__(self) -> int:
@@ -46,19 +46,19 @@ class Note:
 
 
 def note(code: str, /, **values: Any) -> Note:
-    """A note with its values by name."""
+    """Returns a note with values by name."""
     return Note(code, values)
 
 
 def text_note(text: str) -> Note:
-    """A note of which only the sentence is known."""
+    """Returns a note that is known only by its sentence."""
     return Note(TEXT, {TEXT: text})
 
 
 def merged(notes: Iterable[Note]) -> Iterator[Note]:
-    """Each code once, in order, with the range of each number and every distinct string.
+    """Merges notes of the same code, in order, with the range of each number and all distinct strings.
 
-    Notes of one code whose values have different names are different facts and stay apart.
+    Notes of one code whose values have different names are different facts and are not merged.
     """
     groups: dict[tuple[str, frozenset[str]], list[Note]] = {}
     for one in notes:
@@ -79,7 +79,7 @@ def _together(values: Sequence[Any]) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """No note has objects as values: those of a damaged record are shown as they are."""
+    """Returns a hashable value. Notes have no nested objects; those in a damaged record become text."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return str(value) if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""What observers ask for, and what comes back."""
+"""The data that observers request, and the results of sampling."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from ironbench.model.note import Note
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One thing that a sampling thread of the core reads at a fixed period, raw."""
+    """Something that a sampling thread of the core reads at a fixed period, unparsed."""
 
     name: str
     """`observer.part`, e.g. `cpu.stat`."""
     kind: str
-    """`file` (target: path; `*` allowed, files joined as `==> path\\n`) or `sql` (target: one statement).
+    """`file` (target: path; `*` allowed, files joined as `==> path\
+    `) or `sql` (target: one statement).
 
-    `request`: a statement that does something, on a connection of its own, so that it delays no sample.
+    `request`: a statement with an effect, sent on a separate connection so that it delays no samples.
     """
     target: str
     period_s: float = 1.0
-    """The shortest; a source that would cost too much with many backends is read less often."""
+    """Minimum period; a source whose cost grows with many backends is read less often."""
     cost_s: float = 0.0
-    """CPU time of one reading, where it is known, with no backend …"""
+    """CPU time of one reading without backends, if known."""
     backend_cost_s: float = 0.0
-    """… and more for each backend."""
+    """Additional CPU time of one reading per backend."""
     most_cost: float = 0.008
-    """Share of a core that reading it may cost by the figures above; less than the 1 % promised, as they vary."""
+    """Maximum fraction of a core for this source by the figures above; below the promised 1% because they vary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One quantity over time: `t_s[i]`, `value[i]`; unit and meaning by the metric of the same name."""
+    """A time series of one quantity: `t_s[i]`, `value[i]`; unit and meaning are those of the metric of the same name."""
 
     name: str
     t_s: tuple[float, ...]
@@ -52,23 +53,24 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How often one quantity had which value during the measured window."""
+    """Histogram of one quantity in the measured window."""
 
     name: str
-    """As a metric's, e.g. `device_read_latency_s{role=data}`; unit and meaning by that."""
+    """Name of a metric, e.g. `device_read_latency_s{role=data}`, which defines unit and meaning."""
     edges: tuple[float, ...]
-    """Upper ends of the buckets that counted something, ascending."""
+    """Upper bounds of the non-empty buckets, ascending."""
     counts: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one observer makes of its samples."""
+    """What one observer computes from its samples."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     series: tuple[Series, ...] = ()
     counted: tuple[Counted, ...] = ()
     late: Mapping[str, float] = field(default_factory=dict)
-    """Metrics and series made of what the server publishes late → by up to how many seconds, while clients work."""
+    """Metrics and series computed from delayed statistics of the server → maximum delay in seconds while clients work.
+    """
     withheld: Note | None = None
-    """Why those were left out; None: they were not."""
+    """Why the delayed metrics were left out; None: they are included."""

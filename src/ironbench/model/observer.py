@@ -1,4 +1,4 @@
-"""What observers sampled of a trial, and the parts of a transaction's time."""
+"""Samples of the observers, and the wait classes of a transaction's time."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from ironbench.model.observation import Sample
 from ironbench.model.points import SamplePoint
 
 Samples = dict[str, list[Sample]]
-"""Source name → its samples in order of time."""
+"""Source name → samples in order of time."""
 
 
 IDLE = "idle"
 """A backend between two transactions."""
 WORKING = "CPU"
-"""A backend that waits for nothing: on a core, or ready to be."""
+"""A backend without a wait event: it runs on a core, or is ready to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnCores:
-    """What the kernel counted of the backends' processes, in backends (seconds per second)."""
+    """CPU time and run-queue time of the backends' processes from the kernel's statistics, in backends (seconds per
+    second)."""
 
     cpu: float
     run_queue: float
@@ -28,31 +29,31 @@ class OnCores:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What an engine's backends waited for during a trial."""
+    """Wait events of an engine's backends during a trial."""
 
     instants: Sequence[SamplePoint]
-    """Backends by wait event, one point per sampled instant; `IDLE` and `WORKING` where there is no event."""
+    """Number of backends by wait event, one point per sample; `IDLE` and `WORKING` for backends without an event."""
     on_cores: OnCores | None
-    """None where the processes are out of sight."""
+    """Absent (None) if the processes are not visible."""
     part_of: Callable[[str], str]
-    """Event → the part of a transaction's time (`PARTS`)."""
+    """Wait event → wait class (`PARTS`)."""
 
 
 CPU = "CPU"  # the engine computing
-RUN_QUEUE = "run queue"  # ready to compute, waiting for a core
+RUN_QUEUE = "run queue"  # ready to run, waiting for a core
 DATA_READ = "data read"  # reading pages of tables and indexes
 DATA_WRITE = "data write"  # writing pages out, to make room or to extend a table
-LOG_FLUSH = "log flush"  # writing the log and waiting until it is safe
+LOG_FLUSH = "log flush"  # writing the WAL and waiting until it is durable
 TEMP = "temp"  # reading and writing temporary files
 LOCKS = "locks"  # waiting for another transaction's lock on a row, a table or the like
-INTERNAL_LOCKS = "internal locks"  # waiting for the engine's own short locks on its memory
-CLIENT = "client"  # the client, the way to it, and its think time
-OTHER = "other"  # known waits of no other part, and what nothing accounts for
+INTERNAL_LOCKS = "internal locks"  # waiting for LWLocks or latches
+CLIENT = "client"  # the client, the network, and think time
+OTHER = "other"  # known waits of no other class, and time that is not accounted for
 
 PARTS = (CPU, RUN_QUEUE, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP, LOCKS, INTERNAL_LOCKS, CLIENT, OTHER)
 SERVER_CPU = "server-cpu"
-"""Limiting resource: CPU time, and the wait for it."""
+"""Limiting resource: CPU time and the wait for a core."""
 OTHER_PROGRAMS = "other-programs"
-"""Limiting resource where they used more CPU time than the server and the client."""
+"""Limiting resource if other programs used more CPU time than server and client together."""
 CONCURRENCY = "concurrency"
-"""Named as the limit instead of the server's CPU where cores are idle and no backend waits for one."""
+"""Limiting resource reported instead of the server's CPU if cores are idle and no backend waits for one."""

@@ -10,42 +10,42 @@ from ironbench.model.constraints import Natural
 
 @dataclass(frozen=True, slots=True)
 class OwnData:
-    """A dump, or a template on a running server; then setup files; and a rule that trials must not break."""
+    """A dump or a template on a running server, optional setup files, and a check that must pass after every trial."""
 
     dump: str = ""
     """Absolute path of a file or directory."""
     setup: tuple[str, ...] = ()
-    """Absolute paths of files of SQL, run one after the other when the dump is in."""
+    """Absolute paths of SQL files, run in this order after the dump was loaded."""
     template: str = ""
-    """Name of a database on a running server, which is copied and never changed."""
+    """Name of a database on a running server; trials use copies and never change it."""
     check: str = ""
-    """A query that must answer true after every trial."""
+    """A query that must return true after every trial."""
     digests: tuple[str, ...] = ()
-    """Of the contents of the dump, then of each setup file, when the trials were planned."""
+    """Digests of the dump and of each setup file when the trials were planned."""
     kind: str = ""
-    """What the dump is, in words."""
+    """Kind of dump, in words."""
     tools: str = ""
-    """What it is loaded with: another version may load it otherwise."""
+    """The tools that load it; another version may load it differently."""
     bytes: Natural = 0
-    """Of the dump's files."""
+    """Size of the dump's files."""
     data_bytes: Natural = 0
-    """About how large the data are once loaded; 0: not known."""
+    """Approximate size of the data once loaded; 0: unknown."""
 
     @property
     def imported(self) -> bool:
-        """Whether trials start from data that were imported for them."""
+        """Whether trials start from data that was imported for them."""
         return bool(self.dump or self.setup or self.template)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What `digests` are of."""
+        """The files that `digests` refers to, in the same order."""
         return (*([self.dump] if self.dump else []), *self.setup)
 
     @property
     def key(self) -> str:
-        """Same key, same data on an engine of the same basis: the contents count, not the names of files.
+        """Equal keys mean equal data on engines of the same version; file contents count, file names do not.
 
-        What a template holds is not in it.
+        The contents of a template are not part of the key.
         """
         if not self.imported:
             return ""
@@ -54,6 +54,6 @@ class OwnData:
 
     @property
     def words(self) -> str:
-        """Names of what is imported, in short."""
+        """Short names of what is imported."""
         names = [self.template, *(path.rstrip("/").rpartition("/")[2] for path in self.files)]
         return " + ".join(name for name in names if name)

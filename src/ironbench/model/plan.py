@@ -1,4 +1,4 @@
-"""A validated plan of a run."""
+"""The validated plan of a run."""
 
 from __future__ import annotations
 
@@ -12,39 +12,41 @@ from ironbench.model.search import Limit, Search
 from ironbench.model.system import Cell, Choice, System, Trial
 
 AT_STAKE = "power_cut_unflushed_writes"
-"""Metric: writes that no flush had followed when the power was cut."""
+"""Metric: writes that were not yet flushed when the power was cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One system, one workload, its trials in the order they will run."""
+    """A system, a workload, and the trials in the order they will run."""
 
     series: str
     system: System
     choice: Choice
     trials: tuple[Trial, ...]
     confirmations: int
-    """Fresh trials of the peak cell after a sweep; 0 when there is nothing to choose from."""
+    """Additional trials that confirm the best configuration after a sweep; 0 if there is nothing to choose from."""
     observe: bool = True
     search: Search | None = None
-    """The trials are then where a search starts; each further one follows from those before."""
+    """The optimum search, if any: `trials` are then its starting points, and each further trial depends on earlier
+    results."""
 
     traces: str = ""
-    """Directory for the traces of emulated devices; empty: none are wanted."""
+    """Directory for the traces of emulated devices; empty: no traces."""
     crash: str = ""
-    """What a power cut after each trial makes of unflushed writes: `lose`, `subset`, `torn`; empty: there is none."""
+    """What happens to unflushed writes at a power cut after each trial: `lose`, `subset`, `torn`; empty: no power cut.
+    """
 
     seed_given: bool = False
-    """Whether somebody chose the seed: runs differ in those that are drawn by nature."""
+    """Whether the user chose the seed; otherwise each run draws its own."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
     progress_s: int | None = None
-    """A line of progress on stderr this often; None: only the bar."""
+    """Interval in seconds between lines of progress on stderr; None: only the progress bar."""
 
     transaction_log: str = ""
-    """File for a line about each measured transaction; empty: none is written."""
+    """File with one line per measured transaction; empty: no log."""
     sampling_rate: float = 1.0
-    """Fraction of the transactions that get a line."""
+    """Fraction of the transactions that are logged."""
 
     turns_since: str = ""
     """See `Record.turns_since`."""
@@ -61,12 +63,13 @@ class Plan:
 
     @property
     def estimate_s(self) -> float:
-        """Time of all trials, engine start and load excluded; trials bounded by transactions count as 0."""
+        """Total time of all trials without engine start and load; trials limited by a number of transactions count as
+        0."""
         spans = [(trial.cell.load.duration_s or 0.0) + trial.cell.load.warmup_s for trial in self.trials]
         return sum(spans) + self.confirmations * (max(spans) if spans else 0.0)
 
     def transaction_log_of(self, trial: Trial) -> str:
-        """The file for one trial's lines: in a run of several trials, its name ends with the trial's id."""
+        """Returns the log file of one trial; in a run of several trials its name ends with the trial's id."""
         if not self.transaction_log or trial.purpose == Purpose.REHEARSAL:
             return ""
         several = len(self.trials) > 1 or self.search is not None or trial.cell.load.warmup_auto
@@ -79,7 +82,7 @@ class Plan:
 
 
 def record_id(series: str, trial: Trial) -> str:
-    """A folder name, unique in its series; in a lab it holds cell, block and attempt."""
+    """Returns a folder name that is unique in its series; in a lab it contains configuration, block and attempt."""
     name = trial.cell.name
     if trial.purpose in (Purpose.LAB, *AUXILIARY):
         short = {Purpose.LAB: f"b{trial.block}", Purpose.PILOT: "pilot"}
@@ -90,11 +93,11 @@ def record_id(series: str, trial: Trial) -> str:
 
 
 LONGEST_SLUG = 100
-"""A file name has at most 255 bytes (NAME_MAX), and the series and its suffixes want theirs."""
+"""A file name has at most 255 bytes (NAME_MAX), including the series and the suffixes."""
 
 
 def _slug(name: str) -> str:
-    """`log=memory clients=8` as `log-memory+clients-8`; other names get a hash."""
+    """Returns `log=memory clients=8` as `log-memory+clients-8`; other names get a hash suffix."""
     plain = name.replace("=", "-").replace(" ", "+")
     safe = re.sub(r"[^A-Za-z0-9._+-]", "~", plain)[:LONGEST_SLUG]
     return safe if safe == plain else f"{safe}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"

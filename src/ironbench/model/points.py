@@ -1,4 +1,4 @@
-"""From raw samples to rates and means: the arithmetic that all observers share."""
+"""Conversion of raw samples to rates and means: the arithmetic that all observers share."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Values = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class SamplePoint:
-    """The values of one sample, `t_s` from the start of the measured window."""
+    """The values of one sample, taken `t_s` after the start of the measured window."""
 
     t_s: float
     values: Values
 
 
 def points(samples: Iterable[Sample] | None, parser: Callable[[str], Values]) -> list[SamplePoint]:
-    """Parses samples in order; one that makes no sense (a torn or empty reading) is left out."""
+    """Parses samples in order and skips those that cannot be parsed (a torn or empty reading)."""
     parsed = []
     for sample in samples or ():
         try:
@@ -36,7 +36,7 @@ def points(samples: Iterable[Sample] | None, parser: Callable[[str], Values]) ->
 
 @dataclass(frozen=True, slots=True)
 class CounterGrowth:
-    """How far counters grew over `span_s` of the measured window."""
+    """Increase of counters over `span_s` of the measured window."""
 
     span_s: float
     by: Values
@@ -45,28 +45,31 @@ class CounterGrowth:
         return self.by.get(key, 0.0) / self.span_s
 
     def count(self, key: str) -> float:
-        """Of a counter of events. None happens in part, though the edges of the window lie between samples."""
+        """Returns the increase of an event counter, rounded: events are whole, although the window's edges are between
+        samples."""
         return float(round(self.by.get(key, 0.0)))
 
     def count_rate(self, key: str) -> float:
         return self.count(key) / self.span_s
 
     def volume(self, key: str, of: str) -> float:
-        """Of a counter of what whole events of another counter carried, bytes or seconds: in proportion to these."""
+        """Returns the increase of a counter of bytes or seconds, scaled to the rounded number of the events that caused
+        it."""
         events = self.by.get(of, 0.0)
         return self.by.get(key, 0.0) * self.count(of) / events if events > 0 else 0.0
 
     def ratio(self, over: str, under: str) -> float | None:
-        """Growth of one counter per growth of another; None when the latter stood still."""
+        """Returns the increase of one counter divided by that of another; None if the latter did not change."""
         below = self.by.get(under, 0.0)
         return self.by.get(over, 0.0) / below if below > 0 else None
 
 
 def growth(readings: Sequence[SamplePoint], window_s: float) -> CounterGrowth | None:
-    """Growth of every counter from 0 to `window_s`, interpolated between samples; None without two samples.
+    """Returns the increase of every counter from 0 to `window_s`, interpolated between samples; None without two
+    samples.
 
-    A counter that is absent at first began at 0. One that went back was reset, by hand or with its device: it is
-    left out, because its growth is unknown.
+    A counter that is missing from the first samples started at 0. A counter that decreased was reset, by hand or with
+    its device; it is left out because its increase is unknown.
     """
     if len(readings) < 2:
         return None
@@ -81,16 +84,16 @@ def growth(readings: Sequence[SamplePoint], window_s: float) -> CounterGrowth | 
 
 
 def _fell(before: SamplePoint, after: SamplePoint) -> list[str]:
-    """Counters that were reset between two samples.
+    """Returns the counters that were reset between two samples.
 
-    A small step back is no reset: idle time may shrink by a tick (proc_stat(5)), and a sum over processes by what one
-    of them used while it ends.
+    A small decrease is no reset: idle time may shrink by a tick (proc_stat(5)), and a sum over processes shrinks when
+    one of them ends.
     """
     return [key for key, value in before.values.items() if after.values.get(key, value) < value / 2]
 
 
 def _at(readings: Sequence[SamplePoint], t_s: float) -> Values:
-    """Values at `t_s`, which lies within the samples."""
+    """Returns the values at `t_s`, interpolated between the samples before and after it."""
     for before, after in pairwise(readings):
         if before.t_s <= t_s <= after.t_s:
             gap = after.t_s - before.t_s
@@ -103,10 +106,10 @@ def _at(readings: Sequence[SamplePoint], t_s: float) -> Values:
 
 
 def steps(readings: Sequence[SamplePoint]) -> list[tuple[float, CounterGrowth]]:
-    """Growth between neighbouring samples, with the middle of each interval.
+    """Returns the increase between neighbouring samples, with the middle of each period.
 
-    Samples that follow another at once (the extra ones at the edges of the window) are merged with their neighbour:
-    counters in ticks of 1 or 10 ms are too coarse for a shorter time.
+    Samples in quick succession (the extra ones at the edges of the window) are merged with their neighbour: counters in
+    ticks of 1 or 10 ms are too coarse for a shorter period.
     """
     kept: list[SamplePoint] = []
     shortest = median(b.t_s - a.t_s for a, b in pairwise(readings)) / 2 if len(readings) > 1 else 0.0
@@ -123,56 +126,56 @@ def steps(readings: Sequence[SamplePoint]) -> list[tuple[float, CounterGrowth]]:
 def rate_series(
     name: str, grown: Sequence[tuple[float, CounterGrowth]], value: Callable[[CounterGrowth], float | None]
 ) -> Series:
-    """One series of what `value` makes of each step; steps without a value are left out."""
+    """Returns a series of `value` for each step; steps without a value are left out."""
     pairs = [(t_s, number) for t_s, step in grown if (number := value(step)) is not None]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 
 
 def rate_of(key: str) -> Callable[[CounterGrowth], float]:
-    """For `rate_series`: growth of one counter per second."""
+    """For `rate_series`: increase of a counter per second."""
     return lambda grown: grown.rate(key)
 
 
 def count_rate_of(key: str) -> Callable[[CounterGrowth], float]:
-    """For `rate_series`: events of one counter per second."""
+    """For `rate_series`: events of a counter per second."""
     return lambda grown: grown.count_rate(key)
 
 
 def volume_rate_of(key: str, of: str) -> Callable[[CounterGrowth], float]:
-    """For `rate_series`: what whole events of a counter carried, per second."""
+    """For `rate_series`: bytes or seconds per second that belong to whole events of another counter."""
     return lambda grown: grown.volume(key, of) / grown.span_s
 
 
 def ratio_of(over: str, under: str) -> Callable[[CounterGrowth], float | None]:
-    """For `rate_series`: growth of one counter per growth of another."""
+    """For `rate_series`: increase of one counter divided by that of another."""
     return lambda grown: grown.ratio(over, under)
 
 
 def gauge_series(name: str, readings: Sequence[SamplePoint], key: str) -> Series:
-    """One series of a quantity that is read, not counted."""
+    """Returns a series of a gauge: a quantity that is read as it is, not as the increase of a counter."""
     pairs = [(point.t_s, point.values[key]) for point in readings if key in point.values]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 
 
 def mean_within(readings: Sequence[SamplePoint], key: str, window_s: float) -> float | None:
-    """Mean of the readings inside the window; None without any."""
+    """Returns the mean of the readings inside the window; None if there are none."""
     values = [point.values[key] for point in readings if key in point.values and 0.0 <= point.t_s <= window_s]
     return sum(values) / len(values) if values else None
 
 
 def most_within(readings: Sequence[SamplePoint], key: str, window_s: float) -> float | None:
-    """The highest of the readings inside the window; None without any."""
+    """Returns the maximum of the readings inside the window; None if there are none."""
     return max((point.values[key] for point in readings if 0.0 <= point.t_s <= window_s), default=None)
 
 
 def last_within(readings: Sequence[SamplePoint], window_s: float, patience_s: float = 1.0) -> SamplePoint | None:
-    """The reading nearest the end of the window, at most `patience_s` after it."""
+    """Returns the reading nearest the end of the window, at most `patience_s` after it."""
     before = [point for point in readings if 0.0 <= point.t_s <= window_s + patience_s]
     return min(before, key=lambda point: abs(point.t_s - window_s), default=None)
 
 
 def by_file(text: str) -> dict[str, str]:
-    """The files of a pattern's sample: path → text."""
+    """Splits a sample of a file pattern into its files: path → text."""
     files: dict[str, str] = {}
     for part in ("\n" + text).split("\n==> ")[1:]:
         path, _, content = part.partition("\n")
@@ -181,16 +184,16 @@ def by_file(text: str) -> dict[str, str]:
 
 
 def rows(text: str) -> list[dict[str, object]]:
-    """The rows of a `select to_jsonb(…)`: one JSON object per line."""
+    """Returns the rows of a `select to_jsonb(…)`: one JSON object per line."""
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
 def number(row: dict[str, object], column: str) -> float:
-    """A column as a number; absent or NULL is 0."""
+    """Returns a column as a number; 0 if it is absent or NULL."""
     value = row.get(column)
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def present(metrics: dict[str, float | None]) -> dict[str, float]:
-    """Leaves out what could not be measured."""
+    """Returns the metrics without those that could not be measured."""
     return {name: value for name, value in metrics.items() if value is not None}

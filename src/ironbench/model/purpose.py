@@ -1,4 +1,4 @@
-"""What a trial is measured for."""
+"""The purpose of a trial."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from enum import StrEnum
 
 
 class Purpose(StrEnum):
-    """Written into records by its value."""
+    """The purpose of a trial, as stored in records."""
 
     SWEEP = "sweep"
-    """Of a run: chooses the peak."""
+    """In a run: finds the peak."""
     CONFIRMATION = "confirmation"
-    """Of a run: reports the peak that was chosen."""
+    """In a run: measures the peak again for the report."""
     LAB = "lab"
-    """Of a lab: paired by block."""
+    """In a lab: is compared with the other trials of its block."""
     PILOT = "pilot"
-    """Decides a warm-up."""
+    """Determines the warm-up."""
     PEAK = "peak"
-    """Decides the rates that are given as shares."""
+    """Determines the peak, from which rates given as percentages are computed."""
     SEARCH = "search"
-    """Of a lab: chooses the load of a cell."""
+    """In a lab: chooses the load of a configuration."""
     OBSERVED = "observed"
-    """Of a lab by slices: shows where a difference comes from, which slices cannot."""
+    """In a lab by slices: explains a difference with observers, which slices cannot have."""
     REHEARSAL = "rehearsal"
-    """Warms up what is measured then; has no record."""
+    """Warms up the system for the next trial; gets no record."""
 
 
 AUXILIARY = (Purpose.PILOT, Purpose.PEAK, Purpose.SEARCH, Purpose.OBSERVED)
-"""Purposes of trials that enter no result: they decide how a lab is measured, or explain what it found."""
+"""Purposes of trials that are not part of any result: they determine how a lab is measured, or explain its findings."""

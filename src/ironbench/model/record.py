@@ -28,46 +28,46 @@ from ironbench.model.search import Limit
 from ironbench.model.system import Cell, Choice, System
 
 SCHEMA = 5
-"""2: a choice contains digests of its scripts. 3: a record contains digests of its files. 4: warnings are notes, and a
-flagged record has no cause besides them. 5: causes are notes, and how a trial was measured is in fields of their own
-instead of among the conditions. Older records stay readable (`record.decoded`)."""
+"""Changes by version: 2: a choice contains digests of its scripts. 3: a record contains digests of its files. 4:
+warnings are notes, and a flagged record has no causes besides them. 5: causes are notes, and the method of measurement
+has separate fields instead of being among the conditions. Older records stay readable (`records.decoded`)."""
 NOTES_SINCE = 4
-"""The schema that has notes; the warnings of older records are sentences."""
+"""The first schema with notes; in older records warnings are sentences."""
 CAUSES_SINCE = 5
-"""The schema whose causes are notes."""
+"""The first schema whose causes are notes."""
 
 
 FAILED_SUSPECT = 0.001
 FAILED_VOIDED = 0.05
-"""Share of the transactions that failed, of all or of one script, above which a trial is suspect and void."""
+"""Fraction of failed transactions, overall or of one script, above which a trial is flagged or invalid."""
 FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 RATE_NOT_KEPT = "rate-not-kept"
-"""Code of the warning of an open-loop trial that did not keep its rate."""
+"""Code of the warning of an open-loop trial that did not sustain its target rate."""
 CAN_LOSE_DATA = "can-lose-data"
-"""Code of the warning of a trial whose server had a setting at which confirmed data can be lost."""
+"""Code of the warning of a trial whose server had a setting that risks the loss of committed data."""
 EMULATED = "emulated"
 """Code of the warning of a trial on an emulated device."""
 CLIENTS_CUT_OFF = "clients-cut-off"
-"""Code of the warning of a trial at whose end clients had waited for long."""
+"""Code of the warning of a trial in which clients had waited for long when it ended."""
 CLIENTS_LOST = "clients-lost"
-"""Code of the warning of a trial in which clients ended because they lost their connection."""
+"""Code of the warning of a trial in which clients stopped because they lost their connection."""
 STOPPED_ON_LOSS = "stopped-on-loss"
-"""Code of the warning of a trial that a lost connection ended."""
+"""Code of the warning of a trial that was stopped by a lost connection."""
 CONNECTIONS_LOST = "connections-lost"
-"""Code of the warning of a trial in which clients lost their connection, and no client ended before the others."""
+"""Code of the warning of a trial in which clients lost their connection but none stopped before the others."""
 LOOP_DELAYED = "loop-delayed"
-"""Code of the warning of a trial whose response times the drive loop itself made longer."""
+"""Code of the warning of a trial whose response times were increased by the drive loop itself."""
 ENGINE_DIED = "engine-died"
-"""Code of the cause of a trial whose engine ended."""
+"""Code of the cause of a trial whose engine crashed or ended."""
 NOT_BACK = "not-back"
-"""Code of the cause of a trial whose database did not survive its power cut."""
+"""Code of the cause of a trial whose database did not survive the power cut."""
 NOT_WHOLE = "block-not-whole"
-"""Code of the cause of a record whose system did not fail, but another one of its block by slices."""
+"""Code of the cause of an interleaved record whose own system did not fail, but another system of its block did."""
 TRIALS, SLICES, DUET = "trials", "slices", "duet"
-"""Methods of measuring: one trial after another; in short turns with the other systems of the block; at the same time
-as the other system, a method of an earlier version."""
+"""Methods of measuring: one trial after another; interleaved in short slices with the other systems of the block; or at
+the same time as the other system, which only earlier versions did."""
 SYSTEMS = "slice_systems"
-"""Metric: how many systems took turns."""
+"""Metric: number of systems that were interleaved."""
 SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
@@ -76,7 +76,7 @@ SUSPICIOUS = frozenset(
         *("mix-missed", "response-limit-missed", "no-steady-state", "market-gave-up", "no-score"),
     }
 )
-"""Codes of the warnings that make a trial suspect."""
+"""Codes of the warnings that flag a trial."""
 
 
 class Status(StrEnum):
@@ -88,13 +88,13 @@ class Status(StrEnum):
 
     @property
     def comparable(self) -> bool:
-        """Whether trials of this status may enter a comparison."""
+        """Whether trials with this status may be compared."""
         return self in (Status.OK, Status.SUSPECT)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One rule the workload held its results against."""
+    """A rule that the workload checked its results against."""
 
     name: str
     passed: bool
@@ -104,137 +104,139 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Where the machine's CPU time went during the measured window: shares of all cores, summing to 1."""
+    """Breakdown of the machine's CPU time in the measured window: fractions of all cores that sum to 1."""
 
     server: Share = 0.0
     client: Share = 0.0
     observers: Share = 0.0
     emulation: Share = 0.0
     other: Share = 0.0
-    """Programs that neither the engine nor ironbench started; records without `kernel` have it in here."""
+    """Programs that neither the engine nor ironbench started; records without `kernel` include it here."""
     steal: Share = 0.0
-    """Taken by other virtual machines on the host."""
+    """Steal time: used by other virtual machines on the host."""
     idle: Share = 1.0
     kernel: Share = 0.0
-    """The kernel's own threads and interrupts, and what else nobody's clock counted."""
+    """Kernel threads, interrupts, and CPU time that belongs to no process."""
 
     @property
     def measured(self) -> bool:
-        """Whether it was; else all counts as idle."""
+        """Whether CPU time was measured; otherwise all of it counts as idle."""
         return self.idle < 1.0
 
     @property
     def taken(self) -> float:
-        """What did not belong to the work: other programs and other virtual machines."""
+        """CPU time used by others: other programs and other virtual machines."""
         return self.other + self.steal
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """How long the answers to one SQL command of a script took, from sending it, inside the window."""
+    """Response times of one SQL command of a script inside the window, from sending the command to its answer."""
 
     script: str
     line: Natural
-    """From 1, as the number of the command."""
+    """1-based, like the number of the command."""
     command: Natural
     text: str
-    """As written, on one line, its beginning."""
+    """The beginning of the command as written, on one line."""
     count: Natural
     failed: Natural
-    """Answers that were an error."""
+    """Answers that were errors."""
     mean_s: Amount
     stdev_s: Amount
     """Standard deviation."""
     p50_s: Amount | None = None
-    """Median. None: too few answers for this percentile, or a record of before."""
+    """Median; None: too few answers for this percentile, or a record of an earlier version."""
     p95_s: Amount | None = None
     p99_s: Amount | None = None
 
     @property
     def histogram(self) -> str:
-        """Name of the histogram of its times, in the evidence of the record."""
+        """Name of the histogram of its response times in the evidence of the record."""
         return ANSWERS.format(self.script, self.command)
 
 
 ANSWERS = "answer_time{{statement={}:{}}}"
 PERCENTILES = {"p50_s": 0.50, "p95_s": 0.95, "p99_s": 0.99}
-"""Field of a statement → share of the answers that were faster."""
+"""Field of a statement → quantile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Everything needed to judge one trial. Written once, never edited; at most 16 KB as JSON."""
+    """The complete result of a trial, sufficient to judge it. Written once and never changed; at most 16 KB as JSON."""
 
     id: Name
     series: Name
-    """All trials of one `run` share a series."""
+    """Name shared by all trials of one `run`."""
     system: System
     choice: Choice
     cell: Cell
     block: BlockNumber
     purpose: Name
-    """A `Purpose`; a record of another version may have one that this one lacks."""
+    """A `Purpose`; a record of another version may have a purpose that this version does not know."""
     started_at: Annotated[str, Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", max_length=40)]
     """UTC, ISO 8601, seconds."""
     elapsed_s: Annotated[float, Meta(ge=0, le=1e10)]
     """Length of the measured window."""
     status: Status
     metrics: dict[str, float]
-    """By catalogue name, base units; `name{script=x}` for parts."""
+    """Metrics by catalogue name, in base units; parts have labels: `name{script=x}`."""
     checks: tuple[Check, ...] = ()
     warnings: tuple[Note, ...] = ()
     causes: tuple[Note, ...] = ()
-    """Why the trial is invalid, failed or aborted. Empty for a flagged one, whose notes say why (`flags`), except in
-    records before schema 4."""
+    """Why the trial is invalid, failed or aborted. Empty for a flagged trial, whose notes contain the reason (`flags`),
+    except in records before schema 4."""
     budget: Budget = Budget()
     machine: Key = ""
     """Content key of the machine's fingerprint in the store."""
     server_machine: Key = ""
-    """Content key of the fingerprint of a running server's machine (`--dsn`), where that was watched or is `machine`;
-    empty for other engines, and where it is unknown. Read it by `machine_of`."""
+    """Content key of the fingerprint of the machine of a running server (`--dsn`), if it was observed or is `machine`;
+    otherwise empty, as for other engines. Use `machine_of` to read it."""
     engine: Key = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     scripts: dict[str, Key] = field(default_factory=dict)
-    """Name of each script that was driven → content key of its text in the store."""
+    """Name of each script that was run → content key of its text in the store."""
     software: dict[str, str] = field(default_factory=dict)
     """ironbench's version, build profile, Python and package versions."""
     stage: StageNumber = 1
     attempt: StageNumber = 1
     conditions: dict[str, str] = field(default_factory=dict)
-    """What was done and verified before the trial, for readers only: data restored from, cache state, quiet."""
+    """Conditions established and verified before the trial, for information only: restored data, caches, idle machine."""
     method: Annotated[str, one_of("trials", "slices", "duet")] = TRIALS
-    """How it was measured: `TRIALS`, `SLICES` or `DUET`."""
+    """Method of measurement: `TRIALS`, `SLICES` or `DUET`."""
     turns_since: Label = ""
-    """When the systems of its block began to take turns, ISO 8601: equal for those that did so with each other. Empty
-    if measured by trials."""
+    """When interleaving of the block's systems started, ISO 8601; equal for systems that were interleaved with each
+    other. Empty for whole trials."""
     seed_given: bool = False
     """Whether the user chose the seed."""
     search_range: tuple[Count, Count] | None = None
-    """Lowest and highest load (clients, or rate) of the search that the trial belongs to; None without a search."""
+    """Lowest and highest load (clients, or rate) of the search that the trial is part of; None without a search."""
     limits: tuple[Limit, ...] = ()
-    """Limits under which that search looks for the best load."""
+    """Constraints under which the search looks for the best load."""
     search_result: Note | None = None
     """The result of the search that chose the trial's load."""
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
-    """What a power cut after the trial was to do with unflushed writes: `lose`, `subset`, `torn`."""
+    """Fate of unflushed writes at a power cut after the trial: `lose`, `subset`, `torn`."""
     power_cut: bool = False
-    """The power was cut after the trial, and the engine was back afterwards."""
+    """Whether the power was cut after the trial and the engine recovered."""
     answers: Note | None = None
     """How the answers of the workload's queries were checked."""
     files: dict[str, Digest] = field(default_factory=dict)
-    """Each other file of the record → SHA-256 of its content; empty in records before schema 3."""
+    """Other file of the record → SHA-256 of its content; empty in records before schema 3."""
     commands: tuple[CommandRun, ...] = ()
-    """Of the user, that ended since the record before, in order: what was undone after it, and done for this trial."""
+    """The user's commands that ended since the previous record, in order: cleanup of the previous trial and preparation
+    of this one."""
     statements: tuple[Statement, ...] = ()
-    """Only with `--report-per-statement`."""
+    """Empty without `--report-per-statement`."""
     tags: dict[str, str] = field(default_factory=dict)
-    """What the user noted of all trials of the run or lab, e.g. `commit` → `1f3c2a9`."""
+    """The user's tags for all trials of the run or lab, e.g. `commit` → `1f3c2a9`."""
     described: Described | None = None
-    """Facts about workload and engine. None in records of before; read it by `records.described.described`."""
+    """Facts about workload and engine; None in records of earlier versions. Use `records.described.described` to read
+    it."""
     schema: Count = SCHEMA
 
     def warned(self, code: str) -> bool:
-        """Whether a warning of this code is on it."""
+        """Whether the record has a warning with this code."""
         return any(warning.code == code for warning in self.warnings)
 
     @property
@@ -244,22 +246,23 @@ class Record:
 
     @property
     def kept_rate(self) -> bool | None:
-        """Whether an open loop kept its rate; None for a closed loop."""
+        """Whether an open-loop trial sustained its target rate; None for a closed loop."""
         if self.cell.load.rate is None and self.cell.load.rate_share is None:
             return None
         return not self.warned(RATE_NOT_KEPT)
 
     @property
     def scheduled_throughput(self) -> float:
-        """Transactions per second of clients that a rate would move, in the measured window."""
+        """Transactions per second in the measured window, of the clients to which a target rate applies."""
         return self.metrics.get("scheduled_throughput", self.metrics["throughput"])
 
 
 def machine_of(record: Record) -> str:
-    """Returns the content key of the machine that did the work: the server's. Empty: unknown.
+    """Returns the content key of the server's machine, which did the work; empty if unknown.
 
-    A running server (`--dsn`) may be on any machine. It is known where `--server` watched it, or where its processes
-    were seen on the client's machine; records without `server_machine` show the latter by the CPU that they used.
+    A running server (`--dsn`) may be on any machine. The machine is known if `--server` observed it, or if its
+    processes were visible on the client's machine. Records without `server_machine` show the latter by the CPU time
+    that the processes used.
     """
     if record.server_machine:
         return record.server_machine
@@ -268,5 +271,5 @@ def machine_of(record: Record) -> str:
 
 
 def machines_of(record: Record) -> tuple[str, str]:
-    """Returns the keys of the machine that did the work and of the one that drove it: a result depends on both."""
+    """Returns the keys of the server's machine and the client's machine; a result depends on both."""
     return machine_of(record), record.machine

@@ -1,8 +1,8 @@
-"""No password leaves, even where one slipped into a setting or a connection string.
+"""Removes passwords from all output, including passwords in settings and connection strings.
 
-Every function takes time in proportion to its text, whatever the text is: servers, scripts and imported files choose
-it. No pattern may therefore look for its end from many beginnings; where one would, the text is cut into words, lines
-or entries first.
+Every function takes time proportional to the length of its text, for any text: servers, scripts and imported files are
+not trusted. No pattern may therefore search for its end from many starting points. Where one would, the text is first
+split into words, lines or entries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ironbench.model.secrets import HIDDEN as HIDDEN
 
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|credential|private_key", re.IGNORECASE)
 _SUSPICIOUS = re.compile(r"pass|pwd|secret|token|credential|key|identified|driver|dsn|://", re.IGNORECASE)
-"""A text without any of these holds no password that these functions could find."""
+"""A text without any of these contains no password that these functions could find."""
 _WORD = re.compile(r"\S+")
 _ADDRESS = re.compile(r"(?<=\w)(://[^\s:/@]*):[^\s@]*@")
 _PAIR = re.compile(rf"\b(password|passwd|pwd)\s*=\s*(?![\"']?{HIDDEN})('(?:[^'\\]|\\.)*'|[^\s&;,]+)", re.IGNORECASE)
@@ -21,12 +21,12 @@ _ASSIGNED = re.compile(
     r"\b([A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PWD|(?:_|SSH)PASS))="
     rf"(?!\\?[\"']?(?:[$`]|{HIDDEN}))(?:\\\"(?:[^\"\\]|\\[^\"])*\\\"|\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"'\\]+)"
 )
-"""A variable of the environment, `PGPASSWORD=…`, whose value a command does not get from elsewhere."""
+"""An environment variable, `PGPASSWORD=…`, with a literal value."""
 _DRIVER = re.compile(r"\b(driver|(file)?dsn)\s*=", re.IGNORECASE)
-"""What makes a line with semicolons a connection string, a list of KEYWORD=value;…"""
+"""Marks a line with semicolons as a connection string: a list of KEYWORD=value;…"""
 _KEY = re.compile(r"[^=;]*")
 _VALUE = re.compile(r"\s*(\{(?:[^}]|\}\})*\}?|[^;]*)")
-"""In braces it may contain semicolons."""
+"""A value in braces may contain semicolons."""
 _SECRET_KEY = re.compile(r"pwd|pass|secret|token|credential|(?:api|access|account|shared)[ _]?key", re.IGNORECASE)
 _STRING = re.compile(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\\?\Z)'
@@ -36,9 +36,10 @@ _STRING = re.compile(
     r"|\#[^\n]*+",
     re.DOTALL,
 )
-"""A string of TOML 1.0 (not closed: the rest of its line, or of the text), or a comment, whose quotes begin none."""
+"""A TOML 1.0 string (if not closed: the rest of its line, or of the text), or a comment, in which quotes start no
+string."""
 _YEK = re.compile(r"""\s*=\s*["']?([\w-]+)""")
-"""A key and its `=`, read backwards."""
+"""A key and its `=`, reversed."""
 _LONGEST_KEY = 128
 _NUMBER = re.compile(r"\b(password|passwd|pwd)(\s*=\s*)([+-]?\d[^\s,}#]*)", re.IGNORECASE)
 
@@ -47,13 +48,13 @@ _SQL = re.compile(r"\b(?:password|identified\s+by)(?:\s*\(\s*|\s+)(?=E?'|\$\w*\$
 _QUOTED = re.compile(r"''+[^']+''+|E?'(?:[^'\\]|''|\\.)+'", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"\$\w*\$")
 _LONGEST_PASSWORD = 10_000
-"""Characters of a dollar-quoted password: its end is not looked for further away."""
+"""Maximum number of characters of a dollar-quoted password; its end is not searched further away."""
 
 
 def redacted(value: str, name: str = "") -> str:
-    """`value` without passwords; all of it hidden when its name is that of a secret."""
+    """Returns `value` without passwords; hides all of it if its name suggests a secret."""
     last = name.rpartition(".")[2]
-    # password_encryption names a method, md5_password_warnings is a switch: neither is a secret.
+    # password_encryption names a method and md5_password_warnings is a switch: neither is a secret.
     if value and _SECRET_NAME.search(last) and last != "password_encryption" and value not in ("on", "off"):
         return HIDDEN
     if not _SUSPICIOUS.search(value):
@@ -69,7 +70,7 @@ def _without_addressed(text: str) -> str:
         return text
 
     def hidden(match: re.Match[str]) -> str:
-        # Up to the last @, so that every beginning of an address finds an end.
+        # Up to the last @, so that the search from every start of an address finds an end.
         head, at, tail = match[0].rpartition("@")
         return _ADDRESS.sub(rf"\1:{HIDDEN}@", head + at) + tail if "://" in head else match[0]
 
@@ -77,7 +78,7 @@ def _without_addressed(text: str) -> str:
 
 
 def _without_listed(line: str) -> str:
-    """Hides the secrets of a connection string `KEYWORD=value;…`; any other line stays as it is."""
+    """Hides the secrets of a connection string `KEYWORD=value;…`; returns any other line unchanged."""
     if ";" not in line or not _DRIVER.search(line) or not _SECRET_KEY.search(line):
         return line
 
@@ -86,7 +87,7 @@ def _without_listed(line: str) -> str:
         key_ends = _KEY.match(line, at).end()  # type: ignore[union-attr]
         kept.append(line[at : key_ends + 1])
         at = key_ends + 1
-        # A value is looked for only where one may be hidden: what follows may be the beginning of many.
+        # Search for a value only where one may be hidden: the remaining text may be the start of many.
         if line[key_ends : key_ends + 1] != "=" or not _is_secret_key(kept[-1][:-1]):
             continue
         value = _VALUE.match(line, at)
@@ -97,13 +98,13 @@ def _without_listed(line: str) -> str:
 
 
 def _is_secret_key(text: str) -> bool:
-    """Whether the letters, digits, underscores and spaces that a text ends in name a secret."""
+    """Whether the letters, digits, underscores and spaces at the end of a text name a secret."""
     words = re.match(r"[\w ]*", text[::-1])
     return bool(words and _SECRET_KEY.search(words[0][::-1]))
 
 
 def redacted_sql(text: str) -> str:
-    """A script, or a command of a shell, without passwords; what is left is as much SQL as it was."""
+    """Returns a SQL script or a shell command without passwords; valid SQL remains valid."""
     if not _SUSPICIOUS.search(text):
         return text
     kept, at = [], 0
@@ -117,8 +118,8 @@ def redacted_sql(text: str) -> str:
 
 
 def _end_of_literal(text: str, start: int) -> int:
-    """Where the literal that begins at `start` ends; the end of the line for one that was cut, `start` for an empty
-    one."""
+    """Returns the end of the literal that begins at `start`: the end of the line if the literal was cut off, `start` if
+    it is empty."""
     if tag := _TAG.match(text, start):
         end = text.find(tag[0], tag.end(), tag.end() + _LONGEST_PASSWORD)
         if end >= 0:
@@ -131,7 +132,7 @@ def _end_of_literal(text: str, start: int) -> int:
 
 
 def redacted_toml(text: str) -> str:
-    """The document without passwords; what is left is as much TOML as it was."""
+    """Returns a TOML document without passwords; valid TOML remains valid."""
     if not _SUSPICIOUS.search(text):
         return text
 
@@ -148,7 +149,7 @@ def redacted_toml(text: str) -> str:
 
 
 def _key_before(text: str, start: int) -> str:
-    """The key whose value begins at `start`; empty where no key is on that line."""
+    """Returns the key whose value begins at `start`; empty if there is no key on that line."""
     line = text[max(0, start - _LONGEST_KEY) : start].rpartition("\n")[2]
     match = _YEK.match(line[::-1])
     return match[1][::-1] if match else ""

@@ -1,10 +1,10 @@
-"""Which percentiles a trial has transactions enough for.
+"""Whether a trial has enough transactions for a percentile.
 
-One rule for percentiles of trials, curves, targets and the findings of labs, whatever is timed. The largest of n values
-must lie above the percentile with 95 % confidence, or nothing bounds it from above. All n lie below the p-quantile with
-probability pⁿ whatever their distribution, so pⁿ ≤ 0.05 (David and Nagaraja, Order Statistics, 3rd ed., 2003, section
-7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995 for a 99.9th. That is the rule of three again: about
-three or more are expected beyond it.
+The same rule applies to percentiles of trials, curves, targets and the findings of labs, whatever is timed. The largest
+of n values must be above the percentile with 95% confidence, otherwise there is no upper bound. The probability that
+all n are below the p-quantile is pⁿ for any distribution, so pⁿ ≤ 0.05 (David and Nagaraja, Order Statistics, 3rd ed.,
+2003, section 7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995 for a 99.9th. This is equivalent to
+the rule of three: about three or more values are expected beyond the percentile.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ _IOS_PER_S = {
 }
 _STATISTIC = re.compile(rf"({'|'.join(_POOLED)})_(p\d+|mean|stdev|max)_s(\{{.*\}})?")
 _PERCENTILE = re.compile(rf"({'|'.join([*_POOLED, 'lateness', *_IOS_PER_S])})_p(\d+)_s(\{{.*\}})?")
-"""Of other percentiles only who makes them knows how many they are of, and keeps none of too few (`quantiles`)."""
+"""For other percentiles the number of values is known only where they are computed; `quantiles` leaves out those with
+too few."""
 
 
 _HISTOGRAM_RESOLUTION = 1e-3
-"""Largest relative error of a percentile: histograms keep three significant digits (`measure/histogram.rs`)."""
+"""Maximum relative error of a percentile: histograms keep three significant digits (`measure/histogram.rs`)."""
 
 
 def resolution(metric: str) -> float:
-    """Largest relative error of the ratio of two values of a metric by how they are rounded; 0 for exact values."""
+    """Returns the maximum relative error of the ratio of two values of a metric due to rounding; 0 for exact values."""
     return _HISTOGRAM_RESOLUTION if _percentile(metric) is not None else 0.0
 
 
 @cache
 def needed(share: float) -> int:
-    """Transactions that a percentile must rest on."""
+    """Returns the minimum number of transactions for a percentile."""
     return math.ceil(math.log(_DOUBT) / math.log(share))
 
 
@@ -50,32 +51,33 @@ def enough(share: float, count: float) -> bool:
 
 
 def is_conditional(metric: str) -> bool:
-    """Whether `sampled` depends on the trial."""
+    """Whether the result of `sampled` for this metric depends on the trial."""
     return _percentile(metric) is not None or _tail(metric) is not None
 
 
 def sampled(record: Record, metric: str) -> bool:
-    """Whether the trial's value of that metric may be shown: it rests on transactions enough, and those that never
-    ended cannot change it much."""
+    """Whether the trial's value of the metric may be shown: it is based on enough transactions, and transactions that
+    never ended cannot change it much."""
     return not few(record, metric) and not unresolved(record, metric)
 
 
 def few(record: Record, metric: str) -> bool:
-    """Whether it is a percentile of too few; never where counts are not known."""
+    """Whether the metric is a percentile of too few transactions; False if their number is unknown."""
     needs = _needs(metric)
     count = None if needs is None else _counted(record, needs[1])
     return needs is not None and count is not None and count < needs[0]
 
 
 def _counted(record: Record, rate_name: str | None) -> float | None:
-    """Transactions of a trial, or of the part that this rate is of."""
+    """Returns the number of transactions of a trial, or of the part that the rate belongs to."""
     if rate_name is not None and (rate := record.metrics.get(rate_name)) is not None:
         return rate * record.elapsed_s
     return record.metrics.get("transactions")
 
 
 def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float:
-    """So long must trials like these last that each has enough transactions for these percentiles; 0: they do."""
+    """Returns how long trials like these must last to have enough transactions for these percentiles; 0: they do
+    already."""
     lasting = [0.0]
     for record in records:
         for metric in metrics:
@@ -86,13 +88,13 @@ def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float
 
 
 _MARGIN = 2
-"""The tail beyond a percentile must be as many times the share of transactions that never ended. Those are among the
-slowest, so a percentile below them is exact; the margin covers the ones that would not have been."""
+"""The tail beyond a percentile must be this many times the fraction of transactions that never ended. Such transactions
+are among the slowest, so a percentile below them is exact; the factor covers those that would have been faster."""
 
 
 def unresolved(record: Record, metric: str) -> bool:
-    """Whether transactions that were due and never ended, not even while the trial drained, leave the value unknown:
-    they are right-censored. A mean and a maximum are then only lower bounds."""
+    """Whether the value is unknown because of transactions that were scheduled but never ended, not even while the
+    trial drained: they are right-censored. A mean and a maximum are then only lower bounds."""
     tail = _tail(metric)
     waiting = _never_ended(record) if tail is not None else 0.0
     if tail is None or not waiting:
@@ -101,7 +103,11 @@ def unresolved(record: Record, metric: str) -> bool:
 
 
 def _never_ended(record: Record) -> float:
-    """Records of before drained nothing: all that waited at the end of an open loop never entered a percentile."""
+    """Returns the number of transactions that never ended.
+
+    Earlier versions did not drain: transactions that were waiting at the end of an open loop never entered a
+    percentile.
+    """
     metrics = record.metrics
     if "longest_wait_s" in metrics or not metrics.get("not_started"):
         return metrics.get("censored", 0.0)
@@ -110,7 +116,7 @@ def _never_ended(record: Record) -> float:
 
 @cache  # names are few, trials many
 def _tail(metric: str) -> float | None:
-    """The share of transactions beyond a statistic of response or service times; None for other metrics."""
+    """Returns the fraction of transactions beyond a statistic of response or service times; None for other metrics."""
     match = _STATISTIC.fullmatch(metric)
     if match is None:
         return None
@@ -119,7 +125,8 @@ def _tail(metric: str) -> float | None:
 
 @cache  # names are few, trials many
 def _needs(metric: str) -> tuple[int, str | None] | None:
-    """Transactions that a percentile must rest on, and the rate by which those of a part are counted."""
+    """Returns the minimum number of transactions for a percentile, and the metric of the rate that counts those of a
+    part."""
     match = _percentile(metric)
     if match is None:
         return None
@@ -128,7 +135,7 @@ def _needs(metric: str) -> tuple[int, str | None] | None:
 
 
 class Times(Protocol):
-    """A histogram."""
+    """The part of a histogram that `quantiles` uses."""
 
     @property
     def count(self) -> int: ...
@@ -137,18 +144,21 @@ class Times(Protocol):
 
 
 def quantiles(times: Times, shares: Mapping[str, float], least: int | None = None) -> dict[str, float]:
-    """Name → share as name → quantile, without those of fewer than are needed, or than `least`."""
+    """Returns name → quantile for name → quantile level, without those that have fewer values than needed, or than
+    `least`."""
     known = {name: share for name, share in shares.items() if times.count >= (least or needed(share))}
     return dict(zip(known, times.quantiles(list(known.values())), strict=True)) if known else {}
 
 
 def listed(record: Record, metric: str) -> bool:
-    """Whether lists and tables of trials show it: `sampled`, and no response time of a rate that was not kept."""
+    """Whether lists and tables of trials show the metric: `sampled`, and not a response time at a rate that was not
+    sustained."""
     return sampled(record, metric) and not late(record, metric)
 
 
 def late(record: Record, metric: str) -> bool:
-    """Whether it is a response time of a rate that was not kept: it grows as long as the trial lasts."""
+    """Whether the metric is a response time at a target rate that was not sustained: it grows as long as the trial
+    lasts."""
     return record.kept_rate is False and metric.startswith("response_time")
 
 
@@ -158,17 +168,18 @@ def _percentile(metric: str) -> re.Match[str] | None:
 
 
 def percentile(metric: str) -> tuple[str, float] | None:
-    """`response_time_p99_s{script=x}` → its histogram, `response_time{script=x}`, and 0.99; None for other metrics."""
+    """Splits `response_time_p99_s{script=x}` into its histogram, `response_time{script=x}`, and 0.99; None for other
+    metrics."""
     match = _percentile(metric)
     return (match[1] + (match[3] or ""), _share(match[2])) if match and match[1] in _POOLED else None
 
 
 IN_TABLES = ("response_time_p50_s", "response_time_p99_s")
-"""Percentiles that tables of runs show; `show RECORD` has all."""
+"""Percentiles in tables of runs; `show RECORD` has all."""
 
 
 def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None = None) -> tuple[Note, ...]:
-    """Notes on percentiles left out of what shows the percentiles `shown` (None: every one)."""
+    """Returns notes on percentiles that are left out of a page that shows the percentiles `shown` (None: all)."""
     every = {name for record in records for name in record.metrics}
     names = {name for name in every if shown is None or name.partition("{")[0] in shown}
     ios = {name for name in names if name.startswith(tuple(_IOS_PER_S))}
@@ -180,13 +191,13 @@ def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None =
 
 
 def lacking(records: Sequence[Record], metrics: Sequence[str]) -> tuple[tuple[float, int], ...]:
-    """Percentiles among the metrics for which some trial has too few transactions: (0.99, 299) is the 99th, which needs
-    299."""
+    """Returns the percentiles among the metrics for which some trial has too few transactions: (0.99, 299) is the 99th,
+    which needs 299."""
     names = {name for record in records for name in metrics if name in record.metrics and few(record, name)}
     digits_of = sorted({match[2] for name in names if (match := _percentile(name))}, key=_share)
     return tuple((_share(digits), needed(_share(digits))) for digits in digits_of)
 
 
 def _share(digits: str) -> float:
-    """`999` → 0.999."""
+    """Converts `999` to 0.999."""
     return float(f"0.{digits}")

@@ -1,4 +1,4 @@
-"""What an optimum search looks for."""
+"""The optimum search and its result."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ironbench.model.note import Note
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A metric that must not exceed a value; it is taken to grow with load."""
+    """A metric that must not exceed a value; the metric is assumed to increase with load."""
 
     metric: Name
     """Catalogue name."""
     most: Positive
-    """In the metric's base unit, above 0."""
+    """The limit, in the metric's base unit, above 0."""
 
     @property
     def text(self) -> str:
@@ -27,7 +27,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The highest throughput over a range of clients or rates, under limits."""
+    """A search for the highest throughput over a range of clients or rates, within limits."""
 
     of: Annotated[str, one_of("clients", "rate")]
     """`clients` or `rate`."""
@@ -35,40 +35,40 @@ class Search:
     high: Count
     limits: tuple[Limit, ...] = ()
     repeats: Count = 2
-    """Trials of every point, so that the spread is known."""
+    """Trials per point, so that the variation is known."""
     most_repeats: Count = 6
-    """Trials of a point on which the answer hangs."""
+    """Maximum number of trials of a point that decides the result."""
     resolution: Annotated[float, Meta(ge=1, le=1000)] = 1.1
-    """The answer's neighbours were tried at less than this many times more and less."""
+    """The search also measures points above and below the best one that differ from it by less than this factor."""
     indifference: Share = 0.02
-    """Of points that differ by less than this share in throughput the lowest is best: it asks least of the system."""
+    """Of points whose throughput differs by less than this fraction, the lowest load is the best."""
     expected: Natural = 0
-    """About how many trials it takes; 0: nobody has worked it out."""
+    """Approximate number of trials that the search takes; 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The trials of one point."""
+    """The trials at one load."""
 
     point: Count
     trials: Natural
     throughput: Amount
-    """Geometric mean of those that may be compared, 1/s; 0 where there are none."""
+    """Geometric mean of the comparable trials, 1/s; 0 if there are none."""
     limited: tuple[float, ...] = ()
-    """Medians of the limits' metrics, in their order and base units; empty where there are none."""
+    """Medians of the limited metrics, in the order of the limits and in base units; empty if there are no limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The load that a search chose for a cell of a lab."""
+    """The load that a search chose for a configuration of a lab."""
 
     point: Count | None
-    """Clients, or transactions per second; None: no load of the range can be measured."""
+    """Clients, or transactions per second; None: no load in the range could be measured."""
     sentence: str
     tried: tuple[Tried, ...]
     trials: tuple[Name, ...]
-    """Ids of the records that decided it."""
+    """Ids of the records that the choice is based on."""
     result: Note | None = None
-    """What `sentence` puts into words; None in labs of earlier versions."""
+    """The facts behind `sentence`; None in labs of earlier versions."""
     failed: bool = False
-    """The trials at the lowest load failed, so that nothing could be measured."""
+    """The trials at the lowest load failed, so nothing could be measured."""

@@ -1,4 +1,4 @@
-"""Passwords, which must never reach a record, a log or a report."""
+"""Passwords, which must never appear in a record, a log or a report."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ HIDDEN = "•••"
 _KNOWN: set[str] = set()
 """Passwords that this process has used."""
 _SHORT = 4
-"""A password of fewer characters is hidden only where it stands as a word: else it would take every message apart."""
+"""Passwords below this number of characters are hidden only as whole words; otherwise parts of most messages would
+vanish."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Kept apart from the system; its repr shows nothing."""
+    """Secrets of a system, stored separately from it; their repr shows nothing."""
 
     password: str | None = field(default=None, repr=False)
 
@@ -25,7 +26,7 @@ class Secrets:
 
 
 def hidden(text: str) -> str:
-    """What somebody else wrote (a server, a library) without the passwords that we gave it."""
+    """Returns a text from elsewhere (a server, a library) without the passwords that this process has used."""
     for password in sorted(_KNOWN, key=len, reverse=True):
         if len(password) >= _SHORT:
             text = text.replace(password, HIDDEN)
@@ -35,7 +36,7 @@ def hidden(text: str) -> str:
 
 
 def hidden_in(value: Any) -> Any:
-    """The same for every text in lists and tables."""
+    """Applies `hidden` to every text in nested lists and dicts."""
     if isinstance(value, str):
         return hidden(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What must be alive while rooms work with it: a running engine, seen through a small protocol."""
+"""Protocols of a running engine, as the packages that work with it see it."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ Row = tuple[str | None, ...]
 
 
 class WorkConnection(Protocol):
-    """A connection of its own to an engine, for work in parallel and for statements that are timed one by one."""
+    """A separate connection to an engine, for parallel work and for statements that are timed individually."""
 
     def measure(self, sql: str) -> tuple[int, float, float]:
-        """Rows, and when the statement was submitted and the last of its answer came, as `time.perf_counter`.
+        """Runs a statement; returns the number of rows, the time of sending it and the time of the last part of its
+        answer.
 
-        No row is handed over, so that the size of an answer costs nothing before the next statement. FailureError,
-        with SQLSTATE 57014 when it was cancelled.
+        Times are those of `time.perf_counter`. Rows are not converted, so that the size of an answer does not delay the
+        next statement. Raises FailureError, with SQLSTATE 57014 if the statement was cancelled.
         """
         ...
 
     def query(self, sql: str) -> list[Row]:
-        """As `Session.query`."""
+        """Runs statements like `Session.query`."""
         ...
 
     def columns(self) -> list[str]:
-        """Column names of the last query."""
+        """Returns the column names of the last query."""
         ...
 
     def copy_in(self, sql: str, data: bytes) -> int:
-        """As `Session.copy_in`."""
+        """Copies data like `Session.copy_in`."""
         ...
 
     def cancel(self) -> None:
-        """From another thread: what runs ends soon."""
+        """Cancels the running statement; called from another thread."""
         ...
 
     def close(self) -> None: ...
@@ -41,163 +42,174 @@ class WorkConnection(Protocol):
 
 @runtime_checkable
 class Eager(WorkConnection, Protocol):
-    """A line whose other end, a process of ours, begins the next statement by itself: no wake-up lies between."""
+    """A connection through a child process, which starts the next statement without waiting for this process to wake
+    up."""
 
     def measure_before(self, sql: str, following: str) -> tuple[int, float, float]:
-        """As `measure`. `following` begins when `sql` has ended, well or not, and is what is to be measured next.
+        """Measures `sql` like `measure`; `following` starts as soon as `sql` has ended or failed, and is the next to be
+        measured.
 
-        When something else is asked for, or the line is closed, it is cancelled and its answer let go.
+        If the next call is a different one, or the connection is closed, `following` is cancelled and its answer
+        discarded.
         """
         ...
 
 
 class Session(Protocol):
-    """A running engine. Made by `engines`, used by `load`, `drive`, `observe` and workloads."""
+    """A running engine. `engines` makes sessions; `load`, `drive`, `observe` and workloads use them."""
 
     engine: str
-    """The name of the engine."""
+    """Name of the engine."""
 
     def query(self, sql: str) -> list[Row]:
-        """Runs one or more statements; the rows of the last, each value as text or None. FailureError."""
+        """Runs one or more statements; returns the rows of the last one, each value as text or None. Raises
+        FailureError."""
         ...
 
     def copy_in(self, sql: str, data: bytes) -> int:
-        """Runs a COPY … FROM STDIN with `data`; rows copied."""
+        """Runs a COPY … FROM STDIN with `data`; returns the number of rows copied."""
         ...
 
     def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
-        """A connection of its own, which the caller closes. `cpus`: where an engine that is a library works with it."""
+        """Opens a separate connection, which the caller closes. `cpus`: the CPUs for its work, if the engine is a
+        library."""
         ...
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        """The `engine` part of a drive plan: how the core reaches this engine (holds the password, if any)."""
+        """Returns the `engine` part of a drive plan: how the core connects to this engine, including the password, if
+        any."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Version, every setting with its source, configure flags, paths: JSON-able, without secrets."""
+        """Returns version, every setting with its source, configure flags and paths, JSON-serialisable and without
+        secrets."""
         ...
 
     def counters(self) -> dict[str, int]:
-        """Monotone counters, e.g. `commits`, `rollbacks`."""
+        """Returns monotonic counters, e.g. `commits`, `rollbacks`."""
         ...
 
     def processes(self) -> Sequence[int]:
-        """Process ids of the engine, empty when it is not ours or out of sight; for the CPU budget."""
+        """Returns the process ids of the engine for the breakdown of CPU time; empty if they are not visible."""
         ...
 
     def directories(self) -> dict[str, str]:
-        """Role (`data`, `temp`, `log`) → directory, for those that are on this machine."""
+        """Returns role (`data`, `temp`, `log`) → directory, for directories on this machine."""
         ...
 
     def within(self) -> Sequence[str]:
-        """Put before a command, it works under the limits of this engine; empty where the engine is a server."""
+        """Returns a prefix that runs a command under the resource limits of this engine; empty if the engine is a
+        server."""
         ...
 
     def alive(self) -> bool: ...
 
     def last_words(self) -> str:
-        """How the engine ended and what it complained of; empty where that is not known, as on somebody's server."""
+        """Returns how the engine ended and its last error messages; empty if unknown, as for a third-party server."""
         ...
 
     def restart(self) -> None:
-        """Ends the engine and starts it again, its caches empty. FailureError; not for a server that is not ours."""
+        """Stops the engine and starts it again with empty caches. Raises FailureError; not for servers that ironbench
+        did not start."""
         ...
 
     def stop(self) -> None:
-        """Ends it and removes what was made for it. May be called twice."""
+        """Stops the engine and removes what was created for it. May be called twice."""
         ...
 
 
 @runtime_checkable
 class Restarted(Protocol):
-    """A session whose server may be restarted by others than ironbench's own hand."""
+    """A session whose server may also be restarted from outside ironbench."""
 
     def restarted(self, restart: Callable[[], None]) -> None:
-        """Lets go of the server, calls `restart`, and connects when the server answers again. FailureError: it does
-        not."""
+        """Disconnects, calls `restart`, and reconnects as soon as the server answers again. Raises FailureError if it
+        does not."""
         ...
 
 
 @runtime_checkable
 class Remote(Protocol):
-    """A session whose engine is a process that may stop answering without ending."""
+    """A session whose engine is a separate process that may stop answering without ending."""
 
     def limited(self, limit_s: float) -> AbstractContextManager[None]:
-        """Limits the time of each statement of this thread. FailureError on exit: one was not answered, whatever
-        became of its own error."""
+        """Limits the time of each statement of this thread. Raises FailureError on exit if a statement was not answered
+        in time, even if its own error was handled."""
         ...
 
     def require_answer(self) -> None:
-        """FailureError: the engine does not answer."""
+        """Raises FailureError if the engine does not answer."""
         ...
 
 
 class Freezes(Protocol):
-    """Stops a server with everything below it where it stands, and lets it go on."""
+    """Pauses a server with all its child processes, and resumes it."""
 
     @property
     def how(self) -> str:
-        """In words, for a record."""
+        """The method, in words for a record."""
         ...
 
     def freeze(self) -> None:
-        """Returns when nothing of it runs. FailureError."""
+        """Pauses the server; returns when none of its processes runs any more. Raises FailureError."""
         ...
 
     def thaw(self) -> None:
-        """Returns when it goes on. FailureError."""
+        """Resumes the server; returns when it runs again. Raises FailureError."""
         ...
 
 
 @runtime_checkable
 class Freezable(Protocol):
-    """A session whose server may be frozen between two turns."""
+    """A session whose server may be paused between two slices."""
 
     def freezer(self) -> Freezes | None:
-        """None: the server is not ours."""
+        """Returns None if ironbench did not start the server."""
         ...
 
 
 @runtime_checkable
 class Committing(Protocol):
-    """A session that counts the transactions that its server has committed for it."""
+    """A session that counts the transactions its server has committed for it."""
 
     @property
     def commits(self) -> int:
-        """Since it began, over all of its connections."""
+        """Commits since the session began, over all its connections."""
         ...
 
 
 @runtime_checkable
 class DirectorySession(Protocol):
-    """A session whose engine keeps entries (ability `directory`); its statements are operations of LDAP."""
+    """A session of an LDAP directory server (ability `directory`); its statements are LDAP operations."""
 
     @property
     def base(self) -> str:
-        """DN below which our entries are; it completes a DN that ends with a comma."""
+        """DN below which ironbench keeps its entries; it is appended to a DN that ends with a comma."""
         ...
 
     @property
     def is_own(self) -> bool:
-        """Whether ironbench started the server, so that nobody else works with it."""
+        """Whether ironbench started the server, so that no other client uses it."""
         ...
 
     def fill(self, pieces: Iterable[bytes], changes: Iterable[bytes] = ()) -> None:
-        """Loads an LDIF: on a server of ours in place of all entries, elsewhere it is added. Then carries out the
-        records of `changes`, one operation each. FailureError."""
+        """Loads an LDIF file, then applies the records of `changes`, one operation each. Raises FailureError.
+
+        On a server that ironbench started, the file replaces all entries; elsewhere it is added to them.
+        """
         ...
 
     def count(self, search: str, among: int = 0) -> int:
-        """How many entries a search finds. `among`: estimated number of entries that the server looks at, which
-        lengthens the time limit. FailureError."""
+        """Returns how many entries a search matches. `among`: estimated number of entries that the server must examine,
+        which extends the time limit. Raises FailureError."""
         ...
 
 
 @runtime_checkable
 class Powered(Protocol):
-    """A session whose machine can lose its power in the midst of things."""
+    """A session whose machine can simulate a power cut."""
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """Calls `cut` while the engine runs, ends the engine without a last word, calls `restore` when nothing of it
-        uses its files any more, and starts it again on what is left. FailureError: it does not start."""
+        """Calls `cut` while the engine runs, kills the engine, calls `restore` once no process uses its files, and
+        starts the engine again on what is left. Raises FailureError if it does not start."""
         ...

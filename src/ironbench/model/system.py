@@ -1,4 +1,4 @@
-"""What is compared: a system, and the load put on it."""
+"""The system under test, and the load on it."""
 
 from __future__ import annotations
 
@@ -30,144 +30,145 @@ from ironbench.model.search import Best, Search
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Part of an emulated device that holds one role."""
+    """The part of an emulated device that stores the files of one role."""
 
     role: Name
     bytes: Natural
     directory: str
-    """Where its file system is mounted."""
+    """Mount point of its file system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An emulated device: it exists while a system on it is measured. Its partitions share its queue."""
+    """An emulated device; it exists while a system on it is measured. The partitions share one queue."""
 
     model: str
-    """The device expression in its normal form."""
+    """The device expression in normal form."""
     partitions: tuple[Partition, ...]
-    """In the order in which they lie on it."""
+    """In the order of their offsets on the device."""
     file_system: Name = "ext4"
-    """`ext4`, `xfs` or `btrfs`, with an option of its mount after a colon: `btrfs:compress=zstd`."""
+    """`ext4`, `xfs` or `btrfs`, optionally with a mount option after a colon: `btrfs:compress=zstd`."""
     backing: str = "ram"
-    """Directory that holds its bytes, or `ram`."""
+    """Directory that stores its contents, or `ram`."""
     depth: Count = 1
-    """So many reads at a time it gains from."""
+    """Queue depth up to which concurrent reads make it faster."""
     rotates: bool = False
-    """Whether a rotating disk is in it."""
+    """Whether it contains a rotating disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where an engine's bytes live: absolute directories; None leaves the role where the engine puts it."""
+    """Directories of an engine's files: absolute paths; None leaves the role where the engine puts it."""
 
     data: str | None = None
     temp: str | None = None
     log: str | None = None
     devices: tuple[Device, ...] = ()
-    """Emulated devices that are mounted for the roles whose directories are theirs."""
+    """Emulated devices to be mounted for the roles whose directories are on them."""
 
     @property
     def emulated(self) -> frozenset[str]:
-        """Directories that are there only while the devices are mounted."""
+        """Directories that exist only while the devices are mounted."""
         return frozenset(partition.directory for device in self.devices for partition in device.partitions)
 
     def device_of(self, role: str) -> Device | None:
-        """The emulated device that holds a role; None: it is on no such device."""
+        """Returns the emulated device that stores a role; None if it is on no such device."""
         return next((one for one in self.devices if any(part.role == role for part in one.partitions)), None)
 
     def at(self, directories: Mapping[str, str | None]) -> Layout:
-        """The layout with these roles in these directories."""
+        """Returns the layout with these roles moved to these directories."""
         places = {role: directories.get(role, getattr(self, role)) for role in ("data", "temp", "log")}
         return Layout(places["data"], places["temp"], places["log"], self.devices)
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The thing compared: engine, settings, layout and limits."""
+    """The system under test: engine, settings, layout and limits."""
 
     engine: Name
     label: Name
     settings: dict[str, str] = field(default_factory=dict)
-    """What the user set with --set, in the engine's own words."""
+    """Settings from --set, by the engine's own names."""
     layout: Layout = Layout()
     memory_bytes: Natural | None = None
-    """The engine's own data cache (PostgreSQL: shared_buffers)."""
+    """The engine's buffer cache (PostgreSQL: shared_buffers)."""
     server_cpus: Cpus | None = None
     client_cpus: Cpus | None = None
     memory_total_bytes: Natural | None = None
     """An enforced limit on the engine and the page cache of its files (a memory control group)."""
     parallelism: Natural | None = None
-    """Most processes or threads of one statement; 1: not parallel."""
+    """Maximum number of processes or threads for one statement; 1: not parallel."""
     ideal: tuple[Name, ...] = ()
-    """Parts made as good as free, to measure what they cost: `log`, `data`, `temp`, `client`."""
+    """Zero-latency parts, to measure their cost: `log`, `data`, `temp`, `client`."""
     dsn: str | None = None
-    """A running server, its password removed (see `Secrets`)."""
+    """DSN of a running server, without its password (see `Secrets`)."""
     server: str | None = None
-    """The machine of that server, `ssh://…`; None: this one, or one that nobody watches."""
+    """The machine of that server, `ssh://…`; None: this machine, or one that is not observed."""
     control: bool = False
     """Whether ironbench may change that machine for trials, over ssh."""
     restart: str = ""
-    """How the server restarts there: a systemd unit, `NAME.service`, or a command."""
+    """How to restart the server there: a systemd unit, `NAME.service`, or a command."""
     reference_score: Positive | None = None
     """CPU benchmark score (e.g. SPEC), higher is faster; charts of queries show the ratio it predicts."""
     commands: tuple[Commands, ...] = ()
-    """The user's own, that make it what it is: done first to last before it is measured, undone last to first after."""
+    """The user's commands that set the system up: run in order before it is measured, undone in reverse order
+    afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How hard a trial drives the system."""
+    """The load on the system during a trial."""
 
     clients: ClientCount = 1
     threads: Natural = 1
-    """Of each worker, where there are any."""
+    """Threads of the client, or of each worker if there are workers."""
     rate: Positive | None = None
-    """Transactions started per second in an open loop; None is a closed loop."""
+    """Target rate in transactions per second for an open loop; None for a closed loop."""
     rate_share: Positive | None = None
-    """The rate as a share of the baseline's peak, which a lab measures first; `rate` is None until then."""
+    """The rate as a fraction of the baseline's peak, which a lab measures first; `rate` is None until then."""
     curve: Curve | None = None
-    """How the rate or the clients change during the trial: then `rate` is the mean, `clients` the most."""
+    """How rate or clients change during the trial: `rate` is then the mean, `clients` the maximum."""
     arrivals: Annotated[str, one_of("poisson", "fixed")] = "poisson"
     """`poisson` or `fixed`; only an open loop has arrivals."""
     think_time_s: Amount = 0.0
     reconnect: Natural = 0
-    """Transactions after which a client ends its connection and opens a new one; 0: never."""
+    """Transactions after which a client closes its connection and opens a new one; 0: never."""
     duration_s: Positive | None = 30.0
     transactions: Count | None = None
     """Transactions per client, instead of a duration."""
     warmup_s: Amount = 0.0
     warmup_auto: bool = False
-    """A pilot trial decides the warm-up; what it decided is `warmup_s` in records."""
+    """A pilot trial determines the warm-up; in records, `warmup_s` is the result."""
     max_tries: Natural = 1
     on_error: Annotated[str, one_of("continue", "stop")] = "continue"
-    """`stop`: an error of the first second that no further try mends ends the trial; `continue`: it only counts.
+    """`stop`: an error in the first second that a retry cannot fix ends the trial; `continue`: errors are only counted.
 
-    Records without this field continued.
+    Records without this field used `continue`.
     """
     reconnect_on_loss: bool = False
-    """A client that loses its connection opens a new one, and the trial continues whatever `on_error` says."""
+    """A client that loses its connection opens a new one, and the trial continues whatever `on_error` is."""
     report_per_statement: bool = False
-    """Every SQL command of the scripts is timed by itself."""
+    """Every SQL command of the scripts is timed separately."""
     protocol: Name = "prepared"
     seed: Natural = 0
     io: Annotated[str, one_of("auto", "io_uring", "epoll")] = "auto"
-    """How the client does its I/O: `auto`, `io_uring` or `epoll`."""
+    """I/O interface of the client: `auto`, `io_uring` or `epoll`."""
     cache: Label = ""
-    """State of the caches at the start of a trial: `cold`, `warm` or `hot`; empty: as the trial before left them."""
+    """State of the caches at the start of a trial: `cold`, `warm` or `hot`; empty: as the previous trial left them."""
     checkpoint_s: Positive | None = None
-    """Interval of checkpoints during the trial; None leaves them to the engine's settings."""
+    """Interval of checkpoints during the trial; None: set by the engine's configuration."""
     workers: Annotated[int, Meta(ge=0, le=100_000)] = 0
-    """Processes that share the clients, or the rate; 0: ironbench itself drives all."""
+    """Processes that share the clients, or the rate; 0: ironbench itself drives the whole load."""
     cluster: Label = ""
-    """Ray cluster that they run on, one on each machine; empty: on this machine."""
+    """Ray cluster that the workers run on, one per machine; empty: this machine."""
     fewer_workers: bool = False
-    """After a machine was lost, trials are driven by the workers of those that are left."""
+    """After a machine was lost, trials continue with the remaining workers."""
 
     @property
     def shape(self) -> Load:
-        """Without what a sweep varies or what follows from it: clients, threads, seed, a warm-up by pilot."""
+        """The load without what a sweep varies or derives: clients, threads, seed, and a warm-up chosen by a pilot."""
         warmup_s = 0.0 if self.warmup_auto else self.warmup_s
-        # The last four do not bear on what was measured.
+        # The last four do not change what was measured.
         return replace(
             self,
             clients=0,
@@ -182,71 +183,76 @@ class Load:
 
 
 def connections(system: System, load: Load, clients: int) -> int:
-    """How many a server of ours must take for so many clients: where a client opens a new connection, the server may
-    not have ended its last one yet. A server that was running already is asked for one a client."""
+    """Returns how many connections a server must accept for this many clients.
+
+    A client that reconnects may need two, because the server may not have closed the previous connection yet. An
+    existing server (`--dsn`) needs to accept only one per client.
+    """
     reconnects = bool(load.reconnect) or load.reconnect_on_loss
     return 2 * clients if reconnects and system.dsn is None else clients
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A workload and the options chosen for it."""
+    """A workload and its options."""
 
     workload: Name
     options: dict[str, str] = field(default_factory=dict)
-    """Every option of the workload, defaults filled in, as normal text."""
+    """Every option of the workload as normalised text, including defaults."""
     defines: dict[str, str] = field(default_factory=dict)
     """-D variables for the scripts."""
     scripts: tuple[str, ...] = ()
     """Files (`path` or `path@weight`) of the `script` workload."""
     digests: tuple[str, ...] = ()
-    """Of the contents of each, when the trials were planned; empty in records before schema 2."""
+    """Digest of each script when the trials were planned; empty in records before schema 2."""
     data: OwnData | None = None
-    """The user's own data that trials start from; None: the workload's, or those that are there."""
+    """The user's own data that trials start from; None: the workload's data, or existing data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One combination of the varied factors."""
+    """A configuration: a combination of values of the varied factors."""
 
     name: Name
     """Unique in its series, e.g. `clients=8`."""
     load: Load
     levels: dict[str, str] = field(default_factory=dict)
-    """In a lab: factor → name of its level in this cell."""
+    """In a lab: factor → name of its value in this configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A cell of a lab with everything that its trials need."""
+    """A configuration of a lab with everything that its trials need."""
 
     cell: Cell
     system: System
     choice: Choice
     skipped: str = ""
-    """Why this cell cannot be measured here; empty when it can."""
+    """Why the configuration cannot be measured here; empty if it can."""
     of: Label = ""
-    """Of a rated cell: the name of the cell that it is, driven at a share of the baseline's peak."""
+    """For a fixed-rate configuration: name of the configuration that it repeats at a percentage of the baseline's peak.
+    """
     search: Search | None = None
-    """Chooses the load of the cell before the first block; until then its load is the highest of the range."""
+    """Chooses the load of the configuration before the first block; until then, the load is the highest of the range.
+    """
     best: Best | None = None
-    """What the search chose; None until it has, and where there is none."""
+    """Result of the search; None before the search, or without one."""
 
     @property
     def origin(self) -> str:
-        """The cell whose data, secrets and warm-up this one shares: its own unless it is rated."""
+        """The configuration whose data, secrets and warm-up this one shares: itself, unless it has a fixed rate."""
         return self.of or self.cell.name
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One planned measurement: a cell in a block, with a purpose."""
+    """A planned measurement: a configuration in a block, with a purpose."""
 
     cell: Cell
     block: BlockNumber
     """0-based repeat."""
     purpose: Purpose = Purpose.SWEEP
     stage: StageNumber = 1
-    """1-based; a later stage is declared before it starts, with blocks that go on counting."""
+    """1-based; a later stage is declared before it starts, and its block numbers continue."""
     attempt: StageNumber = 1
-    """2: a failed trial was tried once more."""
+    """1-based; 2: a failed trial was repeated."""

@@ -1,4 +1,4 @@
-"""Notes of a record: conditions that were established for a trial, and warnings."""
+"""Notes that become part of a record: conditions of a trial, and warnings."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ironbench.model.note import Note
 
 @dataclass(frozen=True, slots=True)
 class TrialNotes:
-    """Conditions that were established and verified, and warnings for the reader."""
+    """Conditions that were established and verified for a trial, and warnings for the reader."""
 
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """As in `Record.conditions`."""
+    """See `Record.conditions`."""
     warnings: tuple[Note, ...] = ()
     commands: tuple[CommandRun, ...] = ()
-    """As in `Record.commands`."""
+    """See `Record.commands`."""
     output: str = ""
-    """What these commands wrote."""
+    """Output of these commands."""
     search_result: Note | None = None
-    """As in `Record.search_result`."""
+    """See `Record.search_result`."""
 
     def merge(self, conditions: Mapping[str, str], warnings: Sequence[Note] = ()) -> TrialNotes:
-        """These notes and those of the next step."""
+        """Returns these notes with the notes of the next step added."""
         merged = {**self.conditions, **conditions}
         return replace(self, conditions=merged, warnings=(*self.warnings, *warnings))
 

@@ -1,16 +1,17 @@
-"""Work that is not made of scripts: what a workload that drives itself is given for one trial, and what it gives back.
+"""Workloads that drive themselves instead of running scripts: the input of one trial, and its result.
 
 How to write one (`workloads/storage` is an example):
 
-- set `drives = True`, `needs` (("bare machine",) where no database is used) and `honours`, the fields of `Load` that
-  mean something to it: all others are refused before anything starts;
-- in `drive(work)` prepare whatever is not to be measured, then open `work.window()` once and do the work inside it;
+- set `drives = True`, `needs` (("bare machine",) if no database is used) and `honours`, the fields of `Load` that the
+  workload supports: all others are rejected before anything starts;
+- in `drive(work)`, prepare what must not be measured, then open `work.window()` once and do the work inside it;
   observers sample from its start to its end, and CPU time of this process and of children it waited for is counted;
-- measure each unit of work (a query, a batch, an I/O) into histograms: from Python with `workloads.tally.Tally`, from
-  Rust directly; figures of its own go into `Outcome.metrics` by their names in catalogue/metrics.toml, those of parts
+- measure each unit of work (a query, a batch, an I/O) into histograms: in Python with `workloads.tally.Tally`, in Rust
+  directly; put additional results into `Outcome.metrics` by their names in catalogue/metrics.toml, and results of parts
   as `name{query=q1}`, `name{profile=rnd4k-q32t1-read}`;
-- end soon when `work.stopping()` turns true (Ctrl-C); code that cannot ask registers with `work.on_stop`;
-- raise FailureError for what broke; give `Outcome.cause` when it ended early by itself and the trial is void.
+- end soon after `work.stopping()` becomes true (Ctrl-C); code that cannot poll registers a callback with
+  `work.on_stop`;
+- raise FailureError for failures; set `Outcome.cause` if the workload ended early by itself and the trial is invalid.
 
 Repeats, observers, status, records, labs, comparisons and reports then work as they do for scripts.
 """
@@ -37,59 +38,62 @@ class Window(Protocol):
 
     @property
     def elapsed_s(self) -> float:
-        """Since it began; stands still after its end."""
+        """Seconds since the window opened; constant after its end."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One trial."""
+    """The input of one trial."""
 
     session: Session
     system: System
     choice: Choice
     load: Load
-    """Its seed is this trial's own."""
+    """The load; its seed is specific to this trial."""
     folder: str
-    """A directory of this trial's own for what it must keep meanwhile; gone afterwards."""
+    """A directory for temporary files of this trial, removed afterwards."""
     show: Callable[[float, str], None]
-    """Progress: the share that is done, and a few words. Cheap, but not for every unit of work."""
+    """Reports progress: the fraction done, and a short text. Cheap, but not cheap enough for every unit of work."""
     stopping: Callable[[], bool]
-    """Whether somebody wants the trial to end. It then is cut short, and what was measured is kept."""
+    """Whether the user wants the trial to end; ironbench then marks it as aborted and stores the results so far."""
     on_stop: Callable[[Callable[[], None]], None]
-    """Registers what is called, once, when somebody does: in a signal handler, so it must only set something."""
+    """Registers a callback for that case. The call happens once, in a signal handler, so the callback must only set a
+    flag."""
     window: Callable[[], AbstractContextManager[Window]]
-    """Opens the measured window; once in a trial."""
+    """Opens the measured window; once per trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a trial came to. `throughput` and the latencies of all work follow from it."""
+    """The result of a trial. `throughput` and the latencies of all work are computed from it."""
 
     transactions: int
-    """Units of work that ended well inside the window."""
+    """Units of work that completed successfully inside the window."""
     failed: int = 0
     errors: Mapping[str, int] = field(default_factory=dict)
-    """How often each error came, by SQLSTATE or another short name."""
+    """Number of errors by SQLSTATE or another short name."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     """`response_time` of all units, and of parts, e.g. `response_time{query=q1}`."""
     timeline: Mapping[str, bytes] = field(default_factory=dict)
-    """As `DriveResult.timeline`; empty where units are too long or too unlike for a rate to mean anything."""
+    """As `DriveResult.timeline`; empty if units are too long or too different for a rate to be meaningful."""
     seconds: Mapping[str, bytes] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Its own, by catalogue name; they win over those of the same name that are computed for every trial."""
+    """The workload's own metrics by catalogue name; they replace those of the same name that are computed for every
+    trial."""
     series: tuple[Series, ...] = ()
-    """Over the window, e.g. one point per pass."""
+    """Time series over the window, e.g. one point per pass."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Evidence that is no number, kept in the record's folder under these names, e.g. {"plans.txt": …}."""
+    """Evidence that is not numeric, stored in the record's folder under these names, e.g. {"plans.txt": …}."""
     checks: tuple[Check, ...] = ()
-    """Beside those of `Workload.check`."""
+    """Checks in addition to those of `Workload.check`."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What was found or chosen at run time and must be in the record, e.g. {"io": "io_uring"}."""
+    """Facts detected or chosen at run time that belong in the record, e.g. {"io": "io_uring"}."""
     warnings: tuple[Note, ...] = ()
     inside: bool = False
-    """The system works in our own threads or children: their CPU time is the system's, not a client's."""
+    """Whether the system runs in ironbench's own threads or child processes, so that their CPU time counts as the
+    system's."""
     answers: Note | None = None
     """How the answers of queries were checked."""
     cause: Note | None = None
-    """Why it ended early by itself: the trial is void."""
+    """Why the workload ended early by itself, which makes the trial invalid."""

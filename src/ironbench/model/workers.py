@@ -1,38 +1,39 @@
-"""What each worker of a trial did, where several drove it, and how many connections one loads by."""
+"""Results of each worker of a trial, and the maximum number of connections for loading data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MOST_CONNECTIONS = 16
-"""Of one process that loads. More gain nothing even on large arrays: a published load of a 100 GB table was 10 % slower
-by 32 than by 16."""
+"""Maximum number of connections of one process that loads data. More connections do not help even on large arrays: a
+published load of a 100 GB table was 10% slower with 32 than with 16."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerPart:
-    """Its part of one trial. No time of it was taken with two clocks."""
+    """Results of one worker in one trial. Every duration was measured with a single clock."""
 
     number: int
-    """From 1."""
+    """Number of the worker, 1-based."""
     host: str
     clients: int
     transactions: int
     failed: int
     elapsed_s: float
     threads_cpu_share: float
-    """CPU time of its driving threads over their number and the measured time."""
+    """CPU time of its client threads divided by their number and the measured time."""
     machine_cpu_share: float | None = None
-    """Share of its machine's CPU time that was used, by whatever; None: not seen."""
+    """Fraction of its machine's CPU time that was used by all programs; None: not visible."""
     response_time_p50_s: float | None = None
     response_time_p99_s: float | None = None
     start_s: float = 0.0
-    """Its start after that of the first."""
+    """Delay of the worker's start after that of the first worker."""
     clock_error_s: float = 0.0
-    """Its clock is known this well."""
+    """Uncertainty of `clock_offset_s`."""
     clock_offset_s: float = 0.0
-    """Its clock less that of the machine that ironbench ran on; 0 where they share one."""
+    """Clock of the worker's machine minus the clock of the machine that ran ironbench; 0 if both are the same machine.
+    """
     here: bool = True
-    """It ran on the machine that ironbench ran on."""
+    """Whether the worker ran on the same machine as ironbench."""
     machine: str = ""
     """Content key of the machine's fingerprint in the store."""
