@@ -1,4 +1,4 @@
-"""The user's own commands, which change what ironbench cannot (a governor, a kernel parameter, a driver) and undo it."""
+"""The user's commands, which change what ironbench cannot (a governor, a kernel parameter, a driver) and undo it."""
 
 from __future__ import annotations
 

@@ -103,7 +103,8 @@ _NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How runs of the same configuration vary on one machine under one workload, for one metric: result of an A/A test."""
+    """Result of an A/A test: how runs of the same configuration vary on one machine under one workload, by one
+    metric."""
 
     machine: str
     """Content key of the machine's fingerprint."""

@@ -15,7 +15,7 @@ from ironbench.model.system import Setup, Trial
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """Something that is varied, with its values in the order of their declaration; the first value is the baseline's."""
+    """Something that is varied, with its values in the order of declaration; the first value is the baseline's."""
 
     name: Name
     levels: Annotated[tuple[Name, ...], Meta(min_length=1)]

@@ -3,8 +3,8 @@
 CLIENT_SATURATED = 0.90
 """Fraction of one thread's time above which the client, not the server, may limit the throughput."""
 RATE_KEPT = 0.98
-"""Fraction of the scheduled transactions that must be done. Transactions still waiting at the end count as done if the longest
-wait is no longer than the rest of the window, because some transactions are in progress at any instant."""
+"""Fraction of the scheduled transactions that must complete. Transactions still waiting at the end count as done if the
+longest wait is no longer than the rest of the window, because some transactions are in progress at any instant."""
 CUT_OFF = 0.01
 """Fraction of the clients' time spent on long transactions that had not ended at the end of the window."""
 OWN_DELAY = 0.25

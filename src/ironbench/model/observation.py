@@ -44,7 +44,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A time series of one quantity: `t_s[i]`, `value[i]`; unit and meaning are those of the metric of the same name."""
+    """A time series of one quantity: `t_s[i]`, `value[i]`; the metric of the same name defines unit and meaning."""
 
     name: str
     t_s: tuple[float, ...]

@@ -201,7 +201,7 @@ class Record:
     stage: StageNumber = 1
     attempt: StageNumber = 1
     conditions: dict[str, str] = field(default_factory=dict)
-    """Conditions established and verified before the trial, for information only: restored data, caches, idle machine."""
+    """Conditions established and verified before the trial, as information: restored data, caches, idle machine."""
     method: Annotated[str, one_of("trials", "slices", "duet")] = TRIALS
     """Method of measurement: `TRIALS`, `SLICES` or `DUET`."""
     turns_since: Label = ""
