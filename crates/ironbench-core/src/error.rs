@@ -1,6 +1,6 @@
-//! One error for the whole core; the Python door turns it into `ironbench.errors`.
+//! The one error type of the core; the crate ironbench-python converts it to `ironbench.errors`.
 
-/// `subject: cause`, and a way out in `hint` (may be empty).
+/// An error shown as `subject: cause`. `hint` says what the user can do and may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{subject}: {cause}")]
 pub struct Error {
@@ -8,17 +8,17 @@ pub struct Error {
     pub subject: String,
     pub cause: String,
     pub hint: String,
-    /// The server's five-character code; empty when the error is not a server's.
+    /// The server's five-character SQLSTATE; empty if the error does not come from a server.
     pub sqlstate: String,
-    /// The server's own number of the error, beside the code; 0 where it has none.
+    /// The server's own error number in addition to the SQLSTATE; 0 if it has none.
     pub number: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What the user wrote cannot be used.
+    /// The user's input cannot be used.
     Input,
-    /// Something broke while working.
+    /// An operation failed.
     Failure,
 }
 

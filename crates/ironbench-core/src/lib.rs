@@ -1,7 +1,8 @@
-//! What happens while the stopwatch runs.
+//! Everything that runs inside the measured window.
 //!
-//! `measure` keeps time and counts, `wire` talks to engines, `drive` runs transactions against a wire, `sample` watches the
-//! machine and the server meanwhile. `student` has the distribution that the confidence intervals rest on.
+//! `measure` keeps time and counts, `wire` implements the engines' protocols, `drive` runs transactions over a wire,
+//! and `sample` observes the machine and the server during a trial. `student` implements Student's t distribution,
+//! which the confidence intervals use.
 
 pub mod drive;
 pub mod error;

@@ -1,9 +1,6 @@
-//! Student's t distribution on the incomplete beta function of statrs and the error function of libm.
+//! Student's t distribution, computed with the incomplete beta function of statrs and the error function of libm.
 //!
-//! |T| ≤ t has probability I_y(1/2, ν/2) with y = t²/(ν + t²), and |T| > t has I_x(ν/2, 1/2) with x = 1 − y (Abramowitz and
-//! Stegun, Handbook of Mathematical Functions, 26.7.1 and 26.5.27). statrs (0.19) takes I from differences of ln Γ, which
-//! lose a digit for each that ν has: from ν = 1000 on the normal distribution takes its place, by Hill's expansion. The
-//! error function of statrs is off by 4e-11 at 2 standard deviations: it gives the search a start, and libm's the result.
+//! |T| ≤ t has probability I_y(1/2, ν/2) with y = t²/(ν + t²), and |T| > t has I_x(ν/2, 1/2) with x = 1 − y (Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.1 and 26.5.27). statrs (0.19) computes I from differences of ln Γ, which lose one digit for each digit of ν. From ν = 1000 on, the normal distribution with Hill's expansion replaces it. The error function of statrs is off by 4e-11 at 2 standard deviations, so it only provides the start of the search, and libm's function provides the result.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -12,19 +9,20 @@ use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc_inv;
 use statrs::function::gamma::ln_gamma;
 
-/// Up to this t² the probability within is computed, beyond it that outside: neither loses digits to 1 − x.
+/// Up to this t² the code computes the probability inside ±t, and above it the probability outside: so neither loses
+/// digits to 1 − x.
 const MIDDLE: f64 = 3.0;
-/// From so many degrees of freedom on, Hill's expansion is right to 1e-13 for probabilities of 1e-15 and more.
+/// Degrees of freedom from which Hill's expansion is exact to 1e-13 for probabilities of at least 1e-15.
 const MANY: f64 = 1000.0;
-/// Beyond so many it is the normal distribution to 1e-10.
+/// Degrees of freedom beyond which the distribution equals the normal distribution to 1e-10.
 const NORMAL: f64 = 1e12;
-/// Newton's error after a step so small is of the order of its square.
+/// Newton's method stops after a step below this: the remaining error is about the square of the step.
 const LAST_STEP: f64 = 1e-8;
 const MOST_STEPS: usize = 100;
-/// The search for a quantile starts at most here, where no density underflows.
+/// Largest start of the search for a quantile; no density underflows up to this t.
 const FARTHEST_START: f64 = 300.0;
 
-/// P(T ≥ t); NaN for a freedom that is not above 0.
+/// Returns P(T ≥ t), or NaN unless `freedom` is above 0.
 pub fn above(t: f64, freedom: f64) -> f64 {
     if freedom.is_nan() || freedom <= 0.0 {
         return f64::NAN;
@@ -33,7 +31,7 @@ pub fn above(t: f64, freedom: f64) -> f64 {
     if t >= 0.0 { outside / 2.0 } else { within + outside / 2.0 }
 }
 
-/// t with P(T ≤ t) = p; NaN unless 0 < p < 1 and the freedom is above 0.
+/// Returns t with P(T ≤ t) = p, or NaN unless 0 < p < 1 and `freedom` is above 0.
 pub fn quantile(p: f64, freedom: f64) -> f64 {
     if !(p > 0.0 && p < 1.0 && freedom > 0.0) {
         return f64::NAN;
@@ -43,10 +41,10 @@ pub fn quantile(p: f64, freedom: f64) -> f64 {
     t.copysign(p - 0.5)
 }
 
-/// t with P(|T| > t) = `outside`, a probability below 1/2.
+/// Returns t with P(|T| > t) = `outside`, a probability below 1/2.
 ///
-/// Newton's method on the logarithms of both: ln P(|T| > eᵘ) is concave in u, as the density of ln |T| is log-concave, so
-/// the search cannot run away, whatever its start.
+/// Newton's method solves for the logarithms of t and of the probability.
+/// The density of ln |T| is log-concave, so ln P(|T| > eᵘ) is concave in u, and the search converges from any start.
 fn reached_outside(outside: f64, freedom: f64) -> f64 {
     // Wallace, "Bounds on normal approximations to Student's and the chi-square distributions", Annals of Mathematical
     // Statistics 30 (1959), 1121–1130.
@@ -59,19 +57,19 @@ fn reached_outside(outside: f64, freedom: f64) -> f64 {
     })
 }
 
-/// t with P(|T| ≤ t) = `within`, a probability of at most 1/2. ln P(|T| ≤ eᵘ) is concave, too.
+/// Returns t with P(|T| ≤ t) = `within`, a probability of at most 1/2. ln P(|T| ≤ eᵘ) is concave in u as well.
 fn reached_within(within: f64, freedom: f64) -> f64 {
     if within == 0.0 {
         return 0.0;
     }
-    // The density is highest at 0: t cannot be nearer to it.
+    // The density is highest at 0, so t is at least the value that this density everywhere would give.
     solved((within / 2.0).ln() - ln_density(0.0, freedom), |t| {
         let reached = parts(t, freedom).0;
         (within / reached).ln() * reached / slope(t, freedom)
     })
 }
 
-/// t, from the start of its logarithm and the step of it that Newton's method takes at t.
+/// Runs Newton's method on ln t, from `start`; `step` returns the step at t. Returns t.
 fn solved(start: f64, step: impl Fn(f64) -> f64) -> f64 {
     let mut log = start;
     for _ in 0..MOST_STEPS {
@@ -87,7 +85,7 @@ fn solved(start: f64, step: impl Fn(f64) -> f64) -> f64 {
     log.exp()
 }
 
-/// P(|T| ≤ t) and P(|T| > t) of t ≥ 0.
+/// Returns P(|T| ≤ t) and P(|T| > t) for t ≥ 0.
 fn parts(t: f64, freedom: f64) -> (f64, f64) {
     let ratio = ratio(t, freedom);
     if freedom >= MANY {
@@ -102,14 +100,14 @@ fn parts(t: f64, freedom: f64) -> (f64, f64) {
     }
 }
 
-/// t²/ν, which overflows later than t².
+/// Returns t²/ν, computed so that t² does not overflow.
 fn ratio(t: f64, freedom: f64) -> f64 {
     let root = t / freedom.sqrt();
     root * root
 }
 
-/// z with P(|Z| ≤ z) = P(|T| ≤ t) of a normal Z: Hill, "Algorithm 395: Student's t-distribution", Communications of the
-/// ACM 13 (1970), 617–619.
+/// Returns z so that P(|Z| ≤ z) = P(|T| ≤ t) for a standard normal Z. From Hill, "Algorithm 395:
+/// Student's t-distribution", Communications of the ACM 13 (1970), 617–619.
 fn normal_deviate(ratio: f64, freedom: f64) -> f64 {
     let a = freedom - 0.5;
     let b = 48.0 * a * a;
@@ -118,7 +116,7 @@ fn normal_deviate(ratio: f64, freedom: f64) -> f64 {
     ((third + y + 3.0) / b + 1.0) * y.sqrt()
 }
 
-/// How fast P(|T| ≤ t) grows with ln t.
+/// Returns the derivative of P(|T| ≤ t) with respect to ln t.
 fn slope(t: f64, freedom: f64) -> f64 {
     (2.0_f64.ln() + t.ln() + ln_density(t, freedom)).exp()
 }
@@ -138,7 +136,7 @@ mod tests {
         (found - known).abs() <= 1e-12 * known.abs()
     }
 
-    /// Freedoms 1 and 2 have closed forms: tan(π (p − 1/2)) and (2p − 1)·√(2 / (4p (1 − p))).
+    /// The quantile has closed forms for 1 and 2 degrees of freedom: tan(π (p − 1/2)) and (2p − 1)·√(2 / (4p (1 − p))).
     #[test]
     fn the_quantile_is_that_of_the_closed_forms() {
         for p in [1e-12, 1e-3, 0.2, 0.25, 0.4, 0.499, 0.6, 0.75, 0.975, 0.999] {

@@ -1,9 +1,9 @@
-//! What several modules' tests need.
+//! Helpers shared by the tests of several modules.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of its own for one test, removed afterwards.
+/// A temporary folder for one test, removed when dropped.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

@@ -1,4 +1,5 @@
-//! One client of an engine that is called: a call returns when its work is done, so the client has a thread of its own.
+//! The client of a blocking engine (a library or driver).
+//! Calls return only when their work is done, so each client has its own thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,7 +17,7 @@ use crate::measure::{Recorder, Tally};
 use crate::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
 use pgbench_script::{Gather, Given, Slot, Sql, Value, Variables};
 
-/// Longest sleep without looking whether to stop.
+/// Maximum sleep between two checks whether to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;
 
 /// How long the trial waits for calls that have not returned when it is over.
@@ -28,12 +29,12 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Set when the calls must be ended, whatever they are doing.
+    /// A flag that is set when calls must be interrupted.
     pub fn give_up(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.give_up)
     }
 
-    /// To be called a few times a second.
+    /// Sets the flag when the time limit has passed. Must be called a few times per second.
     pub fn check(&mut self, control: &Control, now: u64) {
         if control.is_stopped() {
             self.stopped_at.get_or_insert(now);
@@ -85,31 +86,31 @@ struct Running<'a, 'r, 's, C> {
     give_up: &'a AtomicBool,
     start: &'s Start<'s>,
     recorder: &'s mut Recorder<'r>,
-    /// For work; no schedule moves it.
+    /// Whether the client waits for jobs instead of following the schedule.
     waits: bool,
     left: u64,
-    /// The transaction under way when the window closed.
+    /// The transaction in progress when the window closed.
     cut: Option<Cut>,
     scheduled: Scheduled,
-    /// Its connection was lost, and the others continue without it.
+    /// Whether the client lost its connection while the others continue.
     lost: bool,
     log: Option<Lines<'s>>,
 }
 
-/// A transaction of which nothing was known at the end of the window.
+/// A transaction that was unfinished at the end of the window.
 struct Cut {
     intended: u64,
     begun: u64,
 }
 
-/// How an attempt at a transaction ended.
+/// The result of one attempt at a transaction.
 enum Attempt {
     Well,
     GivenUp,
     Repeat,
-    /// The trial ended in the middle of it. It was rolled back.
+    /// The trial ended during the attempt, which was rolled back.
     Unfinished,
-    /// It lost its connection, and counts as failed.
+    /// The attempt lost its connection; the transaction counts as failed.
     Lost,
 }
 
@@ -118,7 +119,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         self.engine.sleep_until(self.start.origin);
         let mut now = clock::now();
         self.look(now);
-        // Taken from the schedule, and the window closed before it could begin.
+        // A transaction taken from the schedule that could not start before the window closed.
         let mut taken = None;
         while self.left > 0 && !self.recorder.is_closed() {
             let Some(intended) = self.next_start(now) else { break };
@@ -152,7 +153,8 @@ impl<C: Library> Running<'_, '_, '_, C> {
         ended
     }
 
-    /// Begins what was due inside the window, which has closed, until the trial gives up; how many.
+    /// After the window has closed: runs the transactions that were due inside it until the trial gives up.
+    /// Returns how many.
     fn drain(&mut self, schedule: &SharedSchedule, mut taken: Option<u64>) -> u64 {
         let end = self.recorder.window_end();
         let mut begun = 0;
@@ -165,7 +167,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         begun
     }
 
-    /// Waits for the start of the next transaction and says when it should have been; None: the trial is over.
+    /// Waits for the start of the next transaction. Returns its scheduled start, or None if the trial is over.
     fn next_start(&mut self, now: u64) -> Option<u64> {
         if self.waits {
             return self.next_work();
@@ -194,7 +196,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         if closed_before_due { None } else { Some(if think { clock::now() } else { due }) }
     }
 
-    /// Waits for work and says since when it was due; None: the trial is over.
+    /// Waits for a job. Returns when it was due, or None if the trial is over.
     fn next_work(&mut self) -> Option<u64> {
         while self.start.goes_on() {
             let now = clock::now();
@@ -212,7 +214,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         None
     }
 
-    /// False when the window closed before.
+    /// Returns false if the window closed before `instant`.
     fn sleep_until(&mut self, instant: u64) -> bool {
         loop {
             let now = clock::now();
@@ -236,7 +238,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         }
     }
 
-    /// When the window opens, the transaction under way, if one is `inside`, will be counted.
+    /// Crosses an edge of the window. If the window opens during a transaction (`inside`), that transaction counts.
     #[cold]
     fn cross(&mut self, now: u64, inside: bool) {
         let warming_up = self.recorder.is_warming_up();
@@ -246,7 +248,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         }
     }
 
-    /// Runs one to its end; the instant of its end.
+    /// Runs one transaction, including retries. Returns when it ended.
     fn transaction(&mut self, intended: u64, begun: u64) -> u64 {
         self.script.begin();
         let well = loop {
@@ -313,7 +315,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
                         return Attempt::Unfinished;
                     }
                 }
-                // A library has no round trips to save.
+                // A library has no network round trips that a pipeline could save.
                 Action::StartPipeline | Action::SyncPipeline | Action::EndPipeline => {}
                 Action::End if self.engine.in_transaction() => {
                     return self.own_mistake("the script ends inside a transaction block");
@@ -371,7 +373,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         if repeat { Attempt::Repeat } else { Attempt::GivenUp }
     }
 
-    /// Whether the trial continues when this client's connection is lost.
+    /// Whether the trial continues when this client loses its connection.
     fn may_lose_connection(&self) -> bool {
         self.engine.is_remote() && !self.waits && self.start.plan.on_error == OnError::Continue
     }

@@ -1,7 +1,8 @@
-//! The probe client: uses the database while other work runs on it. It opens a connection from time to time, and reads
-//! a row by its key over an open one. It measures what other users of a server notice while it is backed up.
+//! The probe client, which uses the database while other work runs on it. It opens a connection from time to time, and
+//! reads a row by its key over a connection that stays open. It measures how a backup, for example, affects other
+//! users of the server.
 //!
-//! Both follow a schedule, so that the response time includes the wait for the previous request.
+//! Requests of both kinds follow a schedule, so that the response time includes waiting for the previous request.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,18 +22,18 @@ use crate::wire::{Server, Session, Wish, mysql, postgres};
 use crate::{Error, Result};
 use pgbench_script::Random;
 
-/// Longest sleep without checking whether to stop.
+/// Maximum sleep between two checks whether to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;
 const SELECT: usize = 0;
 const CONNECT: usize = 1;
-/// One thread for each kind of request, with half of the rate.
+/// Number of threads: each runs one kind of request, at half of the rate.
 pub const THREADS: usize = 2;
 
 /// The requests of the probe client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bystander {
-    /// A query of one row up to and including `=`; a number from 1 to `keys` is put behind it.
+    /// A query of one row that ends in `=`; a number from 1 to `keys` is appended.
     pub select: String,
     pub keys: i64,
 }
@@ -103,7 +104,7 @@ impl<S: Session> Worker for Watcher<'_, S> {
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let plan::Schedule::Open { rate, .. } = start.plan.schedule else { unreachable!("the plan has a rate") };
-        // One schedule for each kind, since neither can do the other's requests. The two interleave.
+        // Neither kind can do the other's requests, so each has its own schedule. The two schedules interleave.
         let mut due = Schedule::fixed(start.origin, rate / THREADS as f64, (self.kind as f64 + 0.5) / THREADS as f64);
         let mut ended = Ended::default();
         clock::sleep_until(start.origin);
@@ -113,13 +114,13 @@ impl<S: Session> Worker for Watcher<'_, S> {
             recorder.late(intended, begun);
             let done = self.act(start.control);
             let now = clock::now();
-            // Before checking for the end of the trial: a request that hung until then must count.
+            // This comes before the check for the end of the trial: a request that hung until then must count.
             if now >= recorder.boundary() {
                 recorder.cross(now);
             }
             match done {
                 Ok(()) => recorder.complete(self.kind, intended, begun, now),
-                // Interrupted, so no failure of the server.
+                // The trial interrupted the request, so the server has not failed.
                 Err(_) if start.control.is_stopped() => ended.unfinished += 1,
                 Err(error) => {
                     recorder.tally.kinds[self.kind].failed += 1;
@@ -135,7 +136,7 @@ impl<S: Session> Worker for Watcher<'_, S> {
     }
 }
 
-/// Waits until the next request is due; false if the window closed before.
+/// Waits for the scheduled time of the next request. Returns false if the window closed before.
 fn wait(due: &Schedule, start: &Start, recorder: &mut Recorder) -> bool {
     loop {
         let now = clock::now();

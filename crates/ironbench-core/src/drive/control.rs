@@ -33,7 +33,7 @@ impl Phase {
     }
 }
 
-/// Reads the progress of a trial and stops it, from any thread.
+/// Shows the progress of a trial and stops it, from any thread.
 #[derive(Debug, Default)]
 pub struct Control {
     pub live: Live,
@@ -41,11 +41,11 @@ pub struct Control {
     stop: Arc<AtomicBool>,
     finish: AtomicBool,
     phase: AtomicU8,
-    /// For a part: the common start on CLOCK_REALTIME; 0: unknown so far.
+    /// For a part: the common start on CLOCK_REALTIME; 0 while unknown.
     begin_unix_ns: AtomicU64,
-    /// Seconds of the window that have passed.
+    /// The finished seconds of the window.
     seconds: Mutex<Vec<Second>>,
-    /// Start of the window on the monotonic clock; 0: unknown so far.
+    /// Start of the window on the monotonic clock; 0 while unknown.
     window_start: AtomicU64,
     window_end: AtomicU64,
 }
@@ -55,12 +55,12 @@ impl Control {
         Self::default()
     }
 
-    /// Ends the trial within a second; its result says `cut_short`.
+    /// Stops the trial within a second; its result is then marked `cut_short`.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 
-    /// Closes the window normally, for a trial that watches work which has ended.
+    /// Closes the window normally, for a trial that only observes other work and ends with it.
     pub fn finish(&self) {
         self.finish.store(true, Relaxed);
     }
@@ -73,7 +73,7 @@ impl Control {
         self.stop.load(Relaxed)
     }
 
-    /// For a part: sets the common start of all parts.
+    /// Sets the common start of all parts, for a part.
     pub fn begin_at(&self, unix_ns: u64) {
         self.begin_unix_ns.store(unix_ns, Relaxed);
     }
@@ -82,18 +82,18 @@ impl Control {
         Some(self.begin_unix_ns.load(Relaxed)).filter(|&instant| instant > 0)
     }
 
-    /// Turns true when the trial is stopped; for work that outlives a borrow of the control.
+    /// A flag that is set when the trial is stopped, for threads that outlive a borrow of the control.
     pub fn stopped(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Seconds of the window that have passed, from number `after` on.
+    /// Returns the finished seconds of the window, from number `after` on.
     pub fn seconds(&self, after: usize) -> Vec<Second> {
         let seconds = self.seconds.lock().expect("no thread panics while it holds the seconds");
         seconds.get(after..).unwrap_or_default().to_vec()
     }
 
-    /// Publishes all seconds that have passed so far.
+    /// Publishes the finished seconds; `all` is every second so far.
     pub fn show_seconds(&self, all: &[Second]) {
         let mut seconds = self.seconds.lock().expect("no thread panics while it holds the seconds");
         let known = seconds.len();
@@ -122,7 +122,8 @@ impl Control {
         self.window_start.store(instant, Relaxed);
     }
 
-    /// Seconds since the start of the window: negative during the warm-up, 0 before the start, constant after the end.
+    /// Seconds since the start of the window: negative during the warm-up, 0 before the start is known, constant after
+    /// the end.
     pub fn elapsed_s(&self) -> f64 {
         let (start, end) = (self.window_start.load(Relaxed), self.window_end.load(Relaxed));
         if start == 0 {
@@ -133,11 +134,11 @@ impl Control {
     }
 }
 
-/// Whether the trial must end early. The first cause counts.
+/// Whether and why the trial must end early. Only the first cause is kept.
 #[derive(Debug, Default)]
 pub struct Abort {
     happened: AtomicBool,
-    /// Whether a failed transaction ends the trial. The connections are intact.
+    /// Whether a failed transaction ended the trial. Its connections are intact.
     by_error: AtomicBool,
     cause: Mutex<String>,
 }
@@ -166,13 +167,13 @@ impl Abort {
         self.by_error.load(Relaxed)
     }
 
-    /// The cause of the abort; empty without one.
+    /// Returns the cause of the abort; empty if there is none.
     pub fn cause(&self) -> String {
         self.cause.lock().expect("no thread panics while it holds the cause").clone()
     }
 }
 
-/// Connections lost in a trial that continues without them, counted across all threads.
+/// Lost connections, across all threads, of a trial that continues after a loss.
 #[derive(Debug, Default)]
 pub struct Losses {
     clients: AtomicUsize,
@@ -180,12 +181,12 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Notes that a client has lost its connection; keeps the first cause.
+    /// Records that a client has lost its connection, and keeps the first cause.
     pub fn note(&self, cause: &str) {
         self.cause.get_or_init(|| cause.to_owned());
     }
 
-    /// Counts a client that ended because it lost its connection; returns the count so far.
+    /// Counts a client that ended because it lost its connection. Returns the count so far.
     pub fn end_client(&self) -> usize {
         self.clients.fetch_add(1, Relaxed) + 1
     }
@@ -194,7 +195,7 @@ impl Losses {
         self.clients.load(Relaxed)
     }
 
-    /// Why the first connection was lost; empty without a loss.
+    /// Returns why the first connection was lost; empty if none was.
     pub fn cause(&self) -> String {
         self.cause.get().cloned().unwrap_or_default()
     }

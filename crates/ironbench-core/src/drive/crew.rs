@@ -25,32 +25,34 @@ use crate::sample::{Prepared, Sampler};
 /// Time limits for transactions in progress: after the window has closed, and after the trial was stopped.
 pub const DRAIN_PATIENCE_NS: u64 = if cfg!(test) { 2 * SECOND } else { 5 * SECOND };
 pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
-/// From the last connection to the common start, so that no thread starts late.
+/// Time between the last connection and the common start, so that no thread starts late.
 const LEAD_NS: u64 = 5 * MILLISECOND;
-/// Where the plan says so, an error this soon after the start ends the trial.
+/// If the plan stops on errors, an error within this time after the start ends the trial.
 const FIRST_ERRORS_NS: u64 = SECOND;
 /// How often `poll` asks the caller whether to continue.
 const POLL_NS: u64 = 50 * MILLISECOND;
 
-/// The work of a thread, from the common start on.
+/// The work of one driving thread after the common start.
 pub trait Worker {
-    /// How the worker communicates with the engine, for the record.
+    /// The I/O interface that the worker uses, for the record.
     fn io(&self) -> &'static str;
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended;
 
-    /// Whether clients wait for jobs that are due, which makes the response time longer than the service time.
+    /// Whether clients wait for jobs, so that response time is longer than service time.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Whether long calls keep the worker from reading its CPU clock on time, so that another thread reads it.
+    /// Whether long calls prevent the worker from reading its CPU clock at the edges of the window.
+    /// Another thread then reads it.
     fn blocks(&self) -> bool {
         false
     }
 
-    /// Ends the sessions, after the last samples were taken: the CPU time of a server process that has ended moves to
-    /// its parent, so a sample that had already read the parent would miss it.
+    /// Ends the sessions.
+    /// Called after the last samples were taken: when a server process ends, its CPU time moves to its parent, and a
+    /// sample that has already read the parent would miss it.
     fn leave(self)
     where
         Self: Sized,
@@ -58,12 +60,12 @@ pub trait Worker {
     }
 }
 
-/// The common start.
+/// Information that a worker gets at the common start.
 pub struct Start<'a> {
     pub plan: &'a Plan,
     pub origin: u64,
     pub pace: Pace<'a>,
-    /// `u64::MAX`: no limit.
+    /// Maximum number of transactions per client; `u64::MAX` means no limit.
     pub transactions_per_client: u64,
     pub control: &'a Control,
     pub abort: &'a Abort,
@@ -75,13 +77,13 @@ pub struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// The rank among all clients of the client at `place` of this thread. Ranks alternate between threads, so that
-    /// each thread has equally many active clients.
+    /// Returns the rank, among all clients of the trial, of this thread's client number `place`.
+    /// Ranks alternate between threads, so that each thread has equally many active clients.
     pub fn rank(&self, place: usize) -> usize {
         rank(self.shares, self.thread, place)
     }
 
-    /// Where the calling thread logs transactions; None: they are not logged.
+    /// Returns where the calling thread logs its transactions, or None without a log.
     pub(super) fn log_lines(&self) -> Option<Lines<'_>> {
         let share = &self.shares[self.thread];
         self.log.map(|log| log.lines(self.thread, share.start, share.len()))
@@ -92,8 +94,8 @@ impl Start<'_> {
         self.at_work.fetch_sub(1, Relaxed);
     }
 
-    /// Called when a client that follows the schedule has ended because it lost its connection. The trial ends with the
-    /// last of them.
+    /// Called when a client that follows the schedule has ended because it lost its connection.
+    /// When all of them have, the trial ends.
     #[cold]
     pub fn client_lost(&self) {
         if self.losses.end_client() == self.plan.clients {
@@ -101,8 +103,8 @@ impl Start<'_> {
         }
     }
 
-    /// Whether a client that follows the schedule is left in any thread. Clients that wait for jobs end with the last
-    /// one.
+    /// Whether any thread still has a client that follows the schedule.
+    /// When none is left, clients that wait for jobs end too, as the trial is over.
     pub fn goes_on(&self) -> bool {
         self.at_work.load(Relaxed) > 0
     }
@@ -111,7 +113,7 @@ impl Start<'_> {
         self.control.is_stopped() || self.control.is_finished() || self.abort.happened()
     }
 
-    /// Called when a transaction failed at `now`. Ends the trial where the plan says so.
+    /// Called when a transaction failed at `now`. Ends the trial if the plan stops on errors.
     #[cold]
     pub fn failed(&self, tally: &Tally, now: u64) {
         let began = || self.control.turns.first_ns().unwrap_or(self.origin);
@@ -126,7 +128,7 @@ impl Start<'_> {
     }
 }
 
-/// The clients of each thread, distributed evenly.
+/// Distributes the clients evenly over the threads.
 pub fn shares(clients: usize, threads: usize) -> Vec<Range<usize>> {
     let threads = threads.clamp(1, clients.max(1));
     (0..threads).map(|t| clients * t / threads..clients * (t + 1) / threads).collect()
@@ -137,16 +139,16 @@ fn rank(shares: &[Range<usize>], thread: usize, place: usize) -> usize {
     (0..shares.len()).map(before).sum()
 }
 
-/// What the driving threads need to know about a trial, whatever the engine.
+/// Everything about a trial that the driving threads need for any engine.
 pub struct Orders<'a> {
     pub plan: &'a Plan,
-    /// None: weights choose the scripts.
+    /// The source of jobs; None if weights choose the scripts.
     pub jobs: Option<&'a dyn Jobs>,
     pub kinds: usize,
-    /// The clients of each thread: first those of the plan, then those that wait for jobs.
+    /// The client numbers of each thread. Clients of the plan come first, then those that wait for jobs.
     pub shares: Vec<Range<usize>>,
     pub control: &'a Control,
-    /// Number of clients of the plan that have not ended.
+    /// Number of the plan's clients that have not ended.
     pub at_work: AtomicUsize,
 }
 
@@ -161,8 +163,8 @@ struct Crew<'a> {
     log: &'a OnceLock<TransactionLog>,
 }
 
-/// Runs a worker for each share of clients, each in its own thread. `poll` is called at least every 50 ms and returns
-/// whether to continue.
+/// Runs a worker for each share of clients, each in its own thread.
+/// `poll` is called at least every 50 ms and returns whether to continue.
 pub fn run<W: Worker>(
     orders: &Orders,
     make: impl Fn(usize, Range<usize>) -> Result<W> + Sync,
@@ -195,7 +197,7 @@ pub fn run<W: Worker>(
                 let ended = worker.run(&start, &mut recorder);
                 let mut recording = recorder.finish();
                 recording.cpu = edges.inside(thread).unwrap_or(recording.cpu);
-                // Until the last samples are taken: see `Worker::leave`.
+                // Wait until the last samples are taken: see `Worker::leave`.
                 while gate.pause(FOREVER) {}
                 worker.leave();
                 Ok(Some((recording, ended)))
@@ -207,7 +209,7 @@ pub fn run<W: Worker>(
     let crew = Crew { gate: &gate, orders, abort: &abort, losses: &losses, edges: &edges, log: &log };
     let lead = || if crew.all_ready(poll) { crew.work(&slices, poll) } else { Ok(Haul::dismissed()) };
     let (mut haul, each) = match led(&gate, members, lead) {
-        // A thread may have noticed the stop first and returned an error for it.
+        // A thread may notice the stop first and return an error because of it.
         Err(_) if orders.control.is_stopped() && gate.start().is_none() => (Haul::dismissed(), Vec::new()),
         outcome => outcome?,
     };
@@ -232,7 +234,7 @@ pub fn run<W: Worker>(
 }
 
 impl Crew<'_> {
-    /// False: the trial was stopped before all clients were connected.
+    /// Waits until all clients are connected. Returns false if the trial was stopped before.
     fn all_ready(&self, poll: &mut dyn FnMut() -> bool) -> bool {
         loop {
             if !poll() {
@@ -247,8 +249,8 @@ impl Crew<'_> {
         }
     }
 
-    /// The common start on the monotonic clock. A part waits for the coordinator to announce it. None: the trial was
-    /// stopped before.
+    /// Chooses the common start on the monotonic clock. A part waits until the coordinator announces it.
+    /// Returns None if the trial was stopped before.
     fn origin(&self, poll: &mut dyn FnMut() -> bool) -> Option<u64> {
         let Orders { plan, control, .. } = *self.orders;
         let mut wait = 0;
@@ -279,7 +281,7 @@ impl Crew<'_> {
             }
             !control.is_stopped() && !self.gate.is_stopped()
         };
-        // Connecting the observers takes milliseconds: before the clock starts.
+        // Connecting the observers takes milliseconds, so it is done before the clock starts.
         let observers = Prepared::unless(&plan.observers, plan.engine.server(), &mut go_on)?;
         let Some(observers) = observers else { return Ok(Haul::dismissed()) };
         if let Some(asked) = &plan.log {
@@ -289,7 +291,7 @@ impl Crew<'_> {
         let Some(origin) = self.origin(poll) else { return Ok(Haul::dismissed()) };
         let by_turns = control.turns.asked();
         let window = if by_turns { Window { start: NEVER, end: NEVER } } else { window(plan, origin) };
-        // Turns open their window themselves, later: see `Turns::open`.
+        // With turns, the window opens later: see `Turns::open`.
         let begins = if by_turns { origin } else { window.start };
         let started_unix_ns = clock::unix_now() + begins - clock::now().min(begins);
         let ahead = Duration::from_nanos(begins.saturating_sub(clock::now()));

@@ -1,8 +1,8 @@
-//! CPU time of driving threads at the edges of the window, read from outside.
+//! CPU time of driving threads at the edges of the window, read by another thread.
 //!
-//! A client of a library or driver notices an edge of the window when its call returns, which may be seconds later: read
-//! there, the CPU time of long calls would be that of another span than the window's. A thread of its own reads the clocks
-//! of all others on time.
+//! A client of a library or driver notices the edge of the window only when its call returns, which may be seconds
+//! later. CPU time that it read then would cover another period than the window.
+//! So a separate thread reads the CPU clocks of all others on time.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::measure::recorder::Window;
 
 #[derive(Debug, Default)]
 struct State {
-    /// By number of the thread; None: it reads its own.
+    /// CPU clocks by number of the thread; None if the thread reads its own clock.
     clocks: Vec<Option<ThreadClock>>,
     start: Vec<Option<Cpu>>,
     end: Vec<Option<Cpu>>,
@@ -27,7 +27,7 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    /// The calling thread, of this number, cannot look at its clock on time.
+    /// Registers the calling thread, which cannot read its CPU clock on time.
     pub fn watch(&self, thread: usize) {
         let mut state = self.state();
         let clocks = &mut state.clocks;
@@ -35,8 +35,8 @@ impl Edges {
         clocks[thread] = ThreadClock::of_thread();
     }
 
-    /// CPU time of the calling thread, of this number, since the window opened: until it closed, or until now where it has
-    /// not. None: nobody looked when it opened.
+    /// Returns the CPU time of the calling thread from the start of the window to its end, or to now if the window is
+    /// still open. None if the clocks were not read at the start.
     pub fn inside(&self, thread: usize) -> Option<Cpu> {
         let state = self.state();
         let read = |all: &[Option<Cpu>]| all.get(thread).copied().flatten();
@@ -44,7 +44,7 @@ impl Edges {
         Some(read(&state.end).unwrap_or_else(Cpu::of_thread).since(start))
     }
 
-    /// Reads all clocks at both edges. Returns then, or when the trial is over.
+    /// Reads all clocks at both edges of the window. Returns after the second, or when the trial is over.
     pub fn read(&self, window: Window) {
         if self.state().clocks.is_empty() {
             return;
@@ -58,13 +58,13 @@ impl Edges {
         }
     }
 
-    /// The trial is over: nobody needs to look any more.
+    /// Called when the trial is over: ends the reading thread.
     pub fn end(&self) {
         self.state().over = true;
         self.changed.notify_all();
     }
 
-    /// None: the trial is over.
+    /// Sleeps until `instant`. Returns None if the trial is over.
     fn sleep_until(&self, instant: u64) -> Option<MutexGuard<'_, State>> {
         let mut state = self.state();
         loop {

@@ -1,4 +1,4 @@
-//! Which loop runs which engine: the only place where transports, transactions and engines are put together.
+//! Chooses the loop for each engine. This is the only module that combines transports, transactions and engines.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -32,7 +32,7 @@ use pgbench_script::{Program, Seeds};
 
 pub type Poll<'a> = &'a mut dyn FnMut() -> bool;
 
-/// Runs the scripts of a program.
+/// Runs the scripts of a program on the plan's engine.
 pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
     let (Plan { variables, .. }, clients) = (orders.plan, Clients::new(program, orders));
     let on_loss = orders.plan.reconnect_on_loss;
@@ -78,7 +78,7 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
     }
 }
 
-/// Runs the scripts of a program over connections that `open` makes, one for the client of each number.
+/// Runs the scripts of a program over connections that `open` makes from a client's number.
 pub fn called<C: Library>(
     orders: &Orders,
     program: &Program,
@@ -105,7 +105,7 @@ fn blocking<C: Library>(
     })
 }
 
-/// Runs the transactions that `make` gives for each client against nothing.
+/// Runs the transactions that `make` returns for each client, without an engine.
 pub fn null<X: Transaction>(
     orders: &Orders,
     service_ns: u64,
@@ -119,8 +119,8 @@ pub fn null<X: Transaction>(
     crew::run(orders, make, poll)
 }
 
-/// Runs the transactions that `make` gives for each client against a PostgreSQL server, each over a session of its own.
-/// `reconnects`: clients may want new connections.
+/// Runs the transactions that `make` returns for each client against a PostgreSQL server, each over its own session.
+/// `reconnects`: clients may request new connections.
 pub fn postgres<X: Transaction>(
     orders: &Orders,
     connection: &PostgresConnection,
@@ -136,7 +136,7 @@ pub fn postgres<X: Transaction>(
     served(orders, io, connect, again, |client, _: &postgres_wire::Connected| make(client), poll)
 }
 
-/// Runs the transactions that `make` gives for each client against a MySQL or MariaDB server.
+/// Runs the transactions that `make` returns for each client against a MySQL or MariaDB server.
 pub fn mysql<X: Transaction>(
     orders: &Orders,
     connection: &MysqlConnection,
@@ -149,8 +149,8 @@ pub fn mysql<X: Transaction>(
     served(orders, io, connect, None, |client, _: &mysql_wire::Connected| make(client), poll)
 }
 
-/// Runs the transactions that `make` gives for each client against a directory. `reconnects`: clients may want new
-/// connections.
+/// Runs the transactions that `make` returns for each client against an LDAP directory.
+/// `reconnects`: clients may request new connections.
 pub fn ldap<X: Transaction>(
     orders: &Orders,
     connection: &LdapConnection,
@@ -166,7 +166,7 @@ pub fn ldap<X: Transaction>(
     served(orders, io, connect, again, |client, _: &ldap_wire::Connected| make(client), poll)
 }
 
-/// A session that has been opened, for a transport to carry on.
+/// An open session that a transport can take over.
 trait Opened: Send {
     fn is_tls(&self) -> bool;
 
@@ -205,7 +205,7 @@ impl Opened for mysql_wire::Connected {
     }
 }
 
-/// How helpers open the next connections; None: no client wants any.
+/// Returns how helper threads reconnect, or None if no client reconnects.
 fn again_when<S: Opened>(
     reconnects: bool,
     connect: impl Fn(Arc<AtomicBool>) -> Result<S> + Send + Sync + 'static,
@@ -213,8 +213,8 @@ fn again_when<S: Opened>(
     reconnects.then(|| Arc::new(move |stop| connect(stop).map(Opened::carried)) as Connect)
 }
 
-/// Runs the transactions that `make` gives for each client, each over the session that `connect` opened for it. `again`:
-/// opens the next ones, where clients want such.
+/// Runs the transactions that `make` returns for each client, over the sessions that `connect` opens.
+/// `again` reopens connections; None if no client reconnects.
 fn served<S: Opened, X: Transaction>(
     orders: &Orders,
     io: Io,
@@ -233,7 +233,8 @@ fn served<S: Opened, X: Transaction>(
     crew::run(orders, make, poll)
 }
 
-/// The transport is known only when the sessions are there: TLS runs through epoll, and so does a kernel without io_uring.
+/// The event loop of a server. The transport is known only when the sessions are open:
+/// TLS needs epoll, and so does a kernel without io_uring.
 #[expect(clippy::large_enum_variant, reason = "there is one for a thread")]
 enum ServerLoop<X> {
     Uring(EventLoop<Uring, X>),
@@ -292,7 +293,7 @@ fn carried<S: Opened, X: Transaction>(
 
 type Socket = (Stream, Vec<u8>);
 
-/// What the transport carries on, and what ends a client's statement.
+/// Splits a connection into the socket for the transport and the function that cancels the client's statement.
 fn parted(Carried { stream, unread, cancel }: Carried) -> (Socket, Option<Cancelling>) {
     ((stream, unread), cancel)
 }

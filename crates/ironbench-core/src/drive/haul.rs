@@ -1,4 +1,4 @@
-//! What the driving threads return.
+//! Results of the driving threads.
 
 use super::pace;
 use super::plan::{Plan, Stop};
@@ -10,13 +10,13 @@ use crate::sample::Samples;
 /// Work that was unfinished when a thread's window closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Transactions taken from the shared schedule and begun, since the start; None: the worker does not follow it.
+    /// Transactions taken from the shared schedule and started; None if the worker does not follow it.
     pub scheduled: Option<Scheduled>,
-    /// Due but not begun; those of the shared schedule are added when all threads have ended.
+    /// Transactions due but not started; those of the shared schedule are added when all threads have ended.
     pub not_started: u64,
-    /// Begun but not done,
+    /// Transactions started but not finished.
     pub unfinished: u64,
-    /// and the time they had taken inside the window, all clients together.
+    /// Time that unfinished transactions had taken inside the window, summed over all clients.
     pub unfinished_ns: u64,
     /// Transactions still unfinished after the drain: whether the engine committed them is unknown.
     pub abandoned: u64,
@@ -33,14 +33,14 @@ pub struct Scheduled {
     pub begun: u64,
 }
 
-/// The demand of the shared schedule, computed from the schedule itself.
+/// The load that the shared schedule demanded, computed from the schedule itself.
 #[derive(Debug, Default)]
 pub struct Due {
-    /// Transactions due inside the window; None: a closed loop.
+    /// Transactions due inside the window; None for a closed loop.
     pub in_window: Option<u64>,
-    /// Times that those transactions had waited that never started.
+    /// Waiting times of those due transactions that never started.
     pub never_begun: Histogram,
-    /// Wait until the end of the window of the earliest transaction that had not started by then.
+    /// How long the earliest transaction that had not started at the end of the window had waited by then.
     pub longest_wait_ns: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct Haul {
     pub ended: Ended,
     pub due: Due,
     pub seconds: Vec<Second>,
-    /// The seconds of a part, in a form that can be merged with other parts.
+    /// The seconds of a part, in a form that can be merged with those of other parts.
     pub mergeable: Vec<MergeableSecond>,
     pub samples: Samples,
     pub io: String,
@@ -103,15 +103,15 @@ impl Haul {
         }
     }
 
-    /// Compares the schedule with the transactions begun from it: they are begun in their order, so that those missing
-    /// are the last ones.
+    /// Compares the schedule with the transactions started from it. They start in the order of the schedule, so the
+    /// missing ones are the last.
     pub(super) fn count_due(&mut self, plan: &Plan, origin: u64, window_start: u64, gave_up: u64) {
         let (Some(mut schedule), Some(scheduled)) = (pace::schedule(plan, origin), self.ended.scheduled) else {
             return;
         };
         let elapsed = self.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
         let end = (window_start + elapsed).min(gave_up);
-        // A given number of transactions leaves out all that the schedule has after them.
+        // A trial that stops after a number of transactions skips the rest of the schedule.
         let leaves_out = matches!(plan.stop, Stop::Transactions(_));
         let (mut number, mut in_window) = (0, 0);
         while schedule.due() < end {

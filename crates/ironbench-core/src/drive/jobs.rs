@@ -1,24 +1,25 @@
-//! Sources of jobs, which choose the transactions of a trial instead of weights. Each client has a role, which provides
-//! its next script with the inputs, and is notified of the outcome.
+//! Sources of jobs, which choose the transactions of a trial instead of weights. Each client has a role.
+//! The role chooses the client's next script, sets its input variables, and is notified of the outcome.
 
 use std::collections::BTreeMap;
 
 use crate::Result;
 use pgbench_script::{Program, Variables};
 
-/// The queue whose waiting times are the lag of the source. Waiting times of other queues are only part of response
-/// times.
+/// The queue whose waiting times are the lag of the source.
+/// Waiting times in other queues only count as part of response times.
 pub const LAGGING_LINE: usize = 0;
 
 /// A source of jobs.
 pub trait Jobs: Sync {
-    /// Prefix of the names of the source's metrics.
+    /// Prefix of the source's metrics.
     fn name(&self) -> &'static str;
 
     /// Variables that the source sets, so that scripts need not define them.
     fn variables(&self) -> &'static [&'static str];
 
-    /// Clients in addition to those of the plan, numbered after them. They wait for jobs and follow no schedule.
+    /// Number of clients in addition to those of the plan, numbered after them. They wait for jobs and follow no
+    /// schedule.
     fn waiting_clients(&self) -> usize;
 
     /// # Errors
@@ -27,15 +28,16 @@ pub trait Jobs: Sync {
 
     fn role<'a>(&'a self, program: &Program, client: usize) -> Box<dyn Role + 'a>;
 
-    /// The source's own counts since the start, by name. Parts are merged by sum, names ending in `_max` by maximum.
+    /// Returns the source's own counts since the start, by name.
+    /// Parts are merged by sum, or by maximum if the name ends in `_max`.
     fn figures(&self) -> BTreeMap<String, f64>;
 
-    /// Name of the histogram of the waiting times in `LAGGING_LINE`, from due to started.
+    /// Name of the histogram of waiting times in `LAGGING_LINE`, from due to started.
     fn lag(&self) -> String {
         format!("{}_lag", self.name())
     }
 
-    /// Name of the metric for the mean number of those jobs that were due and not started.
+    /// Name of the metric for the mean number of jobs in `LAGGING_LINE` that were due and not started.
     fn queue(&self) -> String {
         format!("{}_queue_mean", self.name())
     }
@@ -43,22 +45,22 @@ pub trait Jobs: Sync {
 
 /// The role of one client.
 pub trait Role {
-    /// The queue in which the client waits for jobs, numbered from `LAGGING_LINE`; None: the client follows the
-    /// schedule of the plan and always has work. Clients of one queue do the same work.
+    /// The queue in which the client waits for jobs, numbered from `LAGGING_LINE`. None if the client follows the
+    /// schedule of the plan and always has work. All clients of a queue do the same work.
     fn line(&self) -> Option<usize>;
 
     /// Returns the next job, with its input variables set.
     fn next(&mut self, now: u64, variables: &mut Variables) -> Next;
 
-    /// Called when the job has ended, with the variables as the script left them. Returns whether it rolled back on
-    /// purpose.
+    /// Called when the job has ended, with the variables as the script left them.
+    /// Returns whether the job was rolled back on purpose.
     fn ended(&mut self, variables: &mut Variables, well: bool) -> bool;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Run this script. `due`: when the job became due, for clients that wait.
+    /// Run this script. `due` tells when the job became due, for clients that wait.
     Job { script: usize, due: u64 },
-    /// No job is due before this instant.
+    /// The next job becomes due at this instant or later.
     NotBefore(u64),
 }

@@ -2,15 +2,15 @@
 
 use pgbench_script::{Command, Place, Program, Script};
 
-/// One kind of transaction.
+/// A kind of transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     pub name: String,
-    /// Weight with which it is chosen.
+    /// Weight with which the kind is chosen.
     pub weight: u32,
-    /// SQL commands of one transaction that each connection prepares.
+    /// Number of the transaction's SQL commands, which each connection prepares.
     pub statements: usize,
-    /// Place of each command in the script.
+    /// Position of each command in the script.
     pub places: Vec<Place>,
 }
 

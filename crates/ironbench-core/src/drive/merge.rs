@@ -1,7 +1,7 @@
-//! One outcome of the drives that loaded one system together.
+//! Merges the outcomes of several drives that loaded one system together.
 //!
-//! Counts add up, histograms add their buckets: percentiles of all are never made of percentiles of each. No time spans
-//! two clocks: seconds are counted from the start that all drives had in common.
+//! Counts are added and histograms are merged bucket by bucket; percentiles are computed only from merged histograms.
+//! Seconds count from the common start, so no duration mixes the clocks of two machines.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::measure::Histogram;
 use crate::measure::seconds::{MergeableSecond, Second};
 use crate::{Error, Result};
 
-/// Takes them one by one, for the histograms of a thousand would not fit. Samples are of one machine each, and are left
-/// out.
+/// Merges the outcomes one by one, because the histograms of a thousand do not fit in memory.
+/// Samples of each machine are left out.
 ///
 /// # Errors
-/// Input: there is none, or one of them was not driven as a part. And those of `parts`.
+/// Input: there is no outcome, or one of them was not driven as a part. Also the errors of `parts`.
 pub fn merged(parts: impl IntoIterator<Item = Result<Outcome>>) -> Result<Outcome> {
     let bad = |cause: &str| Error::input("results of several drives", cause.to_owned());
     let (mut whole, mut seconds, mut lateness) = (None::<Outcome>, Vec::new(), Histogram::new());
@@ -57,7 +57,7 @@ fn merged_seconds(kept: &[Vec<MergeableSecond>]) -> Result<Vec<Second>> {
         }
         Ok(Second::new(&response, failed, width_ns))
     };
-    // Each second by itself: a thousand drives of half a minute are thirty thousand histograms.
+    // Every second is merged separately: a thousand drives of half a minute have thirty thousand histograms.
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(longest.max(1));
     let share = |thread: usize| (longest * thread / threads..longest * (thread + 1) / threads).map(second);
     std::thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn merged_seconds(kept: &[Vec<MergeableSecond>]) -> Result<Vec<Second>> {
     })
 }
 
-/// Adds counts by row; the longer one says when rows begin.
+/// Adds counts row by row; the longer table provides the row times.
 fn add_columns(sum: &mut Columns, other: &Columns) {
     for (name, values) in other {
         let column = sum.entry(name.clone()).or_default();
@@ -80,7 +80,7 @@ fn add_columns(sum: &mut Columns, other: &Columns) {
     }
 }
 
-/// Of sources of jobs, each its own: a name says which of them do not add up.
+/// Merges the counts of sources of jobs: by maximum if the name ends in `_max`, otherwise by sum.
 fn add_figures(sum: &mut BTreeMap<String, f64>, other: BTreeMap<String, f64>) {
     for (name, value) in other {
         let is_most = name.ends_with("_max");
@@ -186,7 +186,7 @@ impl StatementSummary {
         (&self.script, self.line, self.command) == (&other.script, other.line, other.command)
     }
 
-    /// The variance of all: of each drive about its own mean, and of those means.
+    /// Combines two sets: the variance of all values is that within each set plus that between their means.
     fn add(&mut self, other: &Self) {
         let (ours, theirs) = (self.count as f64, other.count as f64);
         let all = ours + theirs;
@@ -210,7 +210,7 @@ mod tests {
     use crate::drive::outcome::Mergeable;
     use crate::drive::summary::CpuSeconds;
 
-    /// Response times by second, as one drive of them would have them.
+    /// Returns the outcome of one drive with these response times, given by second.
     fn outcome(seconds: &[Vec<u64>]) -> Outcome {
         let of = |values: &[u64]| {
             let mut histogram = Histogram::new();
@@ -266,7 +266,7 @@ mod tests {
             let sum = merged(parts.iter().map(travelled)).unwrap();
             prop_assert_eq!(sum.histograms["response_time"].buckets(), one.histograms["response_time"].buckets());
             prop_assert_eq!(&sum.timeline, &one.timeline);
-            // As text, for where nothing ended a percentile is no number.
+            // Compared as text, because percentiles of an empty second are NaN.
             prop_assert_eq!(format!("{:?}", sum.seconds), format!("{:?}", one.seconds));
             prop_assert_eq!(sum.summary.transactions, one.summary.transactions);
             let lateness = &one.mergeable.as_ref().unwrap().lateness;

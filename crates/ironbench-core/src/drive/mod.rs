@@ -1,4 +1,5 @@
-//! The loop that runs transactions against an engine, once per trial: a frozen plan goes in, one result comes out.
+//! The drive loop, which runs transactions against an engine, once per trial. Its input is a frozen plan, its
+//! output one result.
 pub mod blocking;
 mod bystander;
 pub mod control;
@@ -44,16 +45,16 @@ use pgbench_script::{Dialect, Program, Source, SqlMode};
 use plan::{Engine, Plan, Protocol, Schedule, Stop};
 use std::sync::atomic::AtomicUsize;
 
-/// Most clients of one trial.
+/// Maximum number of clients of a trial.
 const MOST_CLIENTS: usize = 10_000;
 
-/// Runs one trial. May be called by several threads at once, each with its own plan and control. `poll` is called at
-/// least every 50 ms from the calling thread and says whether to go on; so does `control`. `jobs` chooses the transactions;
-/// None: their weights do.
+/// Runs one trial. Several threads may call it at once, each with its own plan and control.
+/// `poll` is called at least every 50 ms from the calling thread and returns whether to continue; `control` can also
+/// stop the trial. `jobs` chooses the transactions; if it is None, the weights of the scripts do.
 ///
 /// # Errors
-/// Input: the plan or a script cannot be used, the server refuses the user. Failure: the engine cannot be reached at the
-/// start. What happens after the start is no error but in the outcome.
+/// Input: the plan or a script cannot be used, or the server refuses the user.
+/// Failure: the engine cannot be reached at the start. Errors after the start are reported in the outcome.
 pub fn drive(
     plan: &Plan,
     jobs: Option<&dyn Jobs>,
@@ -65,11 +66,11 @@ pub fn drive(
     begin(plan, jobs, control, threads(plan, jobs), &Kind::of_program(&program), run)
 }
 
-/// As [`drive`], over connections that the caller brings: `open` gets the program and the number of a client, in the
-/// thread that the client then works in.
+/// Runs one trial like [`drive`], over connections that the caller opens.
+/// `open` gets the program and the client's number; it is called in the client's thread.
 ///
 /// # Errors
-/// As of [`drive`], and whatever `open` returns.
+/// The errors of [`drive`] and of `open`.
 pub fn called<C: Library>(
     plan: &Plan,
     jobs: Option<&dyn Jobs>,
@@ -84,11 +85,11 @@ pub fn called<C: Library>(
     begin(plan, jobs, control, threads(plan, jobs), &Kind::of_program(&program), run)
 }
 
-/// Runs a trial of work that is no script, under the same stopwatch: `run` puts `threads` workers on it, whose
-/// transactions are of `kinds`.
+/// Runs a trial of work other than scripts, measured in the same way.
+/// `run` starts `threads` workers, whose transactions have the given `kinds`.
 ///
 /// # Errors
-/// As of [`drive`], and whatever `run` returns.
+/// The errors of [`drive`] and of `run`.
 pub fn work(
     plan: &Plan,
     control: &Control,
@@ -119,12 +120,12 @@ fn begin(
     Ok(Outcome::new(plan, jobs, kinds, haul, orders.shares.len()))
 }
 
-/// All of them: those of the plan, and those that wait for work.
+/// Returns the number of all clients: those of the plan and those that wait for jobs.
 fn clients(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
     plan.clients + jobs.map_or(0, |jobs| jobs.waiting_clients())
 }
 
-/// Engines that block have a thread for every client.
+/// Returns the number of driving threads. Blocking engines need one for each client.
 fn threads(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
     match plan.engine {
         Engine::Sqlite { .. } | Engine::Called { .. } => clients(plan, jobs),
@@ -181,7 +182,7 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
     }
 }
 
-/// What goes by turns: clients that an event loop drives, each of which begins when its last transaction has ended.
+/// Checks that the plan can be driven in turns. Turns need closed-loop clients in an event loop.
 fn check_turns(plan: &Plan) -> Result<()> {
     let cause = if !matches!(plan.schedule, Schedule::Closed { .. }) {
         "only a closed loop without a curve goes by turns"

@@ -1,4 +1,4 @@
-//! The one result of a trial, and how it travels between processes.
+//! The result of a trial, and its encoding for transfer between processes.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::measure::seconds::{MergeableSecond, Second, summed};
 use crate::measure::{Histogram, clock};
 use crate::{Error, Result};
 
-/// Time that the loop worked between two waits for the engine.
+/// Histogram of the time that the loop worked between two waits for the engine.
 const LOOP_DELAY: &str = "loop_delay";
-/// Replies that one wait brought: counts, not times.
+/// Histogram of the number of replies per wait (counts, not times).
 const REPLIES_PER_WAIT: &str = "replies_per_wait";
 
 /// Column name → values.
@@ -25,20 +25,20 @@ pub type Columns = BTreeMap<String, Vec<f64>>;
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub summary: Summary,
-    /// One row per 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (given up), `retries`; with a source of jobs
-    /// `unscheduled`, too: of the transactions, those of clients that wait for work. The last bucket is shorter when the
-    /// window does not end on a multiple.
+    /// Rows of 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (failed transactions) and `retries`.
+    /// With a source of jobs also `unscheduled`: the transactions of clients that wait for jobs.
+    /// The last bucket is shorter if the window is not a multiple of 100 ms.
     pub timeline: Columns,
-    /// The same per second, with `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`.
+    /// The same columns per second, and `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`.
     pub seconds: Columns,
     pub histograms: BTreeMap<String, Histogram>,
-    /// By source: seconds from the start of the window, raw bytes.
+    /// Samples by observer: seconds since the start of the window, and the raw bytes.
     pub samples: BTreeMap<String, Vec<(f64, Vec<u8>)>>,
-    /// Only of a part.
+    /// Present only for a part.
     pub mergeable: Option<Mergeable>,
 }
 
-/// What merging needs besides the rest of an outcome: percentiles cannot be merged.
+/// Additional data for merging parts, because percentiles cannot be merged.
 #[derive(Debug, Clone)]
 pub struct Mergeable {
     pub seconds: Vec<MergeableSecond>,
@@ -78,8 +78,10 @@ impl Outcome {
         packed.encode()
     }
 
+    /// Decodes an outcome.
+    ///
     /// # Errors
-    /// Input: these are not the bytes of an outcome.
+    /// Input: the bytes are not an encoded outcome.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let packed = Packed::decode(bytes)?;
         let histograms = packed.histograms.iter().map(|(name, pairs)| {
@@ -156,7 +158,7 @@ fn seconds(buckets: &[Bucket], responses: &[Second]) -> Columns {
     columns
 }
 
-/// Puts figures of the response times of each second beside its counts.
+/// Adds columns with the response times of each second.
 pub(super) fn response_columns(columns: &mut Columns, responses: &[Second]) {
     let rows = columns.get("t_s").map_or(0, Vec::len);
     let figures: [(&str, Figure); 6] = [
@@ -173,7 +175,7 @@ pub(super) fn response_columns(columns: &mut Columns, responses: &[Second]) {
     }
 }
 
-/// What crosses a process boundary: a JSON head, and behind it the bytes it gives the lengths of.
+/// The encoded outcome: a JSON header with lengths, followed by the binary data.
 struct Packed {
     summary: Summary,
     timeline: Columns,
@@ -183,7 +185,7 @@ struct Packed {
     mergeable: Option<Mergeable>,
 }
 
-/// Bytes, failed, width.
+/// Number of bytes, failed transactions, and width in ns.
 type HeadOfSecond = (usize, u64, u64);
 
 #[derive(Serialize, Deserialize)]
@@ -193,7 +195,7 @@ struct Head {
     seconds: BTreeMap<String, usize>,
     histograms: BTreeMap<String, usize>,
     samples: BTreeMap<String, Vec<(f64, usize)>>,
-    /// Bytes of the lateness, and the seconds.
+    /// Number of bytes of the lateness histogram, and the seconds.
     mergeable: Option<(usize, Vec<HeadOfSecond>)>,
 }
 

@@ -1,4 +1,4 @@
-//! When a free client starts its next transaction.
+//! Determines when a free client starts its next transaction.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,13 +7,13 @@ use crate::measure::clock::{self, NEVER};
 use crate::measure::curve::{Curve, Piece};
 use crate::measure::schedule::Schedule;
 
-/// The rule by which clients start transactions, shared by all threads.
+/// The pacing of transactions, shared by all threads.
 #[derive(Debug, Clone)]
 pub enum Pace<'a> {
     Closed {
         think_ns: u64,
     },
-    /// As `Closed`, with a number of active clients that follows a curve over the seconds since `origin`.
+    /// Like `Closed`, but a curve over the seconds since `origin` gives the number of active clients.
     Varied {
         think_ns: u64,
         active: Curve,
@@ -22,16 +22,16 @@ pub enum Pace<'a> {
     Open(&'a SharedSchedule),
 }
 
-/// The schedule of an open loop, shared by all threads. A client that becomes free takes the next transaction,
-/// whichever thread the client is on, and sleeps until the transaction is due. So a transaction waits only while all
-/// clients are busy, and each scheduled start wakes only one thread.
+/// The schedule of an open loop, shared by all threads.
+/// A free client takes the next transaction, whichever thread it is on, and sleeps until the scheduled start.
+/// So a transaction waits only while all clients are busy, and each scheduled start wakes only one thread.
 #[derive(Debug)]
 pub struct SharedSchedule(Mutex<Queue>);
 
 #[derive(Debug)]
 struct Queue {
     schedule: Schedule,
-    /// Transactions returned by clients that could not start them.
+    /// Transactions that clients took but could not start.
     returned: Vec<u64>,
 }
 
@@ -40,7 +40,7 @@ impl SharedSchedule {
         Self(Mutex::new(Queue { schedule, returned: Vec::new() }))
     }
 
-    /// Claims the next transaction for the caller: when it is due, if that is before `until`.
+    /// Takes the next transaction for the caller. Returns its scheduled start, or None if that is not before `until`.
     pub fn take(&self, until: u64) -> Option<u64> {
         let mut queue = self.queue();
         if !queue.returned.is_empty()
@@ -56,7 +56,7 @@ impl SharedSchedule {
         Some(due)
     }
 
-    /// Returns a transaction that the caller has taken and cannot start: the next client takes it instead.
+    /// Returns a transaction that the caller has taken but cannot start, so that the next client takes it.
     #[cold]
     pub fn give_back(&self, due: u64) {
         self.queue().returned.push(due);
@@ -68,7 +68,7 @@ impl SharedSchedule {
 }
 
 impl Queue {
-    /// Takes the earliest returned transaction that is due before `until`.
+    /// Takes the earliest returned transaction whose scheduled start is before `until`.
     #[cold]
     fn take_returned(&mut self, until: u64) -> Option<u64> {
         let earliest = (0..self.returned.len()).min_by_key(|&place| self.returned[place])?;
@@ -76,10 +76,10 @@ impl Queue {
     }
 }
 
-/// The schedule that a plan's transactions follow from `origin` on; None: a closed loop.
+/// Returns the schedule of the plan's transactions from `origin` on, or None for a closed loop.
 pub fn schedule(plan: &Plan, origin: u64) -> Option<Schedule> {
     let (part, parts) = plan.part.map_or((0, 1), |part| (part.number, part.of));
-    // Half a gap before the first, so that a second holds exactly `rate` of them.
+    // The first transaction starts after half a gap, so that each second has exactly `rate` of them.
     let phase = (part as f64 + 0.5) / parts as f64;
     let seed = plan.seed ^ (part as u64 + 1).wrapping_mul(0xD134_2543_DE82_EF95);
     Some(match &plan.schedule {
@@ -96,7 +96,7 @@ pub fn schedule(plan: &Plan, origin: u64) -> Option<Schedule> {
 }
 
 impl<'a> Pace<'a> {
-    /// `shared`: the schedule of an open loop.
+    /// Combines the plan's schedule with `shared`, the schedule of an open loop.
     pub fn new(schedule: &plan::Schedule, origin: u64, shared: Option<&'a SharedSchedule>) -> Self {
         match (schedule, shared) {
             (_, Some(shared)) => Self::Open(shared),
@@ -123,10 +123,10 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// When the client that comes after `rank` others may start, if it wants to start at `instant`.
+    /// Returns when the client of this `rank` (from 0) may start, if it wants to start at `instant`.
     pub fn admits(&self, rank: usize, instant: u64) -> u64 {
         let Self::Varied { active, origin, .. } = self else { return instant };
-        // The number of active clients is the nearest whole number.
+        // The number of active clients is rounded to the nearest integer.
         let at = clock::to_seconds(instant.saturating_sub(*origin));
         match active.reaches(rank as f64 + 0.5, at) {
             Some(then) if then <= at => instant,

@@ -10,10 +10,10 @@ use crate::wire::{LdapConnection, MysqlConnection, PostgresConnection, Server};
 pub struct Plan {
     pub engine: Engine,
     pub scripts: Vec<ScriptSource>,
-    /// Work other than scripts, in the form that the code running it reads.
+    /// Work other than scripts, as JSON that the crate running it parses.
     #[serde(default)]
     pub work: Option<serde_json::Value>,
-    /// The source of jobs that chooses the scripts instead of weights, in the form that its code reads.
+    /// The source of jobs that chooses the scripts instead of weights, as JSON that the source parses.
     #[serde(default)]
     pub jobs: Option<serde_json::Value>,
     /// `-D` variables, defined for every client before the first transaction.
@@ -28,8 +28,8 @@ pub struct Plan {
     pub stop: Stop,
     /// Length of the warm-up: transactions that end in it are not measured.
     pub warmup_s: f64,
-    /// Tries of a transaction after serialization failures and deadlocks, as pgbench's --max-tries: 1 is no retry, 0 is
-    /// no limit.
+    /// Maximum tries of a transaction after serialization failures and deadlocks, like pgbench's --max-tries: 1 means
+    /// no retry, 0 no limit.
     pub max_tries: u32,
     /// Whether a transaction that fails in the first second ends the trial.
     #[serde(default)]
@@ -41,46 +41,46 @@ pub struct Plan {
     #[serde(default)]
     pub statements: bool,
     pub observers: Vec<ObserverSource>,
-    /// Which of several drives this is that load one system together; None: the only one.
+    /// This drive's part of a load that several drives generate together; None if this drive generates all of it.
     #[serde(default)]
     pub part: Option<Part>,
-    /// The log with a line for each measured transaction; None: nothing is logged.
+    /// The log with a line for each measured transaction; None for no log.
     #[serde(default)]
     pub log: Option<TransactionLogFile>,
 }
 
-/// A log as `pgbench -l` writes it.
+/// A transaction log in the format of `pgbench -l`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransactionLogFile {
-    /// Must not exist.
+    /// Path of a file that must not exist yet.
     pub path: String,
-    /// Fraction of the transactions that are logged; above 0, up to 1.
+    /// Fraction of transactions that are logged, in (0, 1].
     pub sampling_rate: f64,
 }
 
-/// One of several drives that together do what a single drive of all clients would do. All have the same number of
-/// threads.
+/// A part: several drives together do what a single drive of all clients would do.
+/// The parts all have the same number of threads.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// From 0.
+    /// Number of the part, from 0.
     pub number: usize,
     pub of: usize,
-    /// Number of clients in the parts before this one, so that a client draws the same random numbers in any part.
+    /// Number of clients in the parts before this one: it makes a client draw the same random numbers in any part.
     pub first_client: usize,
     pub all_clients: usize,
 }
 
 impl Part {
-    /// The only part, with this many clients.
+    /// Returns the only part of a trial with this many clients.
     pub fn whole(clients: usize) -> Self {
         Self { number: 0, of: 1, first_client: 0, all_clients: clients }
     }
 }
 
 impl Plan {
-    /// The part of the trial that this plan drives; by default the whole trial.
+    /// Returns the part of the trial that this plan drives; by default the whole trial.
     pub fn its_part(&self) -> Part {
         self.part.unwrap_or(Part::whole(self.clients))
     }
@@ -98,11 +98,11 @@ pub enum Engine {
         connection: PostgresConnection,
         protocol: Protocol,
         io: Io,
-        /// Transactions after which a client opens a new connection; 0: never.
+        /// Number of transactions after which a client reconnects; 0 means never.
         #[serde(default)]
         reconnect: u64,
     },
-    /// MySQL or MariaDB. The protocols are `prepared` (binary) and `simple` (text).
+    /// MySQL or MariaDB. `prepared` is the binary protocol, `simple` the text protocol.
     Mysql {
         connection: MysqlConnection,
         protocol: Protocol,
@@ -116,18 +116,18 @@ pub enum Engine {
     },
     Sqlite {
         path: String,
-        /// Run on every connection after opening, e.g. `PRAGMA synchronous=FULL`.
+        /// Statements that run on every connection after opening, e.g. `PRAGMA synchronous=FULL`.
         pragmas: Vec<String>,
     },
-    /// An LDAP directory. Its commands are operations as `wire::ldap::operation` reads them.
+    /// An LDAP directory. Its commands are the operations that `wire::ldap::operation` parses.
     Ldap {
         connection: LdapConnection,
         io: Io,
-        /// Requests after which a client opens a new connection, between two transactions; 0: never.
+        /// Number of requests after which a client reconnects, between two transactions; 0 means never.
         #[serde(default)]
         reconnect: u64,
-        /// Whether a client that has bound as another user binds as the user of the connection again, within the same
-        /// transaction.
+        /// Whether a client that has bound as another user must bind as the connection's user again before its
+        /// transaction ends.
         #[serde(default)]
         bind_back: bool,
     },
@@ -140,7 +140,7 @@ pub enum Engine {
         #[serde(default)]
         sql_mode: String,
     },
-    /// Replies immediately, or after `service_ns` without using CPU, to measure the harness itself.
+    /// An engine that replies immediately, or after `service_ns` without using CPU. It measures the harness itself.
     Null {
         #[serde(default)]
         service_ns: u64,
@@ -148,7 +148,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Where the engine listens, if it is a server.
+    /// The server to connect to; None if the engine is not a server.
     pub fn server(&self) -> Option<Server> {
         match self {
             Self::Postgres { connection, .. } => Some(Server::Postgres(connection.clone())),
@@ -170,7 +170,7 @@ pub enum Protocol {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// The trial ends with the error, unless a retry could succeed.
+    /// The trial ends with the error, unless a retry may succeed.
     Stop,
     /// The trial continues, and the transaction counts as failed.
     #[default]
@@ -196,18 +196,19 @@ pub struct ScriptSource {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
-    /// The next transaction starts `think_time_s` after the last one ended.
+    /// Closed loop: the next transaction starts `think_time_s` after the last one ended.
     Closed { think_time_s: f64 },
-    /// Transactions start at planned instants whatever the server does; response time counts from those.
+    /// Open loop: transactions start on a schedule, however slow the server is, and response time counts from the
+    /// scheduled start.
     Open { rate: f64, arrivals: Arrivals },
-    /// As `closed`, but the curve says how many clients are active, from the start of the warm-up on.
+    /// Closed loop in which a curve gives the number of active clients, from the start of the warm-up.
     ClosedCurve { pieces: Vec<Piece>, think_time_s: f64 },
-    /// As `open`, but the rate follows the curve, from the start of the warm-up on.
+    /// Open loop in which a curve gives the rate, from the start of the warm-up.
     OpenCurve { pieces: Vec<Piece>, arrivals: Arrivals },
 }
 
 impl Schedule {
-    /// Whether transactions start at planned instants.
+    /// Whether transactions start on a schedule.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. } | Self::OpenCurve { .. })
     }
@@ -223,9 +224,9 @@ pub enum Arrivals {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// Measured seconds, without the warm-up.
+    /// Measured seconds, excluding the warm-up.
     DurationS(f64),
-    /// Measured transactions of each client, without those of the warm-up.
+    /// Measured transactions of each client, excluding the warm-up.
     Transactions(u64),
 }
 

@@ -1,5 +1,5 @@
-//! Opens new connections for the clients of a driving thread in helper threads: connecting waits for the server several
-//! times, which must not delay the other clients.
+//! Opens new connections for the clients of a driving thread in helper threads.
+//! Connecting takes several round trips, which must not delay the other clients.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// Opens a connection. Fails soon after the flag is set.
 pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<Carried> + Send + Sync>;
 
-/// Counts the uses of a client's connection.
+/// Counts how often a client has used its connection.
 #[derive(Debug)]
 pub struct Lifetime {
     most: u64,
@@ -24,7 +24,7 @@ pub struct Lifetime {
 }
 
 impl Lifetime {
-    /// The client opens a new connection after `most` uses; 0: never.
+    /// The client reconnects after `most` uses; 0 means never.
     pub fn new(most: u64) -> Self {
         Self { most: if most > 0 { most } else { u64::MAX }, used: 0 }
     }
@@ -48,26 +48,26 @@ impl Lifetime {
 /// Helper threads per driving thread.
 const AT_ONCE: usize = 8;
 
-/// A requested connection, or why it could not be opened.
+/// A requested connection, or the error that prevented it.
 pub struct Made {
     pub client: usize,
     pub connection: Result<Carried>,
-    /// CPU time of opening it.
+    /// CPU time spent on opening it.
     pub cpu: Cpu,
 }
 
 pub struct Reconnector {
-    /// None: no more requests.
+    /// Requests to the helpers; None when there will be no more.
     asked: Option<Sender<usize>>,
     made: Receiver<Made>,
-    /// Written to whenever a connection is ready.
+    /// An eventfd, written to whenever a connection is ready.
     event: Arc<OwnedFd>,
     stop: Arc<AtomicBool>,
     helpers: Vec<JoinHandle<()>>,
 }
 
 impl Reconnector {
-    /// `cpus`: CPUs of the helpers; empty: any.
+    /// `cpus` are the CPUs of the helpers; empty means any.
     pub fn new(connect: Connect, clients: usize, cpus: &[usize]) -> Result<Self> {
         let failed = |error: rustix::io::Errno| Error::failure("eventfd", error.to_string());
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?);
@@ -82,7 +82,7 @@ impl Reconnector {
             let help = move || {
                 bind_thread(&cpus);
                 loop {
-                    // The lock is given up before connecting: another helper then waits for the next wish.
+                    // The lock is released before connecting, so that another helper can wait for the next request.
                     let wish = wishes.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(client) = wish else { return };
                     let before = Cpu::of_thread();
@@ -91,7 +91,7 @@ impl Reconnector {
                     if made.send(Made { client, connection, cpu }).is_err() {
                         return;
                     }
-                    // It cannot be full: that takes 2^64 connections.
+                    // The eventfd counter overflows only after 2^64 connections.
                     let _ = rustix::io::write(&*event, &1u64.to_ne_bytes());
                 }
             };
@@ -107,11 +107,11 @@ impl Reconnector {
     }
 
     pub fn ask(&self, client: usize) {
-        // Helpers take wishes until this is dropped.
+        // Helpers accept requests until the sender is dropped.
         let _ = self.asked.as_ref().map(|asked| asked.send(client));
     }
 
-    /// Takes a connection that is ready; None: there is none.
+    /// Takes a connection that is ready, or returns None if there is none.
     pub fn next(&self) -> Option<Made> {
         self.made.try_recv().ok()
     }

@@ -1,4 +1,4 @@
-//! A client's position in its scripts: which command is next, and the state at the start of a transaction for a retry.
+//! A client's position in its scripts: the next command, and the state at the start of the transaction for a retry.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,15 @@ use super::transaction::Ending;
 use crate::measure::{Tally, clock};
 use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
 
-/// Class under which a failing meta-command or a script's own mistake is counted.
+/// Error class of a failed meta-command or another mistake in a script.
 pub const SCRIPT_ERROR: &str = "script";
-/// Class under which a transaction is counted whose connection was lost.
+/// Error class of a transaction that lost its connection.
 pub const CONNECTION_LOST: &str = "connection-lost";
-/// Longest command and longest cause in a message, in characters: a record stays small.
+/// Limits, in characters, of the command and the cause in a message, which keep records small.
 const MOST_SHOWN: usize = 200;
 const MOST_CAUSE: usize = 400;
 
-/// What the script does next.
+/// The next action of the script.
 #[derive(Debug)]
 pub enum Action<'p> {
     Sql(&'p Sql),
@@ -25,9 +25,9 @@ pub enum Action<'p> {
     StartPipeline,
     SyncPipeline,
     EndPipeline,
-    /// The script has come to its end.
+    /// The script has ended.
     End,
-    /// A meta-command failed, and why.
+    /// A meta-command failed for this reason.
     Fault(String),
 }
 
@@ -35,23 +35,23 @@ pub struct ScriptClient<'p> {
     pub program: &'p Program,
     pub variables: Variables,
     random: Random,
-    /// A separate stream, so that choosing a script does not change the numbers that `random()` draws.
+    /// A separate random stream, so that choosing a script does not change the numbers that `random()` draws.
     choice: Random,
-    /// Chooses in place of weights.
+    /// Chooses scripts instead of weights; None without a source of jobs.
     role: Option<Box<dyn Role + 'p>>,
-    /// The script of the job that it has been given and has not begun.
+    /// The script of a job that the client has taken and not started.
     claimed: Option<usize>,
     script: usize,
     at: usize,
-    /// Attempts at the present transaction, this one included.
+    /// Attempts at the current transaction, including this one.
     attempts: u32,
-    /// 0: without limit.
+    /// Maximum number of attempts; 0 means no limit.
     max_tries: u32,
-    /// State at the start of the transaction; kept only when it may be repeated.
+    /// Random state and variables at the start of the transaction, if it may be retried.
     saved: Option<(Random, Variables)>,
 }
 
-/// Makes the clients of a trial, each with its own streams of random numbers.
+/// Creates the clients of a trial, each with its own random streams.
 pub struct Clients<'p> {
     program: &'p Program,
     variables: &'p [(String, String)],
@@ -62,7 +62,7 @@ pub struct Clients<'p> {
     max_tries: u32,
 }
 
-/// Where the clients of a drive stand among those of all its parts: first those of the plans, then those that wait.
+/// Numbers a drive's clients among the clients of all parts: first those of the plans, then those that wait for jobs.
 struct Places {
     clients: usize,
     part: Part,
@@ -73,13 +73,14 @@ impl Places {
         Self { clients: plan.clients, part: plan.its_part() }
     }
 
-    /// Parts take turns with clients that wait: no part knows how many others have.
+    /// Returns the global number of a client.
+    /// Waiting clients are numbered round-robin over the parts, because no part knows how many the others have.
     fn of(&self, client: usize) -> usize {
         let Part { number, of, first_client, all_clients } = self.part;
         client.checked_sub(self.clients).map_or(first_client + client, |waiting| all_clients + of * waiting + number)
     }
 
-    /// With so many that wait in this part.
+    /// Returns the number of all clients, if each part has `waiting` clients that wait.
     fn all(&self, waiting: usize) -> usize {
         self.part.all_clients + self.part.of * waiting
     }
@@ -119,12 +120,12 @@ impl<'p> Clients<'p> {
 }
 
 impl<'p> ScriptClient<'p> {
-    /// Which script the present transaction runs.
+    /// Index of the script of the current transaction.
     pub fn kind(&self) -> usize {
         self.script
     }
 
-    /// Chooses a script by weight, or takes the next job, and goes to its start.
+    /// Chooses a script by weight, or takes the next job, and starts at its first command.
     #[inline]
     pub fn begin(&mut self) {
         self.script = if self.role.is_none() { self.program.choose(&mut self.choice) } else { self.job() };
@@ -143,12 +144,12 @@ impl<'p> ScriptClient<'p> {
         self.claimed.take().expect("a client that the schedule moves always has work")
     }
 
-    /// See [`super::Transaction::line`].
+    /// Implements [`super::Transaction::line`].
     pub fn line(&self) -> Option<usize> {
         self.role.as_ref().and_then(|role| role.line())
     }
 
-    /// Takes the job that is due for a client with a role; the next `begin` starts it.
+    /// Takes the next job for a client with a role, if one has become due. The next `begin` starts it.
     pub fn claim(&mut self, now: u64) -> Next {
         let Some(role) = &mut self.role else { return Next::NotBefore(clock::NEVER) };
         let next = role.next(now, &mut self.variables);
@@ -168,7 +169,7 @@ impl<'p> ScriptClient<'p> {
         }
     }
 
-    /// Back to the start with the same variables and random numbers; false when there have been enough attempts.
+    /// Restarts the transaction with the same variables and random numbers. Returns false if no attempts are left.
     pub fn repeat(&mut self, tally: &mut Tally) -> bool {
         if self.max_tries != 0 && self.attempts >= self.max_tries {
             return false;
@@ -182,17 +183,17 @@ impl<'p> ScriptClient<'p> {
         true
     }
 
-    /// Number in its script of the command executed last.
+    /// Index, in its script, of the last command executed.
     pub fn at(&self) -> usize {
         self.at.saturating_sub(1)
     }
 
-    /// A command's number in the whole program.
+    /// Returns a command's index in the whole program.
     pub fn command(&self, at: usize) -> usize {
         self.program.scripts[self.script].commands_before + at
     }
 
-    /// An error of the command at `at` of the present script: its place, the cause, the command as written.
+    /// Formats an error of the command at `at`: its place, the cause, and the command as written.
     pub fn words(&self, at: usize, cause: &str) -> String {
         let script = &self.program.scripts[self.script];
         let cause = cut(cause, MOST_CAUSE);
@@ -202,13 +203,13 @@ impl<'p> ScriptClient<'p> {
         format!("script {}, line {line}, command {command}: {cause}; in: {}", script.name, cut(text, MOST_SHOWN))
     }
 
-    /// The same of a mistake that is the script's own, and not the engine's answer.
+    /// Formats an error that is a mistake in the script rather than an error of the engine.
     pub fn own_words(&self, at: usize, cause: &str) -> String {
         self.words(at, &format!("error of the script itself: {cause}"))
     }
 
-    /// See [`super::Transaction::abandon`]. A transaction that loses its connection is not repeated, though it might
-    /// then succeed: whether it was committed is unknown.
+    /// Implements [`super::Transaction::abandon`].
+    /// A transaction that lost its connection is not retried, because it may have been committed.
     #[cold]
     pub fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
         if self.line().is_some() {
@@ -221,7 +222,7 @@ impl<'p> ScriptClient<'p> {
         Some(self.ending(false))
     }
 
-    /// Counts what the tally keeps of a transaction besides the recorder's own count of those that ended well.
+    /// Counts the end of a transaction in the tally. The recorder counts successes itself.
     #[inline]
     pub fn count_end(&mut self, well: bool, tally: &mut Tally) -> Ending {
         let counts = &mut tally.kinds[self.script];
@@ -246,7 +247,7 @@ impl<'p> ScriptClient<'p> {
         counts.unscheduled += u64::from(well && role.line().is_some());
     }
 
-    /// Runs meta-commands up to the next thing that concerns the engine or the clock.
+    /// Runs meta-commands up to the next command for the engine, the next sleep, or the end.
     #[inline]
     pub fn advance(&mut self) -> Action<'p> {
         let commands = &self.program.scripts[self.script].commands;
@@ -283,7 +284,7 @@ impl<'p> ScriptClient<'p> {
     }
 }
 
-/// At most so many characters.
+/// Shortens a text to `most` characters.
 fn cut(text: &str, most: usize) -> Cow<'_, str> {
     text.char_indices().nth(most).map_or(Cow::Borrowed(text), |(end, _)| Cow::Owned(format!("{}…", &text[..end])))
 }

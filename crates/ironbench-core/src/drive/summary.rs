@@ -20,11 +20,12 @@ pub struct Summary {
     pub warmup_s: f64,
     /// Transactions that succeeded inside the window, including those that started before it.
     pub transactions: u64,
-    /// The part of `transactions` run by clients that follow the schedule. Clients that wait for jobs follow no rate.
+    /// The part of `transactions` run by clients that follow the schedule.
+    /// Clients that wait for jobs have no target rate.
     #[serde(default)]
     pub scheduled: u64,
-    /// Errors inside the window by SQLSTATE, by the engine's name or by ironbench's class, including errors of retried
-    /// attempts.
+    /// Errors inside the window by SQLSTATE, the engine's error name or ironbench's error class.
+    /// Errors of retried attempts count.
     pub errors: BTreeMap<String, u64>,
     /// The first message of each class of error.
     pub error_messages: BTreeMap<String, String>,
@@ -34,7 +35,7 @@ pub struct Summary {
     pub retries: u64,
     /// Transactions that were retried at least once.
     pub retried: u64,
-    /// Open loop: transactions that the schedule has inside the window.
+    /// Open loop: transactions scheduled inside the window.
     #[serde(default)]
     pub due: Option<u64>,
     /// Open loop: transactions due before the end of the window that had not started by then.
@@ -43,11 +44,11 @@ pub struct Summary {
     pub unfinished: u64,
     /// The time that `unfinished` transactions had taken inside the window, summed over all clients.
     pub unfinished_s: f64,
-    /// The longest time that an unfinished transaction, started or not, had been due at the end of the window.
+    /// How long the unfinished transaction that was due first (started or not) had been due at the end of the window.
     #[serde(default)]
     pub longest_wait_s: f64,
     /// Transactions due before the end of the window that were still unfinished when the trial stopped waiting. They
-    /// enter the response times with the time they had waited.
+    /// enter the response times with the time they had waited by then.
     #[serde(default)]
     pub censored: u64,
     /// The part of `unfinished` that had run longer at the end of the window than 99% of the finished transactions.
@@ -68,7 +69,8 @@ pub struct Summary {
     pub completed: u64,
     /// Transactions in progress when the trial stopped waiting: the server may have committed them or not.
     pub server_commits_uncertain: u64,
-    /// Connections that clients reopened inside the window. `reconnects_s` is the total time they waited for them.
+    /// Connections that clients reopened inside the window.
+    /// `reconnects_s` is the total time that clients waited for them.
     #[serde(default)]
     pub reconnects: u64,
     #[serde(default)]
@@ -82,7 +84,7 @@ pub struct Summary {
     /// Clients that ended before the end of the window because they lost their connection.
     #[serde(default)]
     pub clients_lost: u64,
-    /// Why the first connection was lost, including where the loss ended the trial; empty without a loss.
+    /// Why the first connection was lost, whether or not the loss ended the trial; empty if none was.
     #[serde(default)]
     pub loss_cause: String,
     pub scripts: Vec<ScriptSummary>,
@@ -90,13 +92,13 @@ pub struct Summary {
     pub statements: Vec<StatementSummary>,
     /// CPU time inside the window of the driving threads and of the threads that reconnect.
     pub client_cpu_s: CpuSeconds,
-    /// None when no transaction succeeded.
+    /// CPU time per transaction; None if no transaction succeeded.
     pub client_cpu_per_transaction_s: Option<f64>,
     /// How late the drive loop served its own timers (think time, sleeps, scheduled starts); 0 without timers.
     pub lateness_mean_s: f64,
     pub lateness_p99_s: f64,
     pub lateness_max_s: f64,
-    /// Total time that replies waited while the drive loop handled other replies of the same wait.
+    /// Total time that replies waited while the drive loop handled other replies from the same wait.
     #[serde(default)]
     pub loop_wait_s: f64,
     /// How often receiving had to be restarted because all receive buffers were in use.
@@ -114,7 +116,7 @@ pub struct Summary {
     /// When the measured window started.
     pub started_unix_s: f64,
     pub observer_cpu_s: f64,
-    /// Counts of the source of jobs by name, since the start; empty where weights choose the scripts.
+    /// Counts of the source of jobs by name, since the start; empty if weights choose the scripts.
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     pub samples_dropped: u64,
@@ -148,7 +150,7 @@ pub struct CpuSeconds {
 pub struct ScriptSummary {
     pub name: String,
     pub weight: u32,
-    /// SQL commands in its text.
+    /// Number of SQL commands in the script.
     pub statements: usize,
     pub transactions: u64,
     pub failed: u64,
@@ -164,28 +166,28 @@ pub struct ScriptSummary {
     pub rolled_back_in_all: u64,
     /// Transactions that failed since the sessions started.
     pub failed_in_all: u64,
-    /// Why the first of those failed: place, cause and command; empty without failures.
+    /// Why the first failed transaction failed: place, cause and command; empty without failures.
     pub first_failure: String,
 }
 
-/// Times from sending one command of a script to its answer.
+/// Times of one command of a script, from sending it to receiving its reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StatementSummary {
     pub script: String,
-    /// Line in the script, from 1; `command` counts from 1 as well.
+    /// Line in the script. `line` and `command` count from 1.
     pub line: u32,
     pub command: u32,
-    /// As written, on one line.
+    /// The command as written, on one line.
     pub text: String,
     pub count: u64,
-    /// Answers that reported an error.
+    /// Replies that reported an error.
     pub failed: u64,
     pub mean_s: f64,
-    /// Standard deviation.
+    /// Standard deviation of the times.
     pub stdev_s: f64,
 }
 
-/// Over all threads: how late timers were served, and how long jobs waited for a client.
+/// Delays over all threads: how late timers were served, and how long jobs waited for a client.
 pub(super) struct Delays {
     pub lateness: Histogram,
     pub lag: Histogram,
@@ -220,7 +222,7 @@ pub(super) fn of(
         transactions,
         scheduled: transactions - unscheduled,
         errors: measured.errors.clone(),
-        // Also those of the warm-up: they say why nothing was measured.
+        // Includes messages from the warm-up, which explain why nothing was measured.
         error_messages: total.messages.clone(),
         failed,
         retries,
@@ -276,8 +278,8 @@ pub(super) fn of(
     summary
 }
 
-/// Transactions under way at the end of the window that had already taken longer than 99 % of those that ended, and the
-/// time they had taken. Others were only being served, as some are at any instant.
+/// Counts transactions in progress at the end of the window that had already taken longer than 99% of the finished
+/// ones, and sums the time they had taken. Shorter ones are normal: some transactions are in progress at any instant.
 fn cut_off(haul: &Haul) -> (u64, f64) {
     let (mut service, mut in_flight) = (Histogram::new(), Histogram::new());
     for recording in &haul.recordings {
@@ -298,8 +300,9 @@ impl Summary {
     }
 }
 
-/// In turns, the time that clients spent on measured transactions and thinking after them, per client: throughput is
-/// then exact however the ends of slices cut the transactions (see `measure::recorder::turns`).
+/// Returns the length of the window.
+/// In turns, it is the time per client spent on measured transactions and on the think time after them: throughput is
+/// then exact wherever the ends of slices cut the transactions (see `measure::recorder::turns`).
 fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
     let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
     match in_turns.reduce(|a, b| a + b) {
@@ -310,7 +313,7 @@ fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
 
 fn figures(jobs: &dyn Jobs, lag: &Histogram, elapsed_ns: u64) -> BTreeMap<String, f64> {
     let mut figures = jobs.figures();
-    // Little's law: as many wait as come in the time that one waits.
+    // Little's law: the mean queue length is the arrival rate times the mean waiting time.
     let waited_s = if lag.count() > 0 { lag.mean_s() * lag.count() as f64 } else { 0.0 };
     figures.insert(jobs.queue(), waited_s / clock::to_seconds(elapsed_ns.max(1)));
     figures

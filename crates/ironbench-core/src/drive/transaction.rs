@@ -1,4 +1,5 @@
-//! The trait of what the event loop runs: a transaction writes its next message, and continues on the reply.
+//! The interface between the event loop and what it runs: a transaction writes its next message and continues on the
+//! reply.
 
 use super::jobs::Next;
 use crate::measure::Tally;
@@ -6,14 +7,14 @@ use crate::measure::clock::NEVER;
 pub use crate::wire::UNASKED;
 use crate::wire::transport::Mailbox;
 
-/// What a client wants next.
+/// The next step of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// The outbox contains a message. Call `reply` when something has come back.
+    /// The outbox contains a message. Call `reply` when data has arrived.
     Send,
     /// The outbox contains a piece of a stream, which has no reply. Call `shipped` when it has been sent.
     Ship,
-    /// The reply is incomplete. Call `reply` when more has come.
+    /// The reply is incomplete. Call `reply` when more data has arrived.
     Receive,
     /// Call `resume` after this many nanoseconds.
     Sleep(u64),
@@ -22,7 +23,7 @@ pub enum Step {
     Broken(String),
 }
 
-/// The cause when a server replies to a message before it has read all of it.
+/// The cause of failure when a server replies to a message before it has read all of it.
 pub const EARLY: &str = "the server answered before it had read the whole message";
 
 /// How a transaction ended.
@@ -37,11 +38,12 @@ pub struct Ending {
     pub retries: u32,
 }
 
-/// One client's side of the dialogue with an engine. Scripts implement it, and streams of rows (crates/ironbench-data).
+/// The client's side of the dialogue with an engine.
+/// Scripts implement it, and so do streams of rows (crates/ironbench-data).
 ///
-/// The loop is compiled once for each pair of transport and transaction: these calls are never dynamic.
+/// The loop is compiled separately for each combination of transport and transaction, so these calls are never dynamic.
 pub trait Transaction {
-    /// Called before the first transaction: the clients of all threads start at `_origin`.
+    /// Called before the first transaction; the clients of all threads start at `_origin`.
     fn start(&mut self, _origin: u64) {}
 
     /// Starts a new transaction. The outbox is empty.
@@ -53,27 +55,27 @@ pub trait Transaction {
     /// Consumes complete messages of the inbox. The outbox has been sent.
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step;
 
-    /// Continues after `Step::Ship`: the outbox is free again. `reply` may have been called in between.
+    /// Continues after `Step::Ship`: the outbox can be filled again. `reply` may have been called in between.
     fn shipped(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         self.reply(mailbox, tally)
     }
 
-    /// How many transactions this client runs, where the work sets that number instead of the plan.
+    /// Returns how many transactions this client runs, if the work rather than the plan determines it.
     fn share(&self) -> Option<u64> {
         None
     }
 
-    /// The queue in which this client waits for jobs; None: the client follows the schedule.
+    /// Returns the queue in which this client waits for jobs, or None if the client follows the schedule.
     fn line(&self) -> Option<usize> {
         None
     }
 
-    /// Takes the next job that is due in the client's queue; `begin` then starts it.
+    /// Takes the next job in the client's queue that has become due; `begin` then starts it.
     fn claim(&mut self, _now: u64) -> Next {
         Next::NotBefore(NEVER)
     }
 
-    /// How many jobs are due before `instant` and unfinished; 0 where that is unknown.
+    /// Returns how many jobs are due before `instant` and unfinished; 0 if unknown.
     fn due_until(&self, _instant: u64) -> u64 {
         0
     }
@@ -90,12 +92,13 @@ pub trait Transaction {
     }
 
     /// Called when the connection is lost. With `inside`, the current transaction counts as failed, for this cause.
-    /// Returns how the transaction ended; None: no other client can do this client's work, so the trial has to end.
+    /// Returns how the transaction ended, or None if no other client can do this client's work, so that the trial has
+    /// to end.
     fn abandon(&mut self, _inside: bool, _cause: &str, _tally: &mut Tally) -> Option<Ending> {
         None
     }
 
-    /// Called when the client has a new connection: the engine knows nothing about the previous session.
+    /// Called when the client has a new connection, for which the engine has no session state.
     fn reconnected(&mut self) {}
 
     /// Writes the message that ends a session, if the protocol has one. Called between transactions.

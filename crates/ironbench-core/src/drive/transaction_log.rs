@@ -1,13 +1,13 @@
-//! Writes a line for each measured transaction, in the format of `pgbench -l` (PostgreSQL manual, pgbench, "Per-Transaction
-//! Logging"):
+//! Writes a line for each measured transaction, in the format of `pgbench -l` (PostgreSQL manual, pgbench,
+//! "Per-Transaction Logging"):
 //!
 //! ```text
 //! client_id transaction_no time script_no time_epoch time_us [schedule_lag] [retries]
 //! ```
 //!
-//! Driving threads fill buffers of their own and hand full ones to one writer thread. They never wait for the disk: when
-//! [`MOST_WAITING`] buffers wait for it, or writing has failed, the trial aborts. So a log is complete, or its trial is invalid,
-//! and the log never slows down a transaction.
+//! A driving thread fills its own buffers and passes full ones to one writer thread.
+//! The driving thread never waits for the disk: when [`MOST_WAITING`] buffers are queued, or writing has failed, the
+//! trial aborts. So the log of a valid trial is complete, and logging never slows down a transaction.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,9 +23,9 @@ use crate::{Error, Result};
 use pgbench_script::Random;
 
 const BUFFER_BYTES: usize = 16 << 10;
-/// 64 MiB: about 1.6 million lines.
+/// Maximum number of queued buffers: 64 MiB, about 1.6 million lines.
 const MOST_WAITING: usize = 4096;
-/// Longest line: eight numbers of 64 bits, each followed by one character.
+/// Length of the longest line: eight 64-bit numbers, each followed by one character.
 const LONGEST_LINE: usize = 8 * 21;
 
 /// The file of a trial and the thread that writes it.
@@ -38,11 +38,13 @@ pub(super) struct TransactionLog {
     seed: u64,
     has_lag: bool,
     has_retries: bool,
-    /// CLOCK_REALTIME minus CLOCK_MONOTONIC, read once: time stamps never go back.
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC, read once so that time stamps never go back.
     epoch_ns: u64,
 }
 
 impl TransactionLog {
+    /// Creates the log file.
+    ///
     /// # Errors
     /// Input: the file exists or cannot be created.
     pub fn create(asked: &TransactionLogFile, plan: &Plan) -> Result<Self> {
@@ -68,7 +70,7 @@ impl TransactionLog {
         })
     }
 
-    /// The lines of a driving thread, whose clients are numbered from `first_client`.
+    /// Returns the log lines of a driving thread, whose clients are numbered from `first_client`.
     pub fn lines(&self, thread: usize, first_client: usize, clients: usize) -> Lines<'_> {
         let sample = Random::new(self.seed.wrapping_add(thread as u64 + 1));
         Lines { log: self, buffer: buffer(), first_client, numbers: vec![0; clients], sample }
@@ -77,14 +79,14 @@ impl TransactionLog {
     /// Waits until everything is written.
     ///
     /// # Errors
-    /// Failure: something could not be written.
+    /// Failure: writing failed.
     pub fn finish(self) -> Result<()> {
         drop(self.buffers);
         let _ = self.writer.join();
         self.gate.error().map_or(Ok(()), Err)
     }
 
-    /// Why a buffer was not taken.
+    /// Returns why the writer did not accept a buffer.
     #[cold]
     fn refused(&self, error: &TrySendError<Vec<u8>>) -> Error {
         match error {
@@ -109,18 +111,19 @@ fn buffer() -> Vec<u8> {
     Vec::with_capacity(BUFFER_BYTES)
 }
 
-/// What one driving thread logs. Dropping it hands over the rest, and waits for that if need be: the window has closed.
+/// Log lines of one driving thread.
+/// Dropping it passes the rest to the writer and may wait, since the window has closed.
 pub(super) struct Lines<'a> {
     log: &'a TransactionLog,
     buffer: Vec<u8>,
     first_client: usize,
-    /// Measured transactions of each client so far.
+    /// Number of measured transactions of each client so far.
     numbers: Vec<u64>,
     sample: Random,
 }
 
 impl Lines<'_> {
-    /// A measured transaction of the thread's client number `client` ended at `now`.
+    /// Logs a measured transaction of the thread's client number `client`, which ended at `now`.
     ///
     /// # Errors
     /// Failure: the log cannot be complete any more.
@@ -163,7 +166,7 @@ impl Lines<'_> {
 
 impl Drop for Lines<'_> {
     fn drop(&mut self) {
-        // A writer that has failed says so in `finish`.
+        // If the writer has failed, `finish` returns its error.
         let _ = self.log.buffers.send(std::mem::take(&mut self.buffer));
     }
 }
@@ -183,7 +186,7 @@ mod tests {
 
     const ENDING: Ending = Ending { kind: 0, well: true, retries: 0 };
 
-    /// The error that ends the log to `file` when lines are added without a pause; `release` then lets the writer end.
+    /// Adds lines until the log to `file` fails, and returns the error. `release` then lets the writer end.
     fn end_of_log(file: File, release: impl FnOnce()) -> Error {
         let asked = TransactionLogFile { path: "log".to_owned(), sampling_rate: 1.0 };
         let log = TransactionLog::writing_to(file, &asked, &plan(1, 1, Stop::Transactions(1))).unwrap();

@@ -1,13 +1,14 @@
 //! Turns: a system is driven for a while, then its clients finish their transactions and rest until its next turn.
 //!
-//! Interleaved measurements use turns: while one system has its turn, the others rest, paused by the caller.
-//! Transactions that start inside a turn's slice are measured; connections stay open. Two systems may have their turns
-//! at the same time, on separate CPUs.
+//! Interleaved measurements use turns: while one system has its turn, the caller pauses the others.
+//! Transactions that start inside a turn's slice are measured; connections stay open.
+//! Two systems may have their turns at the same time, on separate CPUs.
 //!
-//! Clients do not start a turn in step: their first transactions are spread evenly over the mean duration of their last
-//! ones, with a different shift in each turn, so that they compete for CPU, locks and devices as in a steady state. At
-//! the end of a slice all clients continue until every measured transaction has ended, so that the last ones have as
-//! much competition as the others.
+//! Clients do not start a turn simultaneously. Their first transactions are spread evenly over the mean duration
+//! of their last ones, with a different shift in each turn, so that they compete for CPU, locks and devices as in a
+//! steady state.
+//! At the end of a slice all clients continue until every measured transaction has ended, so that the last transactions
+//! have as much competition as the others.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,16 +20,16 @@ use crate::measure::cpu;
 /// How often a resting thread checks whether the trial is over.
 const LOOK: Duration = Duration::from_nanos(50 * MILLISECOND);
 
-/// Time limit for transactions in progress to end after their slice, for a system that has stopped answering.
+/// Time limit for finishing transactions after a slice, in case a system has stopped responding.
 pub(super) const REST_PATIENCE_NS: u64 = if cfg!(test) { 300 * MILLISECOND } else { 60 * SECOND };
 
-/// Limit of the time over which the starts of clients are spread: long transactions would use up the turn.
+/// Maximum time over which the starts of clients are spread, so that long transactions do not use up the turn.
 const LONGEST_SPREAD_NS: u64 = 2 * SECOND;
 
-/// One turn. Its measured slice is given by two instants of the monotonic clock.
+/// A turn. `from` and `until` limit its measured slice on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Counts from 1; 0: no turn yet.
+    /// Number of the turn, from 1; 0 before the first turn.
     pub number: u64,
     pub from: u64,
     pub until: u64,
@@ -40,7 +41,7 @@ pub struct Turn {
 pub const NONE: Turn = Turn { number: 0, from: 0, until: 0, spread_ns: 0 };
 
 impl Turn {
-    /// The delay from the start of the turn to the start of the client that is number `rank` of `clients`, from 0.
+    /// Returns the delay from the start of the turn to the start of client number `rank` (from 0) of `clients`.
     pub fn delay_ns(&self, rank: usize, clients: usize) -> u64 {
         // Shifts by the golden ratio fill the circle evenly (D. Knuth, The Art of Computer Programming 3, 6.4).
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
@@ -56,11 +57,11 @@ pub struct Turned {
     pub transactions: u64,
     /// Transactions that started inside the slice and failed.
     pub failed: u64,
-    /// The time that all clients spent on these transactions and on the think time after them.
+    /// Time that all clients spent on these transactions and on the think time after them.
     pub busy_ns: u64,
-    /// From the start of the turn to the start of its slice.
+    /// Time from the start of the turn to the start of its slice.
     pub start_up_ns: u64,
-    /// From the end of the slice until the last client rested.
+    /// Time from the end of the slice until the last client rested.
     pub drain_ns: u64,
     /// Sum of the durations of each client's last transaction.
     pub last_ns: u64,
@@ -69,10 +70,10 @@ pub struct Turned {
 #[derive(Debug, Default)]
 struct State {
     asked: bool,
-    /// None until the number of threads is known.
+    /// Number of driving threads; None until it is known.
     threads: Option<usize>,
     turn: Option<Turn>,
-    /// CPUs of the driving threads in this turn; empty: unchanged.
+    /// CPUs of the driving threads in this turn; empty if unchanged.
     cpus: Vec<usize>,
     resting: usize,
     turned: Turned,
@@ -97,7 +98,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Called before the trial: the trial is driven in turns.
+    /// Requests, before the trial, that it is driven in turns.
     pub fn ask(&self) {
         self.state().asked = true;
     }
@@ -111,7 +112,7 @@ impl Turns {
         (state.threads, state.clients) = (Some(threads), clients);
     }
 
-    /// Called when the slice is over and all transactions that a thread measures have ended.
+    /// Called by a thread when the slice is over and all transactions that it measures have ended.
     pub(super) fn settle(&self) {
         self.under_way.fetch_sub(1, Relaxed);
     }
@@ -127,13 +128,13 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    /// For a caller that stopped waiting: whether the trial is over.
+    /// Whether the trial is over, for a caller that stopped waiting.
     pub fn is_over(&self) -> bool {
         self.state().over
     }
 
     /// Starts a turn while all clients rest. Its slice starts after `start_up_ns`, or after the mean duration of a
-    /// transaction where that is longer. Driving threads are pinned to `cpus`; empty: unchanged.
+    /// transaction if that is longer. Driving threads are pinned to `cpus`, or stay where they are if it is empty.
     pub fn begin(&self, start_up_ns: u64, slice_ns: u64, cpus: Vec<usize>) {
         {
             let mut state = self.state();
@@ -153,7 +154,7 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    /// Called while all clients rest: discards the measurements of the last turn.
+    /// Discards the measurements of the last turn. Called while all clients rest.
     pub fn forget(&self) {
         let mut state = self.state();
         state.forgotten = state.turn.map_or(0, |turn| turn.number);
@@ -163,8 +164,9 @@ impl Turns {
         turn.number > 0 && self.state().forgotten == turn.number
     }
 
-    /// Waits until all clients are connected and rest, before the first turn and after each. `poll` is called at least
-    /// every 50 ms and returns whether to continue waiting. None: the trial is over, or `poll` ended the wait.
+    /// Waits until all clients are connected and rest, before the first turn and after each.
+    /// `poll` is called at least every 50 ms and returns whether to continue waiting.
+    /// Returns None if the trial is over or `poll` ended the wait.
     pub fn rested(&self, poll: &mut dyn FnMut() -> bool) -> Option<Turned> {
         let mut state = self.state();
         loop {
@@ -186,8 +188,9 @@ impl Turns {
         }
     }
 
-    /// Called by a thread whose clients all rest after the turn `last`. Returns the next turn, with the thread pinned
-    /// to its CPUs; None: the trial must end, or the kernel refuses the CPUs.
+    /// Called by a thread whose clients all rest after the turn `last`.
+    /// Pins the thread to the CPUs of the next turn and returns that turn, or None if the trial must end or the kernel
+    /// refuses the CPUs.
     pub(super) fn rest(&self, last: Turn, brought: Turned, must_end: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.state();
         state.resting += 1;
@@ -227,7 +230,7 @@ impl Turns {
     }
 }
 
-/// When clients rest before the first turn; `NEVER` without turns.
+/// Returns when clients rest before the first turn, or `NEVER` without turns.
 pub(super) fn rest_at(asked: bool) -> u64 {
     if asked { 0 } else { NEVER }
 }

@@ -1,4 +1,4 @@
-//! A client that a thread drives, and its state.
+//! A client of a driving thread, and its state.
 
 use crate::drive::transaction::Transaction;
 use crate::wire::Cancelling;
@@ -28,11 +28,11 @@ pub(super) struct Client<X> {
     pub transaction: X,
     pub state: State,
     pub line: Option<usize>,
-    /// Cancels the client's running statement on the server, where the protocol can do that.
+    /// Cancels the client's running statement on the server; None if the protocol cannot.
     pub cancel: Option<Cancelling>,
     /// Number of clients that become active before this one when a curve limits the active clients.
     pub rank: usize,
-    /// Start of the response time.
+    /// Instant from which the response time counts.
     pub intended: u64,
     /// Start of the service time, or of the wait for a new connection.
     pub begun: u64,
@@ -42,7 +42,7 @@ pub(super) struct Client<X> {
     pub took: u64,
     /// When the last transaction ended, if turns measure it and the next one has not started.
     pub paused: Option<u64>,
-    /// Transactions that the client may still start; 0 for a client that waits for a job.
+    /// Number of transactions that the client may still start; 0 for a client that waits for a job.
     pub left: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Ending sessions, and cancelling statements that still run. PostgreSQL and MySQL notice a closed socket only when
-//! they write to it; until then the query continues, into the next trial and beyond the end of ironbench.
+//! Ends sessions and cancels running statements. PostgreSQL and MySQL notice a closed socket only when writing to it.
+//! Until then the query would continue, into the next trial and beyond the end of ironbench.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::measure::crew::{Gate, Post, Resident};
 use crate::wire::Cancelling;
 use crate::wire::transport::{Arrival, Transport};
 
-/// Time limit for cancelling: a frozen server answers no request.
+/// Time limit for cancelling, since a paused server answers no request.
 pub(super) const CANCEL_PATIENCE_NS: u64 = 2 * SECOND;
-/// Cancel requests in parallel, per driving thread.
+/// Number of parallel cancel requests per driving thread.
 const AT_ONCE: usize = 8;
 
-/// Clients that still waited for a reply at the end. Their statements are cancelled.
+/// Clients that were still waiting for a reply at the end. Their statements are cancelled.
 #[derive(Default)]
 pub(super) struct GivenUp {
     pub clients: Vec<usize>,
@@ -24,7 +24,7 @@ pub(super) struct GivenUp {
 }
 
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
-    /// Sets for each client how its running statement is cancelled on the server.
+    /// Sets how each client's running statement is cancelled on the server.
     pub fn cancelling(mut self, cancels: Vec<Option<Cancelling>>) -> Self {
         for (client, cancel) in self.clients.iter_mut().zip(cancels) {
             client.cancel = cancel;
@@ -62,7 +62,7 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
             while let Some(arrival) = self.transport.next() {
                 let id = match arrival {
                     Arrival::Bytes(id) => {
-                        // Discarded, so that it does not pile up.
+                        // Discarded, so that it does not accumulate.
                         let inbox = &mut self.transport.mailbox(id).inbox;
                         inbox.consume(inbox.bytes().len());
                         id
@@ -76,7 +76,7 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
     }
 }
 
-/// Sends as many cancel requests as possible until then.
+/// Sends as many cancel requests as possible before `until`.
 fn send(cancels: Vec<Cancelling>, until: u64) {
     let hands = cancels.len().min(AT_ONCE);
     let cancels = Arc::new(Mutex::new(cancels.into_iter()));
@@ -86,7 +86,7 @@ fn send(cancels: Vec<Cancelling>, until: u64) {
             while clock::now() < until {
                 let next = cancels.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some(cancel) = next else { break };
-                // An unreachable server has nothing to cancel.
+                // Errors are ignored: if the server is unreachable, there is nothing to cancel.
                 let _ = cancel();
             }
             Ok(())

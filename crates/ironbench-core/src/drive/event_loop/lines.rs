@@ -1,4 +1,4 @@
-//! Clients outside the schedule: each waits in a queue until the source of jobs has work for it.
+//! Clients that follow no schedule: each waits in a queue until the source of jobs has work for it.
 
 use std::collections::VecDeque;
 
@@ -13,12 +13,12 @@ use crate::wire::transport::Transport;
 #[derive(Default)]
 pub(super) struct Line {
     waiting: VecDeque<usize>,
-    /// No job is due before this instant.
+    /// The next job becomes due at this instant or later.
     ask_at: u64,
 }
 
 impl Line {
-    /// When a job may be due; None: no client waits.
+    /// Returns when a job may become due, or None if no client waits.
     pub fn wake_at(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.ask_at)
     }
@@ -71,7 +71,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.transport.watch_for_loss(client);
     }
 
-    /// Starts the client's next job, or queues the client, or ends it.
+    /// Starts the client's next job. If there is none, queues the client or ends it.
     #[cold]
     pub(super) fn next_unscheduled(&mut self, client: usize, now: u64) -> Option<Step> {
         if now >= self.rests_at && self.drain_until == NEVER && self.clients[client].line.is_none() && self.rests() {
@@ -100,7 +100,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether the client may wait for a job; if not, because the trial ends, the client has been ended.
+    /// Whether the client may wait for a job. If it may not, because the trial ends, this ends the client.
     fn may_wait(&mut self, client: usize) -> bool {
         let open = self.clients[client].line.is_some() && self.drain_until == NEVER;
         if !open {

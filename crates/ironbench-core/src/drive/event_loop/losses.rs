@@ -1,5 +1,6 @@
-//! Clients that lose their connection. In the order of preference: the client continues with a new connection, it ends and
-//! the others continue (as in pgbench), or the trial ends.
+//! Handles clients that lose their connection.
+//! Outcomes in order of preference: the client reconnects and continues, the client ends and the others continue (as in
+//! pgbench), or the trial ends.
 
 use std::cmp::Reverse;
 
@@ -11,13 +12,13 @@ use crate::drive::transaction::Transaction;
 use crate::measure::clock::{MILLISECOND, NEVER, SECOND};
 use crate::wire::transport::Transport;
 
-/// How long a client waits before it asks again for a connection that could not be made: servers take seconds to restart.
+/// Delay before a client retries a failed connection attempt: servers take seconds to restart.
 const AGAIN_NS: u64 = 250 * MILLISECOND;
-/// After how long without a connection it ends.
+/// Time without a connection after which the client ends.
 const PATIENCE_NS: u64 = if cfg!(test) { SECOND / 2 } else { 60 * SECOND };
 
 impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
-    /// The connection of a client cannot be used any more.
+    /// Called when a client's connection has become unusable.
     #[cold]
     pub(super) fn lost(&mut self, id: usize, cause: &str, now: u64) {
         let client = &mut self.clients[id];
@@ -34,7 +35,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.recorder.tally.connections_lost += 1;
         self.withdraw(id);
         if inside {
-            // Whether the engine still committed what it was doing is unknown.
+            // Whether the engine committed the transaction in progress is unknown.
             self.ended.abandoned += 1;
             self.record(id, ending, now);
         }
@@ -49,7 +50,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// The client is to have a new connection, and could not get it.
+    /// Called when a client could not get a new connection.
     #[cold]
     pub(super) fn not_connected(&mut self, id: usize, cause: &str, now: u64) {
         if self.drain_until != NEVER || self.start.must_end() {
@@ -68,14 +69,14 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.end_alone(id, now);
     }
 
-    /// The trial ends with this client.
+    /// Ends the trial together with this client.
     fn give_up(&mut self, id: usize, cause: String, now: u64) {
         self.start.abort.abort(cause);
         self.look(now);
         self.leave(id);
     }
 
-    /// The client ends, and the others continue.
+    /// Ends the client; the others continue.
     fn end_alone(&mut self, id: usize, now: u64) {
         self.clients[id].lost = Some(now);
         self.end(id);
@@ -85,7 +86,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// The client asks for a new connection at that time.
+    /// Makes the client request a new connection at `instant`.
     fn connect_at(&mut self, id: usize, instant: u64) {
         self.clients[id].state = State::Disconnected;
         self.reconnecting += 1;
@@ -100,7 +101,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// What the client was to do next, others do.
+    /// Removes the client's timers, and returns its scheduled transaction to the other clients.
     fn withdraw(&mut self, id: usize) {
         self.timers.retain(|Reverse((_, of))| *of != id);
         self.idle.retain(|of| *of != id);
@@ -109,14 +110,15 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether turns continue in other threads, which wait for this one after each, though all of its clients are lost.
+    /// Whether this thread must keep taking part in turns although all its clients are lost: the other threads wait
+    /// for it after each turn.
     #[cold]
     pub(super) fn attends(&self) -> bool {
         self.rests_at != NEVER && self.drain_until == NEVER && self.clients.iter().any(|client| client.lost.is_some())
     }
 
-    /// How much of the slice passed without clients that had lost their connection, all together. It is part of the time
-    /// that clients had, so that throughput is that of those which are left.
+    /// Returns the time inside the slice after clients had lost their connection, summed over those clients. It counts
+    /// as time that clients had, so that throughput is that of the remaining ones.
     pub(super) fn absence(&self) -> u64 {
         let lost = self.clients.iter().filter_map(|client| client.lost);
         lost.map(|lost| self.turn.until.saturating_sub(lost.max(self.turn.from))).sum()

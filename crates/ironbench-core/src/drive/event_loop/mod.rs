@@ -1,5 +1,5 @@
-//! The event loop: one thread drives many clients. It sends a client's message, waits for any reply, and sends that
-//! client's next message.
+//! The event loop, in which one thread drives many clients.
+//! The loop sends a client's message, waits for any reply, and sends that client's next message.
 
 mod client;
 mod leave;
@@ -28,10 +28,10 @@ use lines::Line;
 pub struct EventLoop<T, X> {
     transport: T,
     clients: Vec<Client<X>>,
-    /// Clients whose session ended normally: they say goodbye to the engine before their connection closes.
+    /// Clients whose session ended normally. They send the protocol's closing message before their connection closes.
     in_order: Vec<usize>,
     given_up: GivenUp,
-    /// Opens new connections for clients; None: no client needs one.
+    /// Opens new connections for clients; None if no client needs one.
     reconnector: Option<Reconnector>,
 }
 
@@ -115,15 +115,15 @@ struct Running<'a, 'r, T, X> {
     busy: usize,
     look_at: u64,
     turn: Turn,
-    /// When the slice of the turn ends; `NEVER` where there are no turns.
+    /// When the slice of the turn ends; `NEVER` without turns.
     rests_at: u64,
-    /// Once the slice is over: transactions that started in it and are unfinished.
+    /// After the end of the slice: unfinished transactions that started in it.
     straddling: usize,
-    /// Whether everything that this thread measures in the turn has ended.
+    /// Whether every transaction that this thread measures in the turn has ended.
     settled: bool,
-    /// `NEVER` while the window is open.
+    /// When the trial stops waiting for unfinished transactions; `NEVER` while the window is open.
     drain_until: u64,
-    /// Transactions due at or after this instant stay in the schedule.
+    /// Transactions due at or after this instant remain in the schedule.
     due_until: u64,
     /// Number of transactions of the schedule that have started.
     scheduled: u64,
@@ -196,7 +196,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Lets the client start its next transaction at `instant`, or when the curve makes it active again.
+    /// Makes the client start its next transaction at `instant`, or later when the curve makes it active again.
     fn pause(&mut self, client: usize, instant: u64) {
         self.clients[client].state = State::Thinking;
         let begin = self.pace.admits(self.clients[client].rank, instant);
@@ -212,7 +212,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     fn fire_timers(&mut self, now: u64) {
-        // Timers set again for this instant wait for the next round; otherwise they would starve replies.
+        // Timers set again for this instant are handled in the next round; otherwise they would starve replies.
         for _ in 0..self.timers.len() {
             let Some(&Reverse((due, client))) = self.timers.peek() else { return };
             if due > now {
@@ -267,8 +267,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Handles a transaction that ended without a message. The loop completes a round before the client's next
-    /// transaction; otherwise it would never return.
+    /// Handles a transaction that ended without sending a message.
+    /// The loop completes a round before the client's next transaction; otherwise it would never return.
     #[cold]
     fn ended_without_engine(&mut self, client: usize, ending: Ending) -> Step {
         let now = clock::now();
@@ -353,8 +353,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Returns the first step of the client's next transaction; None: the client thinks, waits for a scheduled start,
-    /// or has ended.
+    /// Returns the first step of the client's next transaction, or None if the client thinks, waits for a scheduled
+    /// start, or has ended.
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
         let drained = self.drain_until != NEVER && !self.pace.is_open();
@@ -382,8 +382,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Returns the first step of the client's next transaction; None: the client thinks, or rests until the curve makes
-    /// it active.
+    /// Returns the first step of the client's next transaction, or None if the client thinks, or rests until the curve
+    /// makes it active.
     #[cold]
     fn next_of_active(&mut self, client: usize, now: u64) -> Option<Step> {
         let free = now + self.pace.think_ns();
@@ -394,7 +394,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         None
     }
 
-    /// Assigns the next transaction of the schedule to the client, which starts it when it is due.
+    /// Assigns the next transaction of the schedule to the client, which starts it at the scheduled time.
     fn await_due(&mut self, client: usize) {
         let Pace::Open(schedule) = &self.pace else { unreachable!("only an open loop has a schedule") };
         if self.clients[client].left == 0 {

@@ -1,4 +1,4 @@
-//! Clients that open a new connection between two transactions.
+//! Clients that reconnect between two transactions.
 
 use super::client::State;
 use super::{EventLoop, Running};
@@ -11,7 +11,7 @@ use crate::wire::transport::Transport;
 use crate::{Error, Result};
 
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
-    /// Sets where clients get new connections.
+    /// Sets the source of new connections.
     pub fn reconnecting(mut self, reconnector: Option<Reconnector>) -> Result<Self> {
         if let Some(made) = &reconnector {
             self.transport.wake_by(made.event()).map_err(|error| Error::failure("eventfd", error.to_string()))?;

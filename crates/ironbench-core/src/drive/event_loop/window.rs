@@ -1,4 +1,5 @@
-//! Opening and closing the measured window, and ending clients: with the window, their work or their connection.
+//! Opens and closes the measured window, and ends clients when the window closes or when they lose their work or
+//! connection.
 
 use std::cmp::Reverse;
 
@@ -78,11 +79,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Rests until the next turn. Returns the time then.
+    /// Rests until the next turn. Returns the time at which it starts.
     #[cold]
     pub(super) fn rest(&mut self) -> u64 {
         let rested = clock::now();
-        // The rest cuts the last pauses short: they count with their full think time.
+        // Resting cuts the last think times short, but they count in full.
         let cut = self.clients.iter_mut().filter_map(|client| client.paused.take()).count();
         self.recorder.paused(self.pace.think_ns() * cut as u64);
         self.recorder.paused(self.absence());
@@ -101,7 +102,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.turn = turn;
             (self.rests_at, self.straddling, self.settled) = (turn.until, 0, false);
             self.recorder.turn(turn.from, turn.until);
-            // The rest does not count as think time.
+            // Resting does not count as think time.
             let thinking = self.timers.drain().map(|Reverse((due, client))| Reverse((due + (now - rested), client)));
             self.timers = thinking.collect();
             while let Some(client) = self.idle.pop_front() {
@@ -113,8 +114,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         now
     }
 
-    /// Called when the window closes. Transactions in progress may end, and those due inside the window may still
-    /// start.
+    /// Called when the window closes.
+    /// Transactions in progress may finish, and those due inside the window may still start.
     fn close(&mut self, now: u64) {
         self.cut();
         let end = self.recorder.window_end();
@@ -163,7 +164,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.leave(id);
             match state {
                 State::Busy => self.given_up.clients.push(id),
-                // No statement runs on the server, which rolls the transaction back.
+                // No statement is running, so the server rolls the transaction back when the connection closes.
                 State::Sleeping => {}
                 _ if self.start.abort.happened() => {}
                 _ => self.in_order.push(id),

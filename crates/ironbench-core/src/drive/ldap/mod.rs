@@ -1,8 +1,8 @@
-//! Scripts on an LDAP directory: each command is an operation, as `wire::ldap::operation` reads it.
+//! Runs scripts on an LDAP directory. Each command is an operation, as `wire::ldap::operation` parses it.
 //!
 //! Every operation takes effect separately, so there is no rollback: after a result code other than success the
-//! transaction fails, its remaining commands are skipped, and the client continues with its next transaction. Only
-//! `busy` is retried. Operations of a pipeline are sent together and may be answered in any order.
+//! transaction fails, its remaining commands are skipped, and the client continues with its next transaction.
+//! Only `busy` is retried. Operations of a pipeline are sent together and may be answered in any order.
 
 mod operations;
 mod replay;
@@ -31,10 +31,10 @@ const FIRST_ID: i32 = 100;
 struct Awaited<'p> {
     id: i32,
     operation: &'p Operation,
-    /// Number of its command in the script.
+    /// Index of its command in the script.
     at: usize,
     sent: u64,
-    /// Returned so far, by a search.
+    /// Number of entries that the search has returned so far.
     entries: u64,
 }
 
@@ -56,17 +56,18 @@ pub struct LdapScript<'p> {
     in_pipeline: bool,
     /// The search whose entries become variables.
     gathers: Option<&'p Sql>,
-    /// Entries received so far for the search in progress.
+    /// Number of entries received so far for the search in progress.
     entries: u64,
     refused: Option<Refused>,
     timed: bool,
-    /// Counts requests.
+    /// Counts requests, for reconnecting.
     lifetime: Lifetime,
-    /// The bind that restores the connection's own user; None: the last bound user stays.
+    /// The bind that restores the connection's own user; None if the client stays bound as the last user.
     own: Option<&'p OwnBind>,
-    /// Whether a bind as another user, successful or not, followed the last bind of the connection's own user.
+    /// Whether the client has bound as another user, successfully or not, since the last bind as the connection's own
+    /// user.
     is_others: bool,
-    /// Number of the request that binds back, until it is answered.
+    /// Message ID of the pending request that binds as the connection's own user again.
     back: Option<i32>,
 }
 
@@ -212,7 +213,7 @@ impl<'p> LdapScript<'p> {
         self.end(false, tally)
     }
 
-    /// Takes all messages that are there.
+    /// Handles all complete messages received.
     #[inline]
     fn read(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Result<(), String> {
         let received = mailbox.inbox.bytes();
@@ -271,7 +272,7 @@ impl<'p> LdapScript<'p> {
         }
     }
 
-    /// Takes the answer to a bind back: who cannot go on as the connection's user cannot go on.
+    /// Handles the answer to the bind as the connection's own user. If that bind failed, the client cannot continue.
     fn bound_back(&mut self, message: Message<'_>) -> Result<(), String> {
         if message.tag != op::BOUND {
             return Err(unasked(message));
@@ -285,7 +286,8 @@ impl<'p> LdapScript<'p> {
     }
 }
 
-/// Handles a message that answers no request; with message ID 0 it is the server's notice of disconnection.
+/// Returns the error for a message that answers no request.
+/// With message ID 0 it is the server's notice of disconnection.
 #[cold]
 fn unasked(message: Message<'_>) -> String {
     match message::done(message.body) {
@@ -294,7 +296,7 @@ fn unasked(message: Message<'_>) -> String {
     }
 }
 
-/// Counts a final answer; `entries`: what a search returned before it.
+/// Counts a final answer; `entries` is the number of entries that a search returned before it.
 #[inline]
 fn counted(operation: &Operation, code: i32, entries: u64, answers: &mut Answers) {
     answers.success += u64::from(code == code::SUCCESS);
@@ -322,7 +324,7 @@ fn referred(at: usize, urls: &str) -> Refused {
     Refused { class: message::name(code::REFERRAL).to_owned(), retryable: false, cause, at }
 }
 
-/// Values of the entry become variables: of several values the first.
+/// Stores an entry's values in variables; the first value if an attribute has several.
 fn gather(wanted: &[Gathered], body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
     for one in wanted.iter().filter(|one| one.name != "dn") {
         variables.set_text(one.slot, b"");
@@ -396,7 +398,7 @@ impl Transaction for LdapScript<'_> {
     }
 }
 
-/// The server's notice that it ends the session.
+/// Returns the server's notice that it ends the session, if it was received.
 fn last_words(mailbox: &Mailbox) -> Option<String> {
     let mut input = mailbox.inbox.bytes();
     while let Ok(Some(message)) = message::next(&mut input) {

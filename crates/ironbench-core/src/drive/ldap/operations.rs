@@ -4,25 +4,25 @@ use crate::wire::ldap::operation::{Operation, Verb};
 use crate::{Error, Result};
 use pgbench_script::{Gather, Program, Script, Slot, Sql};
 
-/// Where a value of an entry goes.
+/// The variable for a value of an entry.
 #[derive(Debug)]
 pub struct Gathered {
-    /// Of the attribute; `dn`: the entry's own name.
+    /// Name of the attribute, or `dn` for the entry's own name.
     pub name: String,
     pub slot: Slot,
 }
 
 #[derive(Debug)]
 pub struct Operations {
-    /// By `Sql::id`.
+    /// Operations by `Sql::id`.
     each: Vec<(Operation, Vec<Gathered>)>,
 }
 
 impl Operations {
-    /// `base`: what completes a DN that ends with a comma.
+    /// Compiles the operations. `base` completes a DN that ends with a comma.
     ///
     /// # Errors
-    /// Input: a command is no operation, or asks for entries as variables where there are none.
+    /// Input: a command is not an operation, or stores entries in variables although it returns none.
     pub fn of(program: &Program, base: &str) -> Result<Self> {
         let each = program.sqls().map(|(script, sql)| one(program, script, sql, base)).collect::<Result<_>>()?;
         Ok(Self { each })

@@ -1,7 +1,8 @@
-//! An access log again: each of its operations at its own time, on as many connections as the log had at once.
+//! Replays an access log: runs each operation at its recorded time, on as many connections as were open at once in the
+//! log.
 //!
-//! A client does what one connection of the log did after another. It has one operation under way: what became due
-//! meanwhile waits, and its response time holds the wait.
+//! A client runs the operations of several recorded connections, one connection after another. It runs one operation at
+//! a time; operations that become due meanwhile wait, and the response time includes the wait.
 
 use std::ops::Range;
 
@@ -24,22 +25,24 @@ use crate::wire::ldap::operation::{Operation, VERBS, Verb};
 use crate::wire::transport::Mailbox;
 use crate::{Error, Result};
 
-/// What `work` of a drive plan holds.
+/// The `work` of a drive plan that replays an access log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// Those that differ, as `wire::ldap::operation` reads them.
+    /// The distinct operations, in the syntax of `wire::ldap::operation`.
     pub operations: Vec<String>,
-    /// What each client does, in order. Clients beyond them do nothing.
+    /// Operations of each client, in order. Additional clients do nothing.
     pub clients: Vec<Vec<Recorded>>,
 }
 
-/// Nanoseconds from the start, which operation, and whether a connection of the log begins with it.
+/// Nanoseconds since the start, index of the operation, and whether a recorded connection starts with it.
 pub type Recorded = (u64, usize, bool);
 
 impl Replay {
+    /// Replays the operations.
+    ///
     /// # Errors
-    /// Input: an operation is none, or the engine is no directory. Failure: the server cannot be reached.
+    /// Input: an operation is malformed, or the engine is not a directory. Failure: the server cannot be reached.
     pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
         let Engine::Ldap { connection, io, bind_back, .. } = &plan.engine else {
             return Err(Error::input("replay", "operations of a directory go to a directory alone"));
@@ -73,7 +76,7 @@ impl Replay {
     }
 }
 
-/// What is wrong with an operation without variables; empty: nothing.
+/// Returns what is wrong with an operation without variables; empty if it is valid.
 pub fn complaint(text: &str) -> String {
     compiled(text, "").err().unwrap_or_default()
 }
@@ -82,7 +85,7 @@ fn compiled(text: &str, base: &str) -> std::result::Result<Operation, String> {
     Operation::compile(&[Piece::Text(text.to_owned())], base)
 }
 
-/// Those that occur: each is a kind of transaction.
+/// Returns the types of operation that occur; each becomes a kind of transaction.
 fn verbs(operations: &[Operation]) -> Vec<Verb> {
     let occurs = |verb: &Verb| operations.iter().any(|operation| operation.verb == *verb);
     VERBS.iter().map(|(_, verb)| *verb).filter(occurs).collect()
@@ -96,23 +99,23 @@ struct Replayer<'p> {
     client: usize,
     recorded: &'p [Recorded],
     operations: &'p [Operation],
-    /// Of each kind.
+    /// The verb of each kind.
     verbs: &'p [Verb],
-    /// For letters at random in values.
+    /// Draws random letters in values.
     random: Random,
-    /// When the log begins, on the clock here.
+    /// The start of the log on the local monotonic clock.
     origin: u64,
-    /// Which of `recorded` is next, or under way.
+    /// Index in `recorded` of the next operation, or of the one in progress.
     at: usize,
     under_way: bool,
-    /// The connection is the one that the next operation wants.
+    /// Whether the open connection is the one for the next operation.
     connected: bool,
     id: i32,
-    /// Returned so far by the search under way.
+    /// Number of entries that the search in progress has returned so far.
     entries: u64,
-    /// See [`crate::drive::plan::Engine::Ldap`].
+    /// The bind that restores the connection's own user; see [`crate::drive::plan::Engine::Ldap`].
     own: Option<&'p OwnBind>,
-    /// Of a bind that has been answered: whether it went well, until the connection is its own user's again.
+    /// Whether the last bind succeeded. Set until the connection is bound as its own user again.
     bound: Option<bool>,
 }
 
@@ -158,7 +161,7 @@ impl<'p> Replayer<'p> {
         self.recorded.get(at).map_or(NEVER, |(after, ..)| self.origin.saturating_add(*after))
     }
 
-    /// Those after the one under way.
+    /// Indexes of the operations after the current one.
     fn rest(&self) -> Range<usize> {
         self.at..self.recorded.len()
     }
@@ -167,7 +170,7 @@ impl<'p> Replayer<'p> {
         self.id = self.id.checked_add(1).unwrap_or(super::FIRST_ID);
     }
 
-    /// After what has come: more is to come, or the operation is over.
+    /// Continues after received messages: waits for more, or ends the operation.
     fn over(&mut self, done: std::result::Result<Option<bool>, String>, tally: &mut Tally) -> Step {
         match done {
             Ok(None) => Step::Receive,
@@ -185,7 +188,7 @@ impl<'p> Replayer<'p> {
         Step::Ended(Ending { kind, well, retries: 0 })
     }
 
-    /// Takes all messages that are there; `Some`: the operation is over, well or not.
+    /// Handles all complete messages received. Returns Some when the operation has ended, with whether it succeeded.
     fn read(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> std::result::Result<Option<bool>, String> {
         let received = mailbox.inbox.bytes();
         let (mut input, mut over) = (received, None);
@@ -228,7 +231,7 @@ impl<'p> Replayer<'p> {
     }
 }
 
-/// What the server says while no operation is under way.
+/// Handles messages from the server while no operation is in progress.
 #[cold]
 fn meanwhile(mailbox: &Mailbox) -> Step {
     match message::next(&mut mailbox.inbox.bytes()) {
@@ -238,7 +241,7 @@ fn meanwhile(mailbox: &Mailbox) -> Step {
     }
 }
 
-/// Whether the bind back has been answered. Who cannot go on as the connection's user cannot go on.
+/// Whether the bind as the connection's own user has been answered. If that bind failed, the client cannot continue.
 fn bound_back(id: i32, own: &OwnBind, mailbox: &mut Mailbox) -> std::result::Result<bool, String> {
     let received = mailbox.inbox.bytes();
     let mut input = received;
@@ -302,7 +305,7 @@ impl Transaction for Replayer<'_> {
         }
     }
 
-    /// Of its own: nobody else does what its connections did.
+    /// A separate queue, because only this client can continue its recorded connections.
     fn line(&self) -> Option<usize> {
         Some(self.client)
     }
@@ -322,7 +325,7 @@ impl Transaction for Replayer<'_> {
         !self.connected
     }
 
-    /// Servers end connections on which nothing is asked for long. Between two of the log that makes no difference.
+    /// Servers close idle connections. Between two recorded connections that makes no difference.
     fn lost_waiting(&mut self) -> bool {
         match self.recorded.get(self.at) {
             Some((_, _, first)) if *first || self.at == 0 => {

@@ -1,9 +1,11 @@
-//! Scripts on MySQL and MariaDB: a command becomes a packet, its answer decides how the script goes on.
+//! Runs scripts on MySQL and MariaDB: each command becomes a packet, and its reply determines how the script continues.
 //!
-//! Errors. Deadlocks, lock waits that timed out and MariaDB's "record has changed" are repeated as serialization failures
-//! are on PostgreSQL: ROLLBACK when a transaction is open, then the whole transaction again with the same variables and
-//! random numbers, up to `max_tries` attempts. After any other error the transaction is rolled back and counts as failed,
-//! and the client goes on with its next one.
+//! Deadlocks, lock wait timeouts and MariaDB's "record has changed" are retried like serialization failures on
+//! PostgreSQL:
+//! ROLLBACK if a transaction is open, then the whole transaction again with the same variables and random numbers, up
+//! to `max_tries` attempts.
+//! After any other error the transaction is rolled back and counts as failed, and the client continues with its next
+//! transaction.
 
 mod reply;
 mod request;
@@ -23,15 +25,15 @@ use pgbench_script::{Sql, Value};
 use reply::{Progress, Reply};
 use request::Requests;
 
-/// What the answer that is awaited belongs to.
+/// The request to which the awaited reply belongs.
 #[derive(Debug, Clone, Copy)]
 enum Doing<'p> {
     Script,
-    /// The command's first use: it is run when the server has prepared it.
+    /// The first use of a command, which runs after the server has prepared it.
     Prepare(&'p Sql),
-    /// The command cannot be executed, and its prepared statement is given up, which the server does not answer.
+    /// The command cannot be executed, so its prepared statement is closed. The server does not reply to that.
     Close(&'p Sql),
-    /// A ROLLBACK after a failure; then the transaction is repeated, or over.
+    /// A ROLLBACK after a failure. After it the transaction is retried, or has failed.
     RollBack {
         repeat: bool,
     },
@@ -43,30 +45,30 @@ pub struct MysqlScript<'p> {
     requests: Requests<'p>,
     reply: Reply<'p>,
     doing: Doing<'p>,
-    /// Whether statements are timed, and when the last one was sent.
+    /// Whether statements are timed.
     timed: bool,
     sent: u64,
-    /// Counts transactions.
+    /// Counts transactions, for reconnecting.
     lifetime: Lifetime,
 }
 
-/// Errors after which the same transaction may succeed: record has changed (MariaDB's `innodb_snapshot_isolation`), lock wait
-/// timeout, deadlock.
+/// Whether the same transaction may succeed after this error: record has changed (MariaDB's
+/// `innodb_snapshot_isolation`), lock wait timeout, or deadlock.
 fn is_retryable(error: &ServerError) -> bool {
     matches!(error.number, 1020 | 1205 | 1213)
 }
 
-/// Errors behind which the server closes the connection: it is shutting down, or the session was killed (1927 of MariaDB,
-/// 3169 and 4031 of MySQL). Source: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
+/// Whether the server closes the connection after this error: it is shutting down, or the session was killed (1927 in
+/// MariaDB, 3169 and 4031 in MySQL). Source: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1927 | 3169 | 4031)
 }
 
-/// The server cannot prepare this command; MySQL says so of BEGIN and others.
+/// Error number for a command that the server cannot prepare; MySQL returns it for BEGIN and others.
 const NOT_PREPARABLE: u16 = 1295;
 
 impl<'p> MysqlScript<'p> {
-    /// `given`: the variables of `-D`. `cached`: the server leaves out descriptions of columns that have not changed.
+    /// `given` are the variables of `-D`. `cached`: whether the server omits column descriptions that have not changed.
     pub fn new(
         mut script: ScriptClient<'p>,
         protocol: Protocol,
@@ -76,7 +78,7 @@ impl<'p> MysqlScript<'p> {
         timed: bool,
         reconnect: u64,
     ) -> Self {
-        // What a user writes as a number is one, as where it is pasted into the SQL.
+        // A variable that the user defines as an integer is sent as an integer, as it would be in the SQL text.
         for (name, text) in given {
             if let Some(slot) = script.program.symbols.get(name)
                 && let Ok(number) = text.parse::<i64>()
@@ -132,7 +134,7 @@ impl<'p> MysqlScript<'p> {
         Step::Send
     }
 
-    /// The command sent last has been answered.
+    /// Records the time of the last command, whose reply is complete.
     #[cold]
     fn time(&self, tally: &mut Tally) {
         let command = self.script.command(self.script.at());
@@ -153,7 +155,7 @@ impl<'p> MysqlScript<'p> {
         Step::Ended(self.script.count_end(well, tally))
     }
 
-    /// A mistake of the script itself: never repeated.
+    /// Handles a mistake in the script itself, which is never retried.
     #[cold]
     fn fault(&mut self, cause: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let script = &self.script;
@@ -161,7 +163,7 @@ impl<'p> MysqlScript<'p> {
         self.roll_back(false, mailbox, tally)
     }
 
-    /// The engine refused a command.
+    /// Handles an error that the engine returned for a command.
     #[cold]
     fn failed(&mut self, error: &ServerError, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         if ends_session(error) {
@@ -200,11 +202,11 @@ impl<'p> MysqlScript<'p> {
         self.end(false, tally)
     }
 
-    /// All that was sent has been answered.
+    /// Called when everything sent has been answered.
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
-        // Until the next command nothing is awaited: what comes then is the server's own.
+        // No reply is expected until the next command: a packet that arrives now was sent by the server on its own.
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Script => {
                 if self.timed {
@@ -243,7 +245,8 @@ impl<'p> MysqlScript<'p> {
             self.requests.prepared(sql, made.statement);
             return self.command(sql, mailbox, tally);
         }
-        // Prepared once for the session, and not kept: it would take one of max_prepared_stmt_count of the whole server.
+        // The server has prepared the statement once in this session. It is closed now, because it counts against the
+        // server's global max_prepared_stmt_count.
         self.requests.unfit(sql, made.parameters);
         frontend::close(&mut mailbox.outbox, made.statement);
         self.doing = Doing::Close(sql);
@@ -271,7 +274,7 @@ impl Transaction for MysqlScript<'_> {
         match self.reply.read(mailbox, &mut self.script.variables, tally) {
             Ok(Progress::Answered) => self.answered(mailbox, tally),
             Ok(Progress::More) => Step::Receive,
-            // A script has no file to give: it is empty, and then the answer ends.
+            // A script cannot provide a file, so an empty one is sent, which ends the reply.
             Ok(Progress::WantsFile(sequence)) => {
                 mailbox.outbox.clear();
                 frontend::packet(&mut mailbox.outbox, sequence, |_| {});
@@ -308,7 +311,7 @@ impl Transaction for MysqlScript<'_> {
         self.script.abandon(inside, cause, tally)
     }
 
-    /// The server knows nothing of the session before.
+    /// The new session has prepared no statements.
     fn reconnected(&mut self) {
         self.lifetime.begins();
         self.requests.forget_session();

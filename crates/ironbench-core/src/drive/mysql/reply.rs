@@ -1,4 +1,4 @@
-//! What the server answers, up to the end of what one command gave.
+//! Parses the server's replies, up to the end of the results of one command.
 
 use super::request::Statements;
 use crate::measure::Tally;
@@ -10,28 +10,28 @@ use crate::wire::mysql::protocol::{Framer, Malformed, Packet, Rows, is_unasked_a
 use crate::wire::transport::Mailbox;
 use pgbench_script::{Gather, Slot, Sql, Value, Variables};
 
-/// How far the answer is.
+/// Progress of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     More,
     Answered,
-    /// The server waits for a file, in a packet of this number.
+    /// The server waits for a file, in a packet with this sequence number.
     WantsFile(u8),
 }
 
-/// Which packet comes next.
+/// The kind of packet expected next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Answer,
-    /// Descriptions of so many columns, and then rows.
+    /// Descriptions of this many columns, followed by rows.
     Column(usize),
     Row,
     Prepared,
-    /// Descriptions of so many parameters and of so many columns of a statement that has been prepared.
+    /// Descriptions of this many parameters and this many columns of a prepared statement.
     Description(u16, u16),
 }
 
-/// Where the columns of an answer go.
+/// The variables for the columns of a result.
 #[derive(Debug, Default)]
 struct Gathered {
     columns: Vec<Column>,
@@ -44,25 +44,26 @@ pub struct Reply<'p> {
     statements: &'p Statements,
     cached: bool,
     next: Next,
-    /// The session has an open transaction, as of the last answer.
+    /// Whether the session has an open transaction, as of the last reply.
     pub in_transaction: bool,
-    /// A statement may have opened a transaction although it failed: the session has not said that it commits by itself. An
-    /// error comes without the state of the session.
+    /// Whether a failed statement may have opened a transaction, because the session is not known to use autocommit.
+    /// Error packets do not contain the status flags.
     opens_by_itself: bool,
     /// The command whose rows become variables.
     gathers: Option<&'p Sql>,
-    /// Of joined statements `\gset` takes the last one's row, and no other: each is held until the next, or the end.
+    /// Whether rows are stored only at the end: with combined queries, `\gset` uses only the row of the last query,
+    /// so each row is kept until the next query or the end.
     holds: bool,
     held: Vec<u8>,
-    /// By `Sql::id`: columns as they were described last.
+    /// By `Sql::id`: the columns as last described.
     gathered: Vec<Gathered>,
-    /// Rows come in the binary form.
+    /// Whether rows have the binary format.
     binary: bool,
-    /// The command ends a transaction without a commit,
+    /// Whether the command ends a transaction without a commit.
     rolls_back: bool,
-    /// and one has been ended since the command was sent.
+    /// Whether a transaction has ended since the command was sent.
     ended: bool,
-    /// Rows of the statement that is being answered, and of the last one answered.
+    /// Rows of the statement that is being answered.
     rows: u64,
     last_rows: u64,
     wanted_file: bool,
@@ -94,12 +95,12 @@ impl<'p> Reply<'p> {
         }
     }
 
-    /// There is a new session, which has described nothing.
+    /// Resets the state for a new session, which has described no columns.
     pub fn forget_session(&mut self) {
         *self = Self::new(self.statements, self.cached);
     }
 
-    /// `sql` was sent; `binary`: prepared.
+    /// Expects the reply to `sql`; `binary` if it was sent as a prepared statement.
     #[inline]
     pub fn expect(&mut self, sql: &'p Sql, binary: bool) {
         (self.gathers, self.holds) = match sql.gather {
@@ -132,7 +133,7 @@ impl<'p> Reply<'p> {
         self.wanted_file = false;
     }
 
-    /// After a failed command: there is a transaction to roll back, or may be.
+    /// After a failed command: whether a transaction is or may be open and must be rolled back.
     pub fn may_be_in_transaction(&self) -> bool {
         self.in_transaction || self.opens_by_itself
     }
@@ -146,12 +147,12 @@ impl<'p> Reply<'p> {
         self.error.take()
     }
 
-    /// What a Prepare that did not fail has made.
+    /// Returns the result of a successful Prepare.
     pub fn prepared(&mut self) -> Prepared {
         self.prepared.take().expect("asked once, after the answer")
     }
 
-    /// `\gset` wants exactly one row, and nothing wants a file.
+    /// Returns the error if `\gset` did not get exactly one row, or the command requested a file.
     #[inline]
     pub fn gather_fault(&mut self) -> Option<String> {
         if std::mem::take(&mut self.wanted_file) {
@@ -165,7 +166,7 @@ impl<'p> Reply<'p> {
         }
     }
 
-    /// What the server said when it ended the session; it may have said so right behind an answer, unread so far.
+    /// Returns the server's last message before it ended the session. It may follow a reply directly and be unread.
     pub fn last_words(&mut self, mailbox: &Mailbox) -> Option<String> {
         let mut input = mailbox.inbox.bytes();
         let mut words = self.error.take().map(|error| error.to_string());
@@ -263,7 +264,7 @@ impl<'p> Reply<'p> {
         Progress::More
     }
 
-    /// A statement has been done, or its last row was read.
+    /// Called when a statement is complete, after its last row if it returns rows.
     #[inline]
     fn done(&mut self, done: Done, tally: &mut Tally) -> Progress {
         let before = std::mem::replace(&mut self.in_transaction, done.is_in_transaction());
@@ -277,7 +278,7 @@ impl<'p> Reply<'p> {
             self.next = Next::Answer;
             return Progress::More;
         }
-        // A command outside a transaction commits by itself.
+        // Outside a transaction, the command was committed by autocommit.
         tally.commits += u64::from(!self.in_transaction && !self.ended && !self.rolls_back);
         Progress::Answered
     }
@@ -310,13 +311,14 @@ impl<'p> Reply<'p> {
         self.store(body, variables)
     }
 
-    /// All of the command has been answered.
+    /// Stores the kept row when the whole command has been answered.
     #[cold]
     fn release(&self, variables: &mut Variables) -> Result<(), Malformed> {
         if self.error.is_none() && self.last_rows == 1 { self.store(&self.held, variables) } else { Ok(()) }
     }
 
-    /// NULL becomes the empty text, as in pgbench. Columns that no script mentions have no slot.
+    /// Stores a row in variables. NULL becomes the empty string, as in pgbench.
+    /// Columns that no script mentions have no slot.
     fn store(&self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
         let Some(sql) = self.gathers else { return Ok(()) };
         let Gathered { columns, slots } = &self.gathered[sql.id];

@@ -1,4 +1,4 @@
-//! Commands as packets, in the binary and the text protocol.
+//! Encodes commands as packets, for the binary and the text protocol.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use pgbench_script::{Given, Program, Slot, Sql, Symbols, Value, Variables};
 /// Texts of a program's statements, shared by all clients.
 #[derive(Debug)]
 pub struct Statements {
-    /// By `Sql::id`, with `?` for each variable.
+    /// Texts by `Sql::id`, with `?` for each variable.
     texts: Vec<String>,
-    /// By `Sql::id`: it ends a transaction without a commit.
+    /// By `Sql::id`: whether the statement ends a transaction without a commit.
     rollbacks: Vec<bool>,
     symbols: Arc<Symbols>,
 }
@@ -32,7 +32,7 @@ impl Statements {
         self.texts.len()
     }
 
-    /// Where a column's value goes; None when no script mentions that name.
+    /// Returns the variable for a column, or None if no script mentions that name.
     pub fn slot(&self, name: &str) -> Option<Slot> {
         self.symbols.get(name)
     }
@@ -43,7 +43,7 @@ impl Statements {
     }
 }
 
-/// Whether one of its statements is `ROLLBACK`, and not `ROLLBACK TO` a savepoint.
+/// Whether one of the statements is `ROLLBACK`, excluding `ROLLBACK TO` a savepoint.
 fn is_rollback(text: &str) -> bool {
     text.split(';').any(|statement| {
         let mut words = statement.split_whitespace();
@@ -52,27 +52,27 @@ fn is_rollback(text: &str) -> bool {
     })
 }
 
-/// How far a session is with a statement.
+/// State of a statement in a session.
 #[derive(Debug)]
 enum Standing {
     New,
     Prepared {
         statement: u32,
-        /// Kinds of the parameters as the server knows them from the last time.
+        /// Types of the parameters, as last sent to the server.
         kinds: Vec<u8>,
     },
-    /// The server cannot prepare it.
+    /// The server cannot prepare the statement.
     Plain,
-    /// The server has prepared it, and finds so many parameters in it: not those of the script.
+    /// The server has prepared the statement, but found this number of parameters, which differs from the script's.
     Unfit(u16),
 }
 
-/// Writes a client's commands and knows which statements its session has prepared.
+/// Encodes a client's commands and tracks which statements its session has prepared.
 #[derive(Debug)]
 pub struct Requests<'p> {
     protocol: Protocol,
     statements: &'p Statements,
-    /// By `Sql::id`.
+    /// States by `Sql::id`.
     standing: Vec<Standing>,
 }
 
@@ -82,7 +82,7 @@ impl<'p> Requests<'p> {
         Self { protocol, statements, standing }
     }
 
-    /// There is a new session, which has prepared nothing.
+    /// Resets the state for a new session, which has prepared nothing.
     pub fn forget_session(&mut self) {
         self.standing.fill_with(|| Standing::New);
     }
@@ -97,7 +97,7 @@ impl<'p> Requests<'p> {
     }
 
     pub fn prepared(&mut self, sql: &Sql, statement: u32) {
-        // No parameter has this kind before it was sent once.
+        // NULL means that the parameter has not been sent yet.
         let kinds = vec![kind::NULL; sql.parameters.len()];
         self.standing[sql.id] = Standing::Prepared { statement, kinds };
     }
@@ -106,7 +106,7 @@ impl<'p> Requests<'p> {
         self.standing[sql.id] = Standing::Unfit(found);
     }
 
-    /// Why a statement that the server has prepared cannot be executed.
+    /// Returns why a statement that the server has prepared cannot be executed.
     #[inline]
     pub fn misfit(&self, sql: &Sql) -> Option<String> {
         let Standing::Unfit(found) = self.standing[sql.id] else { return None };
@@ -118,7 +118,7 @@ impl<'p> Requests<'p> {
         self.standing[sql.id] = Standing::Plain;
     }
 
-    /// Appends a command; true: its rows will come in the binary form.
+    /// Appends a command. Returns whether its rows will have the binary format.
     #[inline]
     pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) -> bool {
         match &mut self.standing[sql.id] {
@@ -134,7 +134,7 @@ impl<'p> Requests<'p> {
     }
 }
 
-/// Appends the parameters of an Execute. Their kinds are said when one differs from the last time.
+/// Appends the parameters of an Execute. Their types are included when one differs from the last time.
 #[inline]
 fn parameters(slots: &[Slot], variables: &Variables, kinds: &mut [u8], out: &mut Vec<u8>) {
     if slots.is_empty() {
@@ -153,7 +153,7 @@ fn parameters(slots: &[Slot], variables: &Variables, kinds: &mut [u8], out: &mut
             Some(_) => {}
         }
     }
-    // Of parameters that were NULL whenever they were sent the server must know some kind, too.
+    // The server also needs a type for parameters that have always been NULL.
     out.push(u8::from(changed || kinds.contains(&kind::NULL)));
     if out.last() == Some(&1) {
         kinds.iter().for_each(|kind| out.extend_from_slice(&[*kind, 0]));
@@ -169,7 +169,7 @@ fn parameters(slots: &[Slot], variables: &Variables, kinds: &mut [u8], out: &mut
     }
 }
 
-/// None: NULL.
+/// Returns the type of a parameter, or None if it is NULL.
 #[inline]
 fn kind_of(held: Option<Given<'_>>) -> Option<u8> {
     match held? {
@@ -211,7 +211,7 @@ mod tests {
             out.split_off(4 + 10)
         };
         let one = 1i64.to_le_bytes();
-        // The third variable, which nobody defines, is NULL.
+        // The third variable is undefined and therefore NULL.
         let first = [&[4, 1, kind::LONGLONG, 0, kind::VAR_STRING, 0, kind::NULL, 0][..], &one, b"\x01y"].concat();
         assert_eq!(sent(&variables), first);
         let c = program.symbols.get("c").unwrap();

@@ -1,10 +1,11 @@
-//! Scripts on PostgreSQL: a command becomes a message, its reply decides how the script goes on.
+//! Runs scripts on PostgreSQL: each command becomes a message, and its reply determines how the script continues.
 //!
-//! Errors. Serialization failures and deadlocks are repeated as pgbench repeats them: ROLLBACK when a transaction block
-//! is open, then the whole transaction again with the same variables and random numbers, up to `max_tries` attempts.
-//! After any other error the transaction block is rolled back, the transaction counts as failed, and the client goes on
-//! with its next transaction, unless the plan says that an error of the first second ends the trial. (pgbench ends the
-//! client, whenever it is; the load would then fall unseen.)
+//! Serialization failures and deadlocks are retried as in pgbench:
+//! ROLLBACK if a transaction block is open, then the whole transaction again with the same variables and random
+//! numbers, up to `max_tries` attempts.
+//! After any other error the transaction block is rolled back, the transaction counts as failed, and the client
+//! continues with its next transaction, unless the plan makes an error in the first second end the trial. (pgbench ends
+//! the client after any such error; the load would then decrease without notice.)
 
 mod reply;
 mod request;
@@ -23,11 +24,11 @@ use crate::wire::transport::Mailbox;
 use reply::Reply;
 use request::Requests;
 
-/// What the replies that are awaited belong to.
+/// The request to which the awaited replies belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     Script,
-    /// A ROLLBACK after a failure; then the transaction is repeated, or over.
+    /// A ROLLBACK after a failure. After it the transaction is retried, or has failed.
     RollBack {
         repeat: bool,
     },
@@ -38,14 +39,14 @@ pub struct PostgresScript<'p> {
     requests: Requests<'p>,
     reply: Reply<'p>,
     doing: Doing,
-    /// Commands are gathered in the outbox until the pipeline ends.
+    /// Whether a pipeline is open, so that commands accumulate in the outbox until it ends.
     pipeline: bool,
-    /// Of each command gathered in the pipeline, its number in the script.
+    /// Index, in the script, of each command accumulated in the pipeline.
     gathered: Vec<usize>,
-    /// Whether statements are timed, and when the last one was sent.
+    /// Whether statements are timed.
     timed: bool,
     sent: u64,
-    /// Counts transactions.
+    /// Counts transactions, for reconnecting.
     lifetime: Lifetime,
 }
 
@@ -108,7 +109,7 @@ impl<'p> PostgresScript<'p> {
         Step::Send
     }
 
-    /// The command sent last has been answered.
+    /// Records the time of the last command, whose reply is complete.
     #[cold]
     fn time(&self, tally: &mut Tally) {
         let command = self.script.command(self.script.at());
@@ -135,13 +136,13 @@ impl<'p> PostgresScript<'p> {
         Step::Ended(self.script.count_end(well, tally))
     }
 
-    /// A mistake of the script itself: never repeated.
+    /// Handles a mistake in the script itself, which is never retried.
     #[cold]
     fn fault(&mut self, cause: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let script = &self.script;
         tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
         if self.pipeline {
-            // What the pipeline has gathered was never sent.
+            // Drop the commands accumulated in the pipeline, which were never sent.
             self.pipeline = false;
             self.gathered.clear();
             mailbox.outbox.clear();
@@ -151,11 +152,11 @@ impl<'p> PostgresScript<'p> {
         self.roll_back(false, mailbox, tally)
     }
 
-    /// The engine refused a command.
+    /// Handles an error that the engine returned for a command.
     #[cold]
     fn failed(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let (error, completed) = self.reply.take_error().expect("called when there is one");
-        // Of a pipeline, the first command that was not completed.
+        // In a pipeline, the failed command is the first that was not completed.
         let at = self.gathered.get(completed).copied().unwrap_or(self.script.at());
         self.gathered.clear();
         let hint = if error.hint.is_empty() { String::new() } else { format!("; hint: {}", error.hint) };
@@ -190,7 +191,7 @@ impl<'p> PostgresScript<'p> {
         self.go_on(mailbox, tally)
     }
 
-    /// All that was sent has been answered.
+    /// Called when everything sent has been answered.
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
@@ -260,7 +261,7 @@ impl Transaction for PostgresScript<'_> {
         self.script.abandon(inside, cause, tally)
     }
 
-    /// The server knows nothing of the session before.
+    /// The new session has prepared no statements.
     fn reconnected(&mut self) {
         self.lifetime.begins();
         self.requests.forget_session();

@@ -1,4 +1,4 @@
-//! What the server answers, up to the ReadyForQuery of everything that was sent.
+//! Parses the server's replies, up to the ReadyForQuery of everything that was sent.
 
 use super::request::Requests;
 use crate::measure::Tally;
@@ -9,11 +9,11 @@ use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Message, Rows,
 use crate::wire::transport::Mailbox;
 use pgbench_script::{Gather, Slot, Sql, Variables};
 
-/// Why a reply cannot be read to its end.
+/// Why a reply cannot be completed.
 #[derive(Debug)]
 pub enum Trouble {
     Malformed(Malformed),
-    /// The server waits for data of a COPY, which a script cannot give.
+    /// The server waits for data of a COPY, which a script cannot provide.
     Refuse,
 }
 
@@ -26,22 +26,23 @@ impl From<Malformed> for Trouble {
 #[derive(Debug)]
 pub struct Reply<'p> {
     framer: Framer,
-    /// As of the last ReadyForQuery.
+    /// Transaction status reported by the last ReadyForQuery.
     pub standing: Standing,
-    /// ReadyForQuery messages to come.
+    /// Number of ReadyForQuery messages still expected.
     awaited: u32,
-    /// Commands that must complete before, unless one fails.
+    /// Number of commands that must complete before the last ReadyForQuery, unless one fails.
     commands: usize,
     /// The command whose rows become variables.
     gathers: Option<&'p Sql>,
     columns: Vec<Option<Slot>>,
-    /// Of joined statements `\gset` takes the last one's row, and no other: each is held until the next, or the end.
+    /// Whether rows are stored only at the end: with combined queries, `\gset` uses only the row of the last query,
+    /// so each row is kept until the next query or the end.
     holds: bool,
     held: Vec<u8>,
-    /// Rows of the statement that is being answered, and of the last one answered.
+    /// Rows of the statement that is being answered.
     rows: u64,
     last_rows: u64,
-    /// The first error of what is awaited, and how many commands were completed before it.
+    /// The first error in the awaited replies, and how many commands were completed before it.
     error: Option<Box<(ServerError, usize)>>,
     completed: usize,
     fatal: Option<String>,
@@ -68,7 +69,7 @@ impl<'p> Reply<'p> {
         }
     }
 
-    /// `sql` was sent as a group of its own.
+    /// Expects the replies to `sql`, sent as its own group.
     #[inline]
     pub fn expect(&mut self, sql: &'p Sql) {
         (self.gathers, self.holds) = match sql.gather {
@@ -76,24 +77,24 @@ impl<'p> Reply<'p> {
             Gather::Gset { .. } => (Some(sql), sql.combined),
             Gather::Aset { .. } => (Some(sql), false),
         };
-        // Rows are read by their own description.
+        // Each result has its own RowDescription.
         self.columns.clear();
         self.awaited += 1;
         self.commands = 1;
     }
 
-    /// A group that gathers nothing was sent.
+    /// Expects the replies to a group whose rows are discarded.
     pub fn expect_group(&mut self) {
         (self.gathers, self.holds) = (None, false);
         self.awaited += 1;
     }
 
-    /// The groups that are awaited contain so many commands.
+    /// Sets how many commands the awaited groups contain.
     pub fn expect_commands(&mut self, commands: usize) {
         self.commands = commands;
     }
 
-    /// What was expected was never sent.
+    /// Drops the expected replies, whose requests were never sent.
     pub fn forget_expected(&mut self) {
         self.awaited = 0;
     }
@@ -102,12 +103,12 @@ impl<'p> Reply<'p> {
         self.error.is_some()
     }
 
-    /// The error, and how many of the awaited commands were completed before it.
+    /// Returns the error, and how many of the awaited commands were completed before it.
     pub fn take_error(&mut self) -> Option<(ServerError, usize)> {
         self.error.take().map(|error| *error)
     }
 
-    /// What the server said when it ended the session. It may have said so right behind an answer, unread so far.
+    /// Returns the server's last message before it ended the session. It may follow a reply directly and be unread.
     pub fn last_words(&mut self, mailbox: &Mailbox) -> Option<String> {
         let mut input = mailbox.inbox.bytes();
         while let Ok(Some(message)) = self.framer.next(&mut input, Rows::Skip) {
@@ -118,14 +119,15 @@ impl<'p> Reply<'p> {
         self.fatal.take()
     }
 
-    /// Errors above ERROR end the session. A crash or an immediate shutdown comes as a warning of class 57P.
+    /// Remembers an error that ends the session: any above severity ERROR.
+    /// A crash or an immediate shutdown is reported as a warning of class 57P.
     fn listen(&mut self, said: &ServerError) {
         if matches!(said.severity.as_str(), "FATAL" | "PANIC") || said.sqlstate.starts_with("57P") {
             self.fatal.get_or_insert_with(|| said.to_string());
         }
     }
 
-    /// `\gset` wants exactly one row.
+    /// Returns the error if `\gset` did not get exactly one row.
     #[inline]
     pub fn gather_fault(&mut self) -> Option<String> {
         let sql = self.gathers.take()?;
@@ -137,7 +139,7 @@ impl<'p> Reply<'p> {
         }
     }
 
-    /// True when everything awaited has been answered.
+    /// Reads the received messages. Returns true when everything awaited has been answered.
     #[inline]
     pub fn read(
         &mut self,
@@ -259,13 +261,14 @@ impl<'p> Reply<'p> {
         self.store(body, variables)
     }
 
-    /// All of the command has been answered.
+    /// Stores the kept row when the whole command has been answered.
     #[cold]
     fn release(&self, variables: &mut Variables) -> Result<(), Malformed> {
         if self.error.is_none() && self.last_rows == 1 { self.store(&self.held, variables) } else { Ok(()) }
     }
 
-    /// NULL becomes the empty text, as in pgbench. Columns that no script mentions have no slot.
+    /// Stores a row in variables. NULL becomes the empty string, as in pgbench.
+    /// Columns that no script mentions have no slot.
     fn store(&self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
         let fields = data_row(body)?;
         if fields.announced() != self.columns.len() {

@@ -1,4 +1,4 @@
-//! Commands as messages, in the three protocols.
+//! Encodes commands as messages, for the simple, extended and prepared protocols.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use crate::drive::plan::Protocol;
 use crate::wire::postgres::protocol::frontend;
 use pgbench_script::{Command, Program, Slot, Sql, Symbols, Variables};
 
-/// Texts of a program's prepared statements, shared by all clients.
+/// Names of a program's prepared statements, shared by all clients.
 #[derive(Debug)]
 pub struct Statements {
-    /// By `Sql::id`.
+    /// Names by `Sql::id`.
     names: Vec<String>,
     symbols: Arc<Symbols>,
 }
@@ -29,16 +29,16 @@ impl Statements {
     }
 }
 
-/// Writes a client's commands and knows which statements its session has prepared.
+/// Encodes a client's commands and tracks which statements its session has prepared.
 #[derive(Debug)]
 pub struct Requests<'p> {
     protocol: Protocol,
     statements: &'p Statements,
-    /// By `Sql::id`: a Parse has been sent and has not failed.
+    /// By `Sql::id`: whether a Parse was sent and has not failed.
     prepared: Vec<bool>,
-    /// Parses sent and not yet acknowledged, with the group (up to a Sync) they were sent in.
+    /// Parses that were sent and are not yet acknowledged, each with its group (the messages up to a Sync).
     parsing: VecDeque<(u64, usize)>,
-    /// Groups sent and groups answered.
+    /// Number of groups sent.
     sent: u64,
     answered: u64,
 }
@@ -49,19 +49,19 @@ impl<'p> Requests<'p> {
         Self { protocol, statements, prepared, parsing: VecDeque::new(), sent: 0, answered: 0 }
     }
 
-    /// There is a new session, which has prepared nothing.
+    /// Resets the state for a new session, which has prepared nothing.
     pub fn forget_session(&mut self) {
         self.prepared.fill(false);
         self.parsing.clear();
         (self.sent, self.answered) = (0, 0);
     }
 
-    /// Where a column's value goes; None when no script mentions that name.
+    /// Returns the variable for a column, or None if no script mentions that name.
     pub fn slot(&self, name: &str) -> Option<Slot> {
         self.statements.symbols.get(name)
     }
 
-    /// Ends a COPY that was refused: the Sync sent with the command does not count while the server awaits data.
+    /// Ends a COPY that was refused. The Sync sent with the command does not count while the server awaits data.
     pub fn refuse_copy(&self, out: &mut Vec<u8>) {
         frontend::copy_fail(out, "a script cannot copy");
         if self.protocol != Protocol::Simple {
@@ -69,9 +69,9 @@ impl<'p> Requests<'p> {
         }
     }
 
-    /// Appends a command without the end of its group. The messages of one execution are those of libpq
-    /// (`PQsendQueryGuts` of fe-exec.c), Describe included although most results are discarded: the server has the work
-    /// that pgbench gives it.
+    /// Appends a command without the end of its group.
+    /// The messages are the same as those of libpq (`PQsendQueryGuts` in fe-exec.c), including Describe although most
+    /// results are discarded. So the server does the same work as with pgbench.
     #[inline]
     pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) {
         let name = match self.protocol {
@@ -95,7 +95,7 @@ impl<'p> Requests<'p> {
         frontend::execute(out);
     }
 
-    /// Ends a command that stands alone.
+    /// Ends a command that is its own group.
     #[inline]
     pub fn end_command(&mut self, out: &mut Vec<u8>) {
         if self.protocol != Protocol::Simple {
@@ -109,7 +109,7 @@ impl<'p> Requests<'p> {
         self.sent += 1;
     }
 
-    /// The statement is prepared in the message that first uses it, so that it costs no round trip.
+    /// Prepares the statement in the message that first uses it, which saves a round trip.
     #[cold]
     fn prepare(&mut self, sql: &Sql, out: &mut Vec<u8>) {
         frontend::parse(out, &self.statements.names[sql.id], &sql.text);
@@ -117,12 +117,12 @@ impl<'p> Requests<'p> {
         self.parsing.push_back((self.sent, sql.id));
     }
 
-    /// ParseComplete.
+    /// Handles a ParseComplete.
     pub fn parsed(&mut self) {
         self.parsing.pop_front();
     }
 
-    /// ReadyForQuery: a Parse of this group that was not acknowledged has failed or was skipped.
+    /// Handles a ReadyForQuery: a Parse of this group that was not acknowledged has failed or was skipped.
     #[inline]
     pub fn group_answered(&mut self) {
         while let Some(&(group, id)) = self.parsing.front()
@@ -134,7 +134,7 @@ impl<'p> Requests<'p> {
         self.answered += 1;
     }
 
-    /// The outbox was thrown away.
+    /// Resets the state of messages that were dropped before they were sent.
     pub fn forget_unsent(&mut self) {
         for (_, id) in self.parsing.drain(..) {
             self.prepared[id] = false;
