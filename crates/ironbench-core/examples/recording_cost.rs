@@ -1,7 +1,8 @@
-//! What it costs to write one transaction down, clock reads left out: ns per record, one line per run.
+//! Measures the cost of recording one transaction, without reading the clock: ns per record, one line per run.
 //!
-//! Instants are made up in advance of the loop's work, so that nothing but the recorder is timed: an open loop, which
-//! records most (response, service, second and lateness histograms, the timeline), at 2 µs per transaction.
+//! Time stamps are generated outside the loop, so that only the recorder is timed.
+//! An open loop records most (response, service, second and lateness histograms, the timeline); the rate is one
+//! transaction per 2 µs.
 
 use std::time::Instant;
 
@@ -24,8 +25,8 @@ fn main() {
             if now >= recorder.boundary() {
                 recorder.cross(now);
             }
-            // As spread as in a real trial: half of them within 60 to 320 µs, a thousandth up to 17 ms. The wider the
-            // spread, the more of the histograms' memory is touched, and that is most of the cost.
+            // The times vary as in a real trial: half of them between 60 and 320 µs, one in a thousand up to 17 ms.
+            // The wider the distribution, the more of the histograms' memory is touched, which is most of the cost.
             spread = spread.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let tail = if spread >> 54 == 0 { spread >> 30 & 0xff_ffff } else { 0 };
             let response = 60_000 + (spread >> 46) + tail;

@@ -1,4 +1,4 @@
-//! Whole trials on the null engine.
+//! Tests of whole trials on the null engine.
 
 mod blocking;
 mod due;
@@ -88,7 +88,7 @@ fn response_time_counts_from_the_intended_start_and_service_time_from_the_send()
         ..plan(1, 1, Stop::DurationS(0.6))
     };
     let outcome = run(&plan);
-    // Each transaction takes two gaps, so the n-th waits n gaps longer than the first.
+    // The service time is twice the gap, so the n-th transaction waits n gaps longer than the first.
     let (response, service) = (&outcome.histograms["response_time"], &outcome.histograms["service_time"]);
     assert!(response.max_s() > 0.25, "{}", response.max_s());
     assert!(service.quantile_s(0.5) < 0.1, "{}", service.quantile_s(0.5));
@@ -290,7 +290,7 @@ fn a_plan_that_cannot_be_run_is_refused() {
     }
 }
 
-/// Has a file for its connection, and does one thing.
+/// A worker of one transaction. When dropped, it writes "gone" to a file, as if it closed a connection.
 struct Holder(std::path::PathBuf);
 
 impl Drop for Holder {

@@ -1,21 +1,22 @@
-//! The counts behind a `Histogram`, for the one place where every nanosecond counts: a shift, an add, an increment.
+//! The buckets behind a `Histogram`, for the hot path. Recording a value is a shift, an addition and an increment.
 //!
-//! The buckets are HdrHistogram's own for a lowest value of 1 and 3 significant digits (HdrHistogram's documentation,
-//! "Counts array"): 2048 of width 1, then 1024 for every doubling. So nothing is lost on the way into a `Histogram`.
+//! The buckets are those of HdrHistogram for a lowest value of 1 and 3 significant digits (HdrHistogram's
+//! documentation, "Counts array"): 2048 of width 1, then 1024 for each doubling.
+//! So converting to a `Histogram` loses nothing.
 
 use super::Histogram;
 use super::histogram::LONGEST_NS;
 
-/// Every doubling has this many buckets; values below twice as many have one each.
+/// log2 of the number of buckets per doubling. Values below twice that number have one bucket each.
 const HALF_BITS: u32 = 10;
 const HALF: usize = 1 << HALF_BITS;
 const LENGTH: usize = place(LONGEST_NS) + 1;
 
-/// 270 KB of address space; memory only for what was recorded.
+/// Counts by bucket. Uses 270 KB of address space, but memory only for the buckets that are used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Buckets {
     counts: Vec<u64>,
-    /// No count above it.
+    /// Index of the highest non-zero bucket.
     highest: usize,
 }
 
@@ -38,14 +39,14 @@ impl Buckets {
         self.highest = self.highest.max(place);
     }
 
-    /// Makes it equal to another, without taking memory for what neither has.
+    /// Copies `other` without touching memory that neither uses.
     pub fn copy(&mut self, other: &Self) {
         let length = self.highest.max(other.highest) + 1;
         self.counts[..length].copy_from_slice(&other.counts[..length]);
         self.highest = other.highest;
     }
 
-    /// What was recorded so far; empty afterwards.
+    /// Returns the recorded values and clears the buckets.
     pub fn take(&mut self) -> Histogram {
         let mut histogram = Histogram::new();
         for (place, count) in self.counts[..=self.highest].iter_mut().enumerate() {
@@ -58,14 +59,14 @@ impl Buckets {
     }
 }
 
-/// The bucket of a value.
+/// Returns the bucket of a value.
 #[inline]
 const fn place(value: u64) -> usize {
     let doublings = (u64::BITS - HALF_BITS - 1) - (value | (2 * HALF as u64 - 1)).leading_zeros();
     ((doublings as usize) << HALF_BITS) + (value >> doublings) as usize
 }
 
-/// The lowest value of a bucket.
+/// Returns the lowest value of a bucket.
 const fn lowest(place: usize) -> u64 {
     if place < 2 * HALF {
         return place as u64;

@@ -1,7 +1,7 @@
-//! Instants in nanoseconds of `CLOCK_MONOTONIC`, the clock that the kernel's timers use too.
+//! Instants in nanoseconds of `CLOCK_MONOTONIC`, which the kernel's timers also use.
 //!
-//! The vDSO answers without entering the kernel (about 20 ns); a calibrated `rdtsc` would save half of that and lose
-//! NTP's slewing, which timers follow.
+//! The vDSO reads the clock in about 20 ns without entering the kernel.
+//! A calibrated `rdtsc` would take half of that, but would miss NTP's slewing, which timers follow.
 
 pub const MICROSECOND: u64 = 1_000;
 pub const MILLISECOND: u64 = 1_000_000;
@@ -11,23 +11,23 @@ pub const NEVER: u64 = u64::MAX;
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write to, and both clocks exist on every Linux.
+    // SAFETY: `time` is valid for writes, and both clocks exist on every Linux.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * SECOND + time.tv_nsec as u64
 }
 
-/// Now, for differences and timers.
+/// Returns the current instant, for differences and timers.
 #[inline]
 pub fn now() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Now, as nanoseconds since 1970, for people.
+/// Returns the current time in nanoseconds since 1970, for display.
 pub fn unix_now() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Seconds as nanoseconds; what is negative or not a number becomes 0.
+/// Converts seconds to nanoseconds; negative values and NaN become 0.
 pub fn from_seconds(seconds: f64) -> u64 {
     (seconds * SECOND as f64).round() as u64
 }
@@ -39,15 +39,15 @@ pub fn to_seconds(ns: u64) -> f64 {
 /// Sleeps until `instant`, to the precision of the kernel's high-resolution timers.
 pub fn sleep_until(instant: u64) {
     let time = libc::timespec { tv_sec: (instant / SECOND) as i64, tv_nsec: (instant % SECOND) as i64 };
-    // SAFETY: `time` outlives the call; an interrupted sleep is repeated until the absolute instant has passed.
+    // SAFETY: `time` outlives the call. An interrupted sleep is repeated until the absolute instant has passed.
     while unsafe {
         libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut())
     } == libc::EINTR
     {}
 }
 
-/// Asks the kernel not to delay this thread's timers; the default slack of 50 µs would show as lateness.
+/// Asks the kernel not to delay this thread's timers: the default slack of 50 µs would appear as lateness.
 pub fn sharpen_timers() {
-    // SAFETY: PR_SET_TIMERSLACK takes one integer and concerns the calling thread only.
+    // SAFETY: PR_SET_TIMERSLACK takes one integer and affects only the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
 }

@@ -10,7 +10,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Of the calling thread since it began (`getrusage(2)`, `RUSAGE_THREAD`).
+    /// Returns the CPU time of the calling thread since it started (`getrusage(2)`, `RUSAGE_THREAD`).
     pub fn of_thread() -> Self {
         // SAFETY: rusage is plain data, for which zeros are valid, and the kernel fills it.
         let usage = unsafe {
@@ -34,7 +34,7 @@ impl Cpu {
     }
 }
 
-/// The CPU clock of a thread, which any thread of the process may read.
+/// The CPU clock of a thread, which every thread of the process can read.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadClock {
     id: libc::clockid_t,
@@ -42,7 +42,7 @@ pub struct ThreadClock {
 }
 
 impl ThreadClock {
-    /// That of the calling thread (`pthread_getcpuclockid(3)`).
+    /// Returns the clock of the calling thread (`pthread_getcpuclockid(3)`).
     pub fn of_thread() -> Option<Self> {
         let mut id = 0;
         // SAFETY: the calling thread exists, and the number is written to a variable on the stack.
@@ -51,8 +51,9 @@ impl ThreadClock {
         (error == 0).then_some(Self { id, thread })
     }
 
-    /// CPU time of the thread since it began; None: it has ended. The sum is exact to the nanosecond; user and system time
-    /// have its parts as the kernel counts them in ticks (`proc_pid_stat(5)`, fields 14 and 15).
+    /// Returns the CPU time of the thread since it started, or None if the thread has ended.
+    /// The sum is exact to the nanosecond.
+    /// User and system time divide it in the ratio of the kernel's tick counts (`proc_pid_stat(5)`, fields 14 and 15).
     pub fn read(self) -> Option<Cpu> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the kernel fills a structure on the stack, or refuses a clock whose thread has ended.
@@ -68,18 +69,18 @@ impl ThreadClock {
 
     fn ticks(self) -> Option<(u64, u64)> {
         let text = std::fs::read_to_string(format!("/proc/self/task/{}/stat", self.thread)).ok()?;
-        // The name, in parentheses, may hold spaces and parentheses.
+        // The name, in parentheses, may contain spaces and parentheses.
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     }
 }
 
-/// Keeps the calling thread on `cpus`; does nothing when the list is empty. False when the kernel refuses.
+/// Pins the calling thread to `cpus`, or does nothing if the list is empty. Returns false if the kernel refuses.
 pub fn bind_thread(cpus: &[usize]) -> bool {
     if cpus.is_empty() {
         return true;
     }
-    // SAFETY: cpu_set_t is plain data; CPU_SET ignores nothing, so numbers beyond the set are left out first.
+    // SAFETY: cpu_set_t is plain data. CPU_SET must not get a number beyond the set, so such numbers are filtered out.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
@@ -89,9 +90,10 @@ pub fn bind_thread(cpus: &[usize]) -> bool {
     }
 }
 
-/// The calling thread wakes on time and goes before ordinary ones, as far as that is allowed.
+/// Makes the calling thread wake on time and run before ordinary threads, as far as permitted.
+/// Returns whether it has the priority.
 pub fn hasten_thread() -> bool {
-    // SAFETY: numbers only; the second call reads a structure that lives on the stack.
+    // SAFETY: the first call takes only integers; the second reads a structure on the stack.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
         let priority = libc::sched_param { sched_priority: 1 };

@@ -1,7 +1,7 @@
-//! Groups of threads: named and pinned when started, synchronised at a gate, ended by its flag, joined with their
-//! errors.
+//! Groups of threads, which are named and pinned when started, synchronised at a gate, ended by the gate's flag, and
+//! joined with their errors.
 //!
-//! A thread that fails or panics ends all that share its gate, and the first error is the result of them all.
+//! A thread that fails or panics ends all threads that share its gate. The first error is the result of the group.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,9 +12,9 @@ use std::time::Duration;
 use super::{clock, cpu};
 use crate::{Error, Result};
 
-/// Without a time limit.
+/// No time limit.
 pub const FOREVER: Duration = Duration::MAX;
-/// Enough for each of ironbench's threads, and small enough for thousands of them.
+/// Stack size: enough for each of ironbench's threads, and small enough for thousands of them.
 const STACK_BYTES: usize = 1 << 20;
 
 /// How the kernel wakes a thread.
@@ -23,7 +23,7 @@ pub enum Timing {
     Ordinary,
     /// Without the default timer slack of 50 µs.
     Sharp,
-    /// As `Sharp`, and with priority over ordinary threads where that is permitted (sched(7), SCHED_FIFO).
+    /// As `Sharp`, and with priority over ordinary threads if that is permitted (sched(7), SCHED_FIFO).
     RealTime,
 }
 
@@ -40,7 +40,7 @@ impl Post {
         Self { name: name.into(), cpus: Vec::new(), timing: Timing::Ordinary }
     }
 
-    /// Pins the thread to these CPUs; an empty list: any CPU.
+    /// Pins the thread to these CPUs; an empty list means any CPU.
     pub fn on(self, cpus: &[usize]) -> Self {
         Self { cpus: cpus.to_vec(), ..self }
     }
@@ -91,7 +91,7 @@ impl Post {
     }
 }
 
-/// Where threads wait for a common start `S`, and the flag that ends them.
+/// A gate at which threads wait for a common start `S`, with the flag that ends them.
 #[derive(Debug)]
 pub struct Gate<S = ()> {
     state: Mutex<State<S>>,
@@ -120,7 +120,7 @@ impl<S> Gate<S> {
     }
 
     pub fn stop(&self) {
-        // Under the lock, so that a thread that is about to wait does not miss it.
+        // The lock ensures that a thread that is about to wait does not miss the flag.
         let state = self.lock();
         self.stopped.store(true, Relaxed);
         drop(state);
@@ -133,23 +133,23 @@ impl<S> Gate<S> {
         self.stop();
     }
 
-    /// The first error of a thread, once.
+    /// Takes the first error of a thread.
     pub fn error(&self) -> Option<Error> {
         self.lock().error.take()
     }
 
-    /// Waits, at most for `most`, until this many threads wait for the start or one has failed. Returns whether they
-    /// do.
+    /// Waits, for at most `most`, until this many threads are waiting for the start or one has failed.
+    /// Returns whether that happened.
     pub fn ready(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ready >= threads || self.is_stopped())
     }
 
-    /// Waits, at most for `most`, until this many threads have ended. Returns whether they have.
+    /// Waits, for at most `most`, until this many threads have ended. Returns whether they have.
     pub fn ended(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ended >= threads)
     }
 
-    /// Sleeps until the gate is stopped, at most for `most`. False: the gate is stopped.
+    /// Sleeps for `most`, or until the gate is stopped. Returns false if it is stopped.
     pub fn pause(&self, most: Duration) -> bool {
         !self.wait(most, |_| self.is_stopped())
     }
@@ -159,7 +159,7 @@ impl<S> Gate<S> {
         self.moved.notify_all();
     }
 
-    /// The value that the threads started with; None: they have not started.
+    /// Returns the value that the threads started with, or None if they have not started.
     pub fn start(&self) -> Option<S>
     where
         S: Copy,
@@ -183,7 +183,7 @@ impl<S> Gate<S> {
 }
 
 impl<S: Copy> Gate<S> {
-    /// Reports that this thread is ready and waits for the common start. None: the gate was stopped before.
+    /// Reports that this thread is ready, and waits for the common start. Returns None if the gate was stopped before.
     pub fn pass(&self) -> Option<S> {
         self.lock().ready += 1;
         self.moved.notify_all();
@@ -192,8 +192,8 @@ impl<S: Copy> Gate<S> {
     }
 }
 
-/// Runs each of `members` in its own thread while `lead` runs in this one; the gate stops when `lead` ends. Returns all
-/// results in order. The first error of a member takes precedence over the error of `lead`.
+/// Runs each of `members` in its own thread while `lead` runs in this one. The gate stops when `lead` ends.
+/// Returns all results in order. The first error of a member takes precedence over the error of `lead`.
 pub fn led<S: Send, T: Send, R>(
     gate: &Gate<S>,
     members: impl IntoIterator<Item = (Post, impl FnOnce() -> Result<T> + Send)>,
@@ -220,7 +220,7 @@ pub fn led<S: Send, T: Send, R>(
     })
 }
 
-/// Does the same work in several threads, each with its number.
+/// Does the same work in several threads. Each gets its number.
 pub fn together<T: Send>(
     name: &str,
     threads: usize,
@@ -246,7 +246,7 @@ impl<S> Drop for Stopping<'_, S> {
     }
 }
 
-/// A thread that lives as long as this value: its gate stops and it is joined when that is dropped.
+/// A thread that lives as long as this value. Dropping the value stops the gate and joins the thread.
 #[derive(Debug)]
 pub struct Resident<S = (), T = ()> {
     gate: Arc<Gate<S>>,
@@ -254,7 +254,7 @@ pub struct Resident<S = (), T = ()> {
 }
 
 impl<S: Send + 'static, T: Send + 'static> Resident<S, T> {
-    /// Threads that share a gate start together and end together.
+    /// Starts the thread. Threads that share a gate start and end together.
     pub fn start(
         post: Post,
         gate: Arc<Gate<S>>,
@@ -268,17 +268,17 @@ impl<S: Send + 'static, T: Send + 'static> Resident<S, T> {
         Ok(Self { gate, thread: Some(thread.map_err(|error| post.refused(&error))?) })
     }
 
-    /// Waits, at most for `most`, until the thread has ended. Only for a thread that shares its gate with no other.
+    /// Waits, for at most `most`, until the thread has ended. Only valid if no other thread shares the gate.
     pub fn ended(&self, most: Duration) -> bool {
         self.gate.ended(1, most)
     }
 
-    /// Detaches the thread, which may hang.
+    /// Detaches the thread, in case it hangs.
     pub fn leave(mut self) {
         self.thread = None;
     }
 
-    /// Waits until the thread ends by itself.
+    /// Waits until the thread ends on its own.
     pub fn join(mut self) -> Result<T> {
         let thread = self.thread.take().expect("it is joined once");
         thread.join().expect("its panic was caught")
@@ -289,7 +289,7 @@ impl<S, T> Drop for Resident<S, T> {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.gate.stop();
-            // The gate has its error; a drop cannot return it.
+            // Ignored: the gate keeps the error, and a drop cannot return it.
             let _ = thread.join();
         }
     }
@@ -345,13 +345,13 @@ mod tests {
     fn a_thread_runs_where_it_was_put_and_what_cannot_be_is_an_error() {
         let there = |cpus: &[usize]| {
             let members = [(Post::new("placed").on(cpus), || {
-                // SAFETY: it takes nothing.
+                // SAFETY: the function takes no arguments.
                 Ok(unsafe { libc::sched_getcpu() })
             })];
             let gate = Gate::<()>::default();
             led(&gate, members, || Ok(gate.ended(1, FOREVER))).map(|(_, each)| each[0])
         };
-        // SAFETY: it takes nothing.
+        // SAFETY: the function takes no arguments.
         let here = unsafe { libc::sched_getcpu() };
         assert_eq!(there(&[here as usize]).unwrap(), here);
         assert!(there(&[1023]).unwrap_err().cause.starts_with("no thread can be kept on them"));

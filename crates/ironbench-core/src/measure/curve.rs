@@ -1,8 +1,9 @@
-//! A quantity that follows a declared curve over time: its value, its integral, and the inverse of that.
+//! A quantity that follows a declared curve over time: its value, its integral, and the inverse of the integral.
 //!
-//! Transactions of an open loop start where the integral of the rate passes whole numbers, or passes the sums of
-//! exponential gaps of mean 1: those are then a Poisson process of just that rate (the time change of Çınlar,
-//! "Introduction to Stochastic Processes", 1975, chapter 4.7). No rate is held for a moment and then changed.
+//! Transactions of an open loop start where the integral of the rate passes integers, or where it passes the sums of
+//! exponential gaps of mean 1.
+//! The latter are a Poisson process with exactly that rate (the time change of Çınlar, "Introduction to Stochastic
+//! Processes", 1975, chapter 4.7). The rate is followed continuously, not in steps.
 
 use std::f64::consts::TAU;
 
@@ -12,9 +13,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Piece {
-    /// A straight line; between equal ends it holds a value.
+    /// A straight line, which is constant if both ends are equal.
     Line { seconds: f64, from: f64, to: f64 },
-    /// From `low` up to `high` and back: one period of a cosine.
+    /// A wave from `low` to `high` and back: one period of a cosine.
     Wave { seconds: f64, low: f64, high: f64 },
 }
 
@@ -60,10 +61,11 @@ impl Piece {
         }
     }
 
-    /// Where the integral is `sum`, which is above zero and not above that of the whole piece.
+    /// Returns the time at which the integral is `sum`, which is above zero and at most the integral of the whole
+    /// piece.
     fn place(&self, sum: f64) -> f64 {
         match *self {
-            // The root of the quadratic that loses no digits, whichever way the line goes.
+            // This form of the quadratic formula loses no digits, whether the line rises or falls.
             Self::Line { seconds, from, to } => {
                 let slope = (to - from) / seconds;
                 let root = (from * from + 2.0 * slope * sum).max(0.0).sqrt();
@@ -73,7 +75,7 @@ impl Piece {
         }
     }
 
-    /// Newton's steps, kept between bounds that a bisection narrows: the value may be zero at both ends.
+    /// Newton's method, with bounds that bisection narrows, because the value may be zero at both ends.
     fn wave_place(&self, sum: f64, seconds: f64) -> f64 {
         let (mut low, mut high) = (0.0, seconds);
         let mut at = seconds * sum / self.whole();
@@ -94,7 +96,7 @@ impl Piece {
     }
 }
 
-/// Pieces one after another from time 0 on. After the last one its end value stays.
+/// Consecutive pieces, from time 0. After the last piece, its end value continues.
 #[derive(Debug, Clone)]
 pub struct Curve {
     pieces: Vec<Placed>,
@@ -103,13 +105,13 @@ pub struct Curve {
 #[derive(Debug, Clone, Copy)]
 struct Placed {
     piece: Piece,
-    /// Seconds, and the integral, before it.
+    /// Time in seconds at which the piece starts.
     start: f64,
     before: f64,
 }
 
 impl Curve {
-    /// None: a piece has no length, or a value is below zero or none at all.
+    /// Returns None if there is no piece, a piece has no length, or a value is negative or not finite.
     pub fn new(pieces: &[Piece]) -> Option<Self> {
         let (mut start, mut before) = (0.0, 0.0);
         let mut placed = Vec::with_capacity(pieces.len());
@@ -121,14 +123,14 @@ impl Curve {
         (!pieces.is_empty() && pieces.iter().all(Piece::is_sound)).then_some(Self { pieces: placed })
     }
 
-    /// The value at so many seconds.
+    /// Returns the value at time `at`, in seconds.
     pub fn value(&self, at: f64) -> f64 {
         let placed = &self.pieces[self.pieces.partition_point(|one| one.start <= at).saturating_sub(1)];
         let since = (at - placed.start).max(0.0);
         if since < placed.piece.seconds() { placed.piece.value(since) } else { placed.piece.end() }
     }
 
-    /// The first time at or after `at` when the value is at least `level`; None: never.
+    /// Returns the first time from `at` on when the value is at least `level`, or None if there is none.
     pub fn reaches(&self, level: f64, at: f64) -> Option<f64> {
         if self.value(at) >= level {
             return Some(at);
@@ -137,8 +139,8 @@ impl Curve {
         self.pieces[first..].iter().find_map(|one| one.rises_to(level, at))
     }
 
-    /// Where the integral is `sum`, in seconds; infinite where it never is. `hint`: the number of a piece that does not
-    /// end before, brought up to date.
+    /// Returns the time in seconds at which the integral is `sum`, or infinity if it never is.
+    /// `hint` is the index of a piece that does not end before; it is updated.
     pub fn place(&self, sum: f64, hint: &mut usize) -> f64 {
         while let Some(next) = self.pieces.get(*hint + 1)
             && next.before < sum
@@ -159,7 +161,7 @@ impl Curve {
 }
 
 impl Placed {
-    /// The first time after `at` when the piece has risen to `level`.
+    /// Returns the first time from `at` on when the piece has risen to `level`.
     fn rises_to(&self, level: f64, at: f64) -> Option<f64> {
         let from = (at - self.start).max(0.0);
         if from >= self.piece.seconds() {
@@ -173,7 +175,7 @@ impl Placed {
             Piece::Wave { seconds, low, high } if high > low && high >= level => {
                 let up = (1.0 - 2.0 * (level - low) / (high - low)).clamp(-1.0, 1.0).acos() / TAU * seconds;
                 if up < from {
-                    return None; // it is falling, and rises again in the next period only
+                    return None; // the wave is falling and rises again only in the next period
                 }
                 up
             }
@@ -211,7 +213,7 @@ mod tests {
             let steps = 20_000;
             let area: f64 = (0..steps).map(|n| curve.value(end * (f64::from(n) + 0.5) / f64::from(steps))).sum();
             let found = integral(&curve, end);
-            // At each joint a step of the sum may belong to the wrong piece.
+            // At each joint, one step of the numerical sum may belong to the wrong piece.
             let step = end / f64::from(steps);
             prop_assert!((area * step - found).abs() <= 8.0 * step * 5000.0 + found * 1e-3, "{area} {found}");
         }

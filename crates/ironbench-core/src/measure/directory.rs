@@ -1,16 +1,16 @@
-//! What a directory answered: result codes, and how many entries its searches returned.
+//! Result codes of an LDAP directory, and how many entries its searches returned.
 
 use std::collections::BTreeMap;
 
-/// Final answers of a directory, by what they say.
+/// Counts of a directory's final answers, by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answers {
     pub success: u64,
-    /// Searches that were answered with success, or cut off at the size limit that they asked for.
+    /// Searches that ended with success, or were cut off at the size limit that they requested.
     pub searches: u64,
-    /// Of those: searches that returned no entry.
+    /// The part of `searches` that returned no entry.
     pub empty_searches: u64,
-    /// Returned by all searches.
+    /// Entries returned by all searches.
     pub entries: u64,
     pub size_limited: u64,
     pub compare_true: u64,
@@ -18,7 +18,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// A search that ended well returned so many entries.
+    /// Counts a search that succeeded and returned this many entries.
     #[inline]
     pub fn search(&mut self, entries: u64) {
         self.searches += 1;
@@ -26,7 +26,7 @@ impl Answers {
         self.entries += entries;
     }
 
-    /// By name, those that are not zero; empty without answers of a directory.
+    /// Returns the counts that are not zero, by name; empty if no directory answered.
     pub fn figures(&self) -> BTreeMap<String, f64> {
         let figures = [
             ("directory_success", self.success),

@@ -1,4 +1,4 @@
-//! Times in nanoseconds in a High Dynamic Range histogram: 3 significant digits, mergeable, bounded memory.
+//! High Dynamic Range histograms of times in nanoseconds: 3 significant digits, mergeable, bounded memory.
 
 use std::io::Read;
 
@@ -9,15 +9,15 @@ use super::clock::SECOND;
 use crate::{Error, Result};
 
 const DIGITS: u8 = 3;
-/// Longer times are recorded as this: one hour.
+/// Longest recorded time, one hour; longer times are recorded as this.
 pub const LONGEST_NS: u64 = 3_600 * SECOND;
 
-/// Bytes of the V2 format's header: cookie, length of the payload, offset, digits, lowest, highest, ratio.
+/// Size of the V2 format's header: cookie, payload length, offset, digits, lowest, highest, ratio.
 const HEADER_BYTES: usize = 40;
-/// A histogram of ours, inflated, has at most 35,000 counts of up to nine bytes.
+/// Size limit of an inflated histogram, which has at most 35,000 counts of up to nine bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Grows with the largest value recorded: about 100 KB up to 1 ms, at most 280 KB.
+/// A histogram that grows with the largest recorded value: about 100 KB up to 1 ms, at most 280 KB.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram(hdrhistogram::Histogram<u64>);
 
@@ -52,7 +52,7 @@ impl Histogram {
         self.0.len()
     }
 
-    /// Seconds; NaN when empty. `q` from 0 to 1.
+    /// Returns the quantile `q` (0 to 1) in seconds; NaN if empty.
     pub fn quantile_s(&self, q: f64) -> f64 {
         self.when_filled(|h| seconds(h.value_at_quantile(q)))
     }
@@ -73,12 +73,12 @@ impl Histogram {
         self.when_filled(|h| seconds(h.max()))
     }
 
-    /// 0 when empty.
+    /// Sum of all values; 0 if empty.
     pub fn sum_s(&self) -> f64 {
         if self.0.is_empty() { 0.0 } else { self.mean_s() * self.count() as f64 }
     }
 
-    /// Non-empty buckets: lowest and highest equivalent value in seconds, count.
+    /// Returns the non-empty buckets: lowest and highest equivalent value in seconds, and the count.
     pub fn buckets(&self) -> Vec<(f64, f64, u64)> {
         let bucket = |value: u64, count: u64| {
             (seconds(self.0.lowest_equivalent(value)), seconds(self.0.highest_equivalent(value)), count)
@@ -86,7 +86,7 @@ impl Histogram {
         self.0.iter_recorded().map(|v| bucket(v.value_iterated_to(), v.count_at_value())).collect()
     }
 
-    /// HdrHistogram's V2 format, deflated.
+    /// Encodes the histogram in HdrHistogram's V2 format, deflated.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new().serialize(&self.0, &mut bytes).expect("writing to memory does not fail");
@@ -102,7 +102,7 @@ impl Histogram {
         Ok(Self(inner))
     }
 
-    /// Value and count of each bucket that is not empty, as base-128 numbers: small, and quick to add.
+    /// Encodes value and count of each non-empty bucket as base-128 numbers, which are compact and fast to add.
     pub fn to_pairs(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for bucket in self.0.iter_recorded() {
@@ -112,10 +112,10 @@ impl Histogram {
         bytes
     }
 
-    /// Adds what `to_pairs` wrote.
+    /// Adds the buckets that `to_pairs` wrote.
     ///
     /// # Errors
-    /// Input: these are not such bytes.
+    /// Input: the bytes are not such buckets.
     pub fn add_pairs(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let (Some(value), Some(count)) = (take(&mut bytes), take(&mut bytes)) else {
@@ -138,9 +138,9 @@ impl Histogram {
     }
 }
 
-/// The V2 format without its compression; nothing in it claims more memory than it has itself.
+/// Inflates the V2 format and checks that its header claims no more memory than the data itself.
 ///
-/// The deserializer allocates whatever length and digits the header names.
+/// The deserializer would allocate any length and digits that the header claims.
 /// https://github.com/HdrHistogram/HdrHistogram, `AbstractHistogram.encodeIntoByteBuffer`
 fn inflated(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let compressed = bytes.get(8..).ok_or("it is cut short")?;
@@ -157,7 +157,7 @@ fn inflated(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     Ok(plain)
 }
 
-/// Seven bits in each byte, the lowest first; the highest bit says that more follow (LEB128).
+/// Appends a number in LEB128: seven bits per byte, lowest first; a set high bit means that more bytes follow.
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -251,7 +251,7 @@ mod tests {
         assert!((of(&[u64::MAX]).max_s() - 3_600.0).abs() < 4.0);
     }
 
-    /// The same histogram with other four bytes in its inflated header.
+    /// Returns the encoded histogram with four other bytes in its inflated header.
     fn with_header(at: usize, value: u32) -> Vec<u8> {
         let mut plain = inflated(&of(&[1, 2_000_000]).to_bytes()).unwrap();
         plain[at..at + 4].copy_from_slice(&value.to_be_bytes());

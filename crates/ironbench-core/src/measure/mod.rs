@@ -1,4 +1,4 @@
-//! Clock, schedules, histograms, timeline: everything that turns instants into figures.
+//! Turns instants into measurements: clock, schedules, histograms, timeline.
 pub mod buckets;
 pub mod clock;
 pub mod cpu;

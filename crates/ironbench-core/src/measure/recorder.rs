@@ -1,15 +1,16 @@
-//! What one driving thread writes down while the stopwatch runs: three histogram records and a few sums per
-//! transaction.
+//! Records the measurements of one driving thread: three histogram records and a few sums per transaction.
 //!
-//! Counts, throughput and service times cover transactions that end inside the window, whenever they began. Work under
-//! way when the window closes is counted as unfinished. What both edges add to the sum of service times is kept, so
-//! that the sum can be compared with clients × window.
+//! Counts, throughput and service times cover transactions that end inside the window, whenever they started.
+//! Transactions in progress when the window closes count as unfinished.
+//! The recorder also keeps how much both edges add to the sum of service times, so that the sum can be compared with
+//! clients × window.
 //!
-//! Response times cover transactions that were due inside the window (in a closed loop: that began there), also those
-//! that end while the trial drains. Leaving those out would drop exactly the slow ones. One that has not ended even
-//! then is right-censored: it enters with the time it had waited, which its response time exceeds. A number of
-//! transactions ends a window without the clock, and its response times cover what ended inside. In turns, all figures
-//! cover transactions that begin inside a slice: see `turns`.
+//! Response times cover transactions that were due inside the window (in a closed loop: that started there),
+//! including those that end while the trial drains: leaving those out would drop exactly the slow ones.
+//! A transaction that is unfinished even then is right-censored: it enters with the time it had waited, which is a
+//! lower bound of its response time.
+//! If a number of transactions ends the window instead of the clock, response times cover transactions that ended
+//! inside. In turns, all measurements cover transactions that start inside a slice: see `turns`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -37,37 +38,37 @@ pub struct Window {
     pub end: u64,
 }
 
-/// Read by others while the trial runs; brought up to date every 100 ms.
+/// Counts that other threads read while the trial runs, updated every 100 ms.
 #[derive(Debug, Default)]
 pub struct Live {
     pub transactions: AtomicU64,
     pub failed: AtomicU64,
 }
 
-/// No instant lies in it.
+/// An empty window, which contains no instant.
 const NOTHING: Window = Window { start: NEVER, end: 0 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     WarmUp,
     Open,
-    /// Between two turns: the window goes on later, as if no time had passed.
+    /// Between two turns; the window then continues as if no time had passed.
     Resting,
     Closed,
 }
 
 pub struct Recorder<'a> {
-    /// Everything since the clients connected.
+    /// Counts since the clients connected.
     pub tally: Tally,
     window: Window,
     phase: Phase,
-    /// The next instant at which `cross` has something to do.
+    /// The next instant at which `cross` must be called.
     boundary: u64,
-    /// In a closed loop response time is service time, and one histogram holds both.
+    /// Whether the loop is open. In a closed loop, response time is service time, and one histogram serves both.
     open_loop: bool,
     response: Vec<Buckets>,
     service: Vec<Buckets>,
-    /// Response times cover transactions due from here on; 0: those that end inside the window.
+    /// Response times cover transactions due from this instant on; 0 if they cover those that end inside the window.
     due_from: u64,
     edges: Edges,
     second: Buckets,
@@ -81,7 +82,7 @@ pub struct Recorder<'a> {
     counted: Counts,
     at_start: Tally,
     carried_ns: u64,
-    /// Transactions that begin in this span are measured when they end.
+    /// Transactions that start in this span are measured when they end.
     begins: Window,
     cpu_at_start: Cpu,
     cpu: Cpu,
@@ -100,28 +101,28 @@ pub struct Recording {
     pub total: Tally,
     pub response: Vec<Histogram>,
     pub service: Vec<Histogram>,
-    /// Times waited by transactions due before the end of the window that had not ended when the thread gave up: their
-    /// response times are longer.
+    /// Waiting times of transactions due before the end of the window that were unfinished when the thread gave
+    /// up; their response times are longer.
     pub censored: Histogram,
-    /// Time inside the window of transactions under way when it closed.
+    /// Time inside the window of transactions in progress when it closed.
     pub in_flight: Histogram,
-    /// Since the longest waiting of those was due.
+    /// How long the earliest of those had been due.
     pub longest_wait_ns: u64,
-    /// Times of answers by command of the program; empty unless statements are timed.
+    /// Reply times by command of the program; empty unless statements are timed.
     pub answers: Vec<Histogram>,
-    /// How much of the measured transactions' time lies before the window.
+    /// The part of the measured transactions' time that lies before the window.
     pub carried_ns: u64,
-    /// In turns: the time that all clients of the thread spent on measured transactions, failed ones included, and
-    /// between these and their next ones.
+    /// In turns: time that all clients of the thread spent on measured transactions, including failed ones, and on the
+    /// think time after them.
     pub busy_ns: Option<u64>,
     pub lateness: Histogram,
-    /// How long work that became due without a schedule waited for a client.
+    /// How long jobs without a schedule waited for a client.
     pub lag: Histogram,
     /// Time that the loop worked between two waits for the engine.
     pub loop_delay: Histogram,
-    /// Replies that one wait brought; counts, not times.
+    /// Number of replies per wait (counts, not times).
     pub replies_per_wait: Histogram,
-    /// How long replies waited for the loop, all together.
+    /// Total time that replies waited for the loop.
     pub loop_wait_ns: u64,
     pub timeline: Vec<Bucket>,
     pub cpu: Cpu,
@@ -168,19 +169,20 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Call `cross` when this instant has passed, before recording anything that ended after it.
+    /// Returns the instant after which `cross` must be called before anything that ended later is recorded.
     #[inline]
     pub fn boundary(&self) -> u64 {
         self.boundary
     }
 
-    /// Whether a transaction that began at `begun` and ends now is measured.
+    /// Whether a transaction that started at `begun` and ends now is measured.
     #[inline]
     pub fn measures(&self, begun: u64) -> bool {
         begun >= self.begins.start && begun < self.begins.end
     }
 
-    /// A transaction of `kind` ended well at `now`; it should have begun at `intended` and was sent at `begun`.
+    /// Records a transaction of `kind` that succeeded at `now`. Its scheduled start was `intended`, and it was sent at
+    /// `begun`.
     #[inline]
     pub fn complete(&mut self, kind: usize, intended: u64, begun: u64, now: u64) {
         self.tally.kinds[kind].transactions += 1;
@@ -205,7 +207,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A transaction of `kind` that began at `begun` was given up at `now`. The tally counts it already.
+    /// Records a transaction of `kind` that started at `begun` and failed at `now`. The tally already counts it.
     #[cold]
     pub fn gave_up(&mut self, kind: usize, begun: u64, now: u64) {
         if self.measures(begun) {
@@ -223,7 +225,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Work that waited for a client was due at `due` and begins at `now`.
+    /// Records that a job due at `due` starts at `now`, after waiting for a client.
     #[inline]
     pub fn waited(&mut self, due: u64, now: u64) {
         if self.phase == Phase::Open {
@@ -231,7 +233,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Closes buckets and seconds that have passed, opens and closes the window.
+    /// Ends the buckets and seconds that have passed, and opens and closes the window.
     #[cold]
     pub fn cross(&mut self, now: u64) {
         while now >= self.boundary && self.phase != Phase::Closed {
@@ -255,8 +257,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Ends the window now: the last transaction has ended, or the trial was stopped.
-    /// False when it had been closed already.
+    /// Closes the window now, because the last transaction has ended or the trial was stopped.
+    /// Returns false if it was closed already.
     pub fn close(&mut self, now: u64) -> bool {
         match self.phase {
             Phase::Closed => return false,
@@ -285,17 +287,17 @@ impl<'a> Recorder<'a> {
         true
     }
 
-    /// How much of the time from `begun` on lies inside the window, which is closed, or its last stretch.
+    /// Returns how much of the time since `begun` lies inside the closed window, or inside its last slice.
     pub fn inside_window(&self, begun: u64) -> u64 {
         self.window.end.min(self.turns.rest).saturating_sub(begun.max(self.turns.opened))
     }
 
-    /// Where the window ends; true of an early end only when it is closed.
+    /// End of the window. An early end is known only when the window has closed.
     pub fn window_end(&self) -> u64 {
         self.window.end
     }
 
-    /// Between two turns.
+    /// Whether the window rests between two turns.
     pub fn is_resting(&self) -> bool {
         self.phase == Phase::Resting
     }
@@ -360,7 +362,7 @@ impl<'a> Recorder<'a> {
         self.window.end.min(self.bucket_end()).min(self.turns.rest)
     }
 
-    /// Ends the window. From here on `at_start` contains what was measured.
+    /// Closes the window. From now on, `at_start` contains the measured counts.
     fn at_end(&mut self) {
         self.phase = Phase::Closed;
         self.begins = NOTHING;
@@ -405,7 +407,7 @@ impl<'a> Recorder<'a> {
 
     fn hand_over(&mut self) {
         for slice in self.turns.pending.drain(..) {
-            // The receiver is gone only when the trial has been given up.
+            // The receiver is gone only if the trial has been abandoned.
             let _ = self.slices.send(slice);
         }
     }

@@ -1,13 +1,14 @@
-//! When transactions should start in an open loop, whatever the server does.
+//! The scheduled starts of transactions in an open loop, independent of the server.
 
 use super::curve::Curve;
 use pgbench_script::SplitMix64;
 
-/// Instants in nanoseconds, never decreasing. Works on absolute times, so lateness never accumulates into drift.
+/// A non-decreasing sequence of instants in nanoseconds.
+/// Uses absolute times, so that lateness never accumulates into drift.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     kind: Kind,
-    /// Of the next transaction: nanoseconds after the origin.
+    /// Start of the next transaction, in nanoseconds after the origin.
     next_ns: f64,
     origin: u64,
 }
@@ -19,20 +20,20 @@ enum Kind {
     Curve(Follower),
 }
 
-/// Goes along a curve of the rate.
+/// Follows a curve of the rate.
 #[derive(Debug, Clone)]
 struct Follower {
     curve: Curve,
     /// Integral of the rate up to the next transaction.
     sum: f64,
     piece: usize,
-    /// None: the integral grows by 1 from one transaction to the next.
+    /// Random gaps; None if the integral grows by exactly 1 between transactions.
     random: Option<SplitMix64>,
 }
 
 impl Follower {
     fn next_ns(&mut self) -> f64 {
-        // Beyond any trial, and small enough to be added to an instant.
+        // Later than any trial, and small enough to be added to an instant.
         const LATE_NS: f64 = 1e18;
         (self.curve.place(self.sum, &mut self.piece) * 1e9).min(LATE_NS)
     }
@@ -44,14 +45,16 @@ impl Follower {
 }
 
 impl Schedule {
-    /// One transaction every `1 / rate` seconds. `phase` (0 to 1) shifts the first by that part of a gap, so that the
-    /// schedules of several processes interleave.
+    /// Schedules one transaction every `1 / rate` seconds.
+    /// `phase` (0 to 1) shifts the first by that fraction of a gap, so that the schedules of several processes
+    /// interleave.
     pub fn fixed(origin: u64, rate: f64, phase: f64) -> Self {
         let gap_ns = 1e9 / rate;
         Self { kind: Kind::Fixed { gap_ns }, next_ns: gap_ns * phase, origin }
     }
 
-    /// Exponentially distributed gaps of mean `1 / rate`: independent users. The sum of several such schedules is one.
+    /// Schedules transactions with exponentially distributed gaps of mean `1 / rate`, like independent users.
+    /// The union of several such schedules is again such a schedule.
     pub fn poisson(origin: u64, rate: f64, seed: u64) -> Self {
         let mut random = SplitMix64::new(seed);
         let mean_gap_ns = 1e9 / rate;
@@ -59,12 +62,12 @@ impl Schedule {
         Self { kind: Kind::Poisson { mean_gap_ns, random }, next_ns, origin }
     }
 
-    /// Along a curve of the rate: a transaction wherever its integral passes a whole number and `phase`.
+    /// Follows a curve of the rate: a transaction starts whenever the integral passes an integer plus `phase`.
     pub fn fixed_curve(origin: u64, curve: Curve, phase: f64) -> Self {
         Self::follow(origin, Follower { curve, sum: phase, piece: 0, random: None })
     }
 
-    /// Along a curve of the rate: independent users, as many as it says at each moment.
+    /// Follows a curve of the rate, with the arrivals of independent users.
     pub fn poisson_curve(origin: u64, curve: Curve, seed: u64) -> Self {
         let mut random = SplitMix64::new(seed);
         let sum = exponential(&mut random);
@@ -76,13 +79,13 @@ impl Schedule {
         Self { kind: Kind::Curve(follower), next_ns, origin }
     }
 
-    /// When the next transaction is due.
+    /// Returns the scheduled start of the next transaction.
     #[inline]
     pub fn due(&self) -> u64 {
         self.origin + self.next_ns as u64
     }
 
-    /// Goes on to the transaction after the next one.
+    /// Advances to the next transaction.
     #[inline]
     pub fn advance(&mut self) {
         self.next_ns = match &mut self.kind {
@@ -92,7 +95,7 @@ impl Schedule {
         };
     }
 
-    /// How many transactions are due before `instant`; passes over them.
+    /// Skips the transactions due before `instant`. Returns how many there were.
     pub fn skip_until(&mut self, instant: u64) -> u64 {
         let mut skipped = 0;
         while self.due() < instant {
@@ -103,7 +106,8 @@ impl Schedule {
     }
 }
 
-/// Exponentially distributed with mean 1. The argument of the logarithm is in (0, 1], so the result is finite and not negative.
+/// Returns an exponentially distributed number with mean 1.
+/// The argument of the logarithm is in (0, 1], so the result is finite and not negative.
 fn exponential(random: &mut SplitMix64) -> f64 {
     let uniform = ((random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
     -uniform.ln()
@@ -142,7 +146,7 @@ mod tests {
             let gaps: Vec<f64> = dues.windows(2).map(|pair| (pair[1] - pair[0]) as f64 * rate / 1e9).collect();
             let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
             let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-            // Five standard errors: 1 / sqrt(n) of the mean, sqrt(8 / n) of the variance.
+            // Five standard errors: 1 / sqrt(n) for the mean, sqrt(8 / n) for the variance.
             prop_assert!((mean - 1.0).abs() < 5.0 / (n as f64).sqrt(), "mean {mean}");
             prop_assert!((variance - 1.0).abs() < 5.0 * (8.0 / n as f64).sqrt(), "variance {variance}");
         }

@@ -1,4 +1,4 @@
-//! The timeline of the whole trial, put together from what the threads hand over.
+//! The timeline of the whole trial, merged from those of the threads.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use super::clock::{MILLISECOND, to_seconds};
 /// Width of a bucket of the timeline.
 pub const BUCKET_NS: u64 = 100 * MILLISECOND;
 
-/// What happened in one 100 ms bucket.
+/// Counts of one 100 ms bucket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bucket {
     pub transactions: u32,
     pub failed: u32,
     pub retries: u32,
-    /// Of the transactions: of clients that no schedule moves.
+    /// The part of `transactions` run by clients that follow no schedule.
     pub unscheduled: u32,
 }
 
@@ -29,24 +29,24 @@ impl Bucket {
     }
 }
 
-/// A thread's response times of one second of the window, handed over when it has passed.
+/// A thread's response times in one second of the window, sent when that second has passed.
 #[derive(Debug)]
 pub struct Slice {
     pub thread: usize,
     pub second: usize,
     pub response: Histogram,
-    /// Transactions given up.
+    /// Failed transactions.
     pub failed: u64,
     pub width_ns: u64,
 }
 
-/// Response times of one second, all threads together; NaN when nothing ended in it.
+/// Response times of one second over all threads; NaN if no transaction ended in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Second {
-    /// Shorter than a second only where the window ends inside it.
+    /// Length of the row: less than a second only if the window ends in it.
     pub width_s: f64,
     pub transactions: u64,
-    /// Transactions given up.
+    /// Failed transactions.
     pub failed: u64,
     pub mean_s: f64,
     pub p50_s: f64,
@@ -81,13 +81,13 @@ impl Second {
 /// A second that can be merged with that of another drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeableSecond {
-    /// Response times: [`Histogram::to_pairs`].
+    /// Response times, encoded by [`Histogram::to_pairs`].
     pub pairs: Vec<u8>,
     pub failed: u64,
     pub width_ns: u64,
 }
 
-/// A second of the threads that have handed it over.
+/// A second, merged over the threads that have sent it.
 #[derive(Debug, Default)]
 struct Passed {
     response: Histogram,
@@ -95,14 +95,14 @@ struct Passed {
     width_ns: u64,
 }
 
-/// Merges the threads' seconds. Holds histograms only of seconds that some thread has not handed over yet.
+/// Merges the threads' seconds. Keeps histograms only of seconds that some thread has not sent yet.
 #[derive(Debug)]
 pub struct Seconds {
-    /// Per thread: the number of seconds it has handed over.
+    /// Number of seconds that each thread has sent.
     handed: Vec<usize>,
     waiting: BTreeMap<usize, Passed>,
     rows: Vec<Second>,
-    /// Empty unless it is to be merged with others.
+    /// Empty unless the seconds will be merged with those of other drives.
     mergeable: Vec<MergeableSecond>,
     to_merge: bool,
 }
@@ -113,7 +113,7 @@ impl Seconds {
         Self { handed: vec![0; threads], waiting, rows, mergeable, to_merge }
     }
 
-    /// All seconds that every thread has handed over.
+    /// Adds a thread's second. Returns all seconds that every thread has sent.
     pub fn add(&mut self, slice: Slice) -> &[Second] {
         self.handed[slice.thread] = slice.second + 1;
         let passed = self.waiting.entry(slice.second).or_default();
@@ -143,7 +143,7 @@ impl Seconds {
     }
 }
 
-/// The sum of the threads' timelines, as long as the longest.
+/// Sums the threads' timelines; the result is as long as the longest.
 pub fn summed<'a>(timelines: impl IntoIterator<Item = &'a [Bucket]>) -> Vec<Bucket> {
     let mut sum = Vec::<Bucket>::new();
     for timeline in timelines {

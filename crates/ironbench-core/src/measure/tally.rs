@@ -1,5 +1,5 @@
-//! The counters of a driving thread since its clients connected. They only grow; a window is the difference of two
-//! states.
+//! Counters of a driving thread since its clients connected.
+//! The counters only grow; the counts of a window are the difference of two states.
 
 use std::collections::BTreeMap;
 
@@ -77,36 +77,36 @@ impl Reconnects {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     pub kinds: Vec<Counts>,
-    /// Commits of the engine: a script of three statements without BEGIN commits three times.
+    /// Commits by the engine: a script of three statements without BEGIN commits three times.
     pub commits: u64,
     /// Changes that a directory refused; the directory itself counts them as completed.
     pub refused_changes: u64,
     pub directory: Answers,
-    /// Errors by SQLSTATE or by ironbench's own class, including errors of retried attempts.
+    /// Errors by SQLSTATE or ironbench's error class, including errors of retried attempts.
     pub errors: BTreeMap<String, u64>,
-    /// The first message of each class, with its place.
+    /// The first message of each class, including its place.
     pub messages: BTreeMap<String, String>,
-    /// For each kind, the message of the first error that failed a transaction.
+    /// For each kind, the message of the first failed transaction.
     pub failures: Vec<Option<String>>,
     /// The message of the first error that no retry can fix.
     pub lasting: Option<String>,
-    /// By command of the program; empty unless statements are timed.
+    /// Times by command of the program; empty unless statements are timed.
     pub laps: Vec<Lap>,
     pub reconnects: Reconnects,
     /// Connections that broke or that the server ended while the trial continued.
     pub connections_lost: u64,
-    /// Histograms of the same times, while the window is open.
+    /// Histograms of the same times, recorded while the window is open.
     answers: Option<Vec<Buckets>>,
 }
 
-/// How long the answers to one command took.
+/// Reply times of one command.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Lap {
     pub count: u64,
-    /// Answers that were an error.
+    /// Replies that reported an error.
     pub failed: u64,
     pub sum_ns: u64,
-    /// Sum of the squares, in ns².
+    /// Sum of the squared times, in ns².
     pub squares: f64,
 }
 
@@ -115,7 +115,7 @@ impl Lap {
         self.sum_ns as f64 / self.count as f64 / SECOND as f64
     }
 
-    /// Standard deviation.
+    /// Standard deviation in seconds.
     pub fn stdev_s(&self) -> f64 {
         let mean = self.sum_ns as f64 / self.count as f64;
         (self.squares / self.count as f64 - mean * mean).max(0.0).sqrt() / SECOND as f64
@@ -145,7 +145,7 @@ impl Tally {
         Self { kinds: vec![Counts::default(); kinds], failures: vec![None; kinds], ..Self::default() }
     }
 
-    /// Counts an error; `words` makes the message of the first error of its class.
+    /// Counts an error. `words` formats the message of the first error of its class.
     pub fn error(&mut self, class: &str, words: impl FnOnce() -> String) {
         match self.errors.get_mut(class) {
             Some(count) => *count += 1,
@@ -156,7 +156,7 @@ impl Tally {
         }
     }
 
-    /// Counts the error that fails a transaction of `kind`. `retryable`: a retry could have succeeded.
+    /// Counts the error that fails a transaction of `kind`. `retryable`: whether a retry could have succeeded.
     pub fn failure(&mut self, kind: usize, class: &str, retryable: bool, words: impl Fn() -> String) {
         self.error(class, &words);
         if self.failures[kind].is_none() {
@@ -167,7 +167,7 @@ impl Tally {
         }
     }
 
-    /// Counts the answer to a command, which took `ns`.
+    /// Counts the reply to a command, which took `ns`.
     pub fn lap(&mut self, command: usize, ns: u64, failed: bool) {
         if command >= self.laps.len() {
             self.laps.resize(command + 1, Lap::default());
@@ -185,12 +185,12 @@ impl Tally {
         }
     }
 
-    /// Starts to record the histograms of answer times.
+    /// Starts to record the histograms of reply times.
     pub fn keep_answers(&mut self) {
         self.answers = Some(Vec::new());
     }
 
-    /// Stops recording answer times and returns their histograms by command.
+    /// Stops recording reply times and returns their histograms by command.
     pub fn take_answers(&mut self) -> Vec<Histogram> {
         self.answers.take().unwrap_or_default().iter_mut().map(Buckets::take).collect()
     }
@@ -226,17 +226,17 @@ impl Tally {
         }
     }
 
-    /// Pauses recording answer times and returns what was recorded so far.
+    /// Pauses recording reply times and returns what was recorded so far.
     pub fn set_answers_aside(&mut self) -> Option<Vec<Buckets>> {
         self.answers.take()
     }
 
-    /// Continues recording answer times on top of what was recorded before.
+    /// Continues recording reply times, added to the earlier ones.
     pub fn keep_answers_again(&mut self, kept: Option<Vec<Buckets>>) {
         self.answers = kept;
     }
 
-    /// What was counted since `earlier`, an older state of the same tally.
+    /// Returns the counts since `earlier`, an older state of the same tally.
     pub fn since(&self, earlier: &Self) -> Self {
         let errors = self.errors.iter().filter_map(|(class, &count)| {
             let new = count - earlier.errors.get(class).copied().unwrap_or(0);

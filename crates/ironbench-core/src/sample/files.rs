@@ -1,6 +1,8 @@
-//! Files that are kept open and read again from their beginning: cheap enough for 20 readings a second and more.
+//! Files that stay open and are read again from their beginning.
+//! That is cheap enough for 20 readings per second and more.
 //!
-//! `/proc` and `/sys` make their text anew on each read at offset 0 (Linux: Documentation/filesystems/seq_file.rst).
+//! `/proc` and `/sys` generate their text again on each read at offset 0 (Linux:
+//! Documentation/filesystems/seq_file.rst).
 
 use std::fs::File;
 use std::io;
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::watch::{Reader, Trouble};
 
-/// How often a pattern is looked up again, so that devices that appear are seen.
+/// How often a pattern is matched again, to find new devices.
 const LOOK_AGAIN_S: f64 = 1.0;
 const CHUNK_BYTES: usize = 16 << 10;
 
@@ -20,13 +22,13 @@ pub struct Files {
     target: String,
     pattern: bool,
     open: Vec<(PathBuf, File)>,
-    /// Readings until the pattern is looked up again.
+    /// Readings until the pattern is matched again.
     fresh: u32,
     readings_per_look: u32,
 }
 
 impl Files {
-    /// `target` is an absolute path, taken below `root`.
+    /// `target` is an absolute path, resolved below `root`.
     pub fn new(root: &Path, target: &str, period_s: f64) -> Self {
         let readings_per_look = (LOOK_AGAIN_S / period_s).ceil().max(1.0) as u32;
         Self {
@@ -52,7 +54,7 @@ impl Files {
         outcome.map_err(failed)
     }
 
-    /// `==> path\n` before each file; files that vanished meanwhile are left out.
+    /// Reads all matching files, each after a line `==> path`. Files that have vanished are left out.
     fn read_matching(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble> {
         if self.fresh == 0 {
             self.look_up();
@@ -101,7 +103,7 @@ fn below(root: &Path, target: &str) -> PathBuf {
     root.join(target.trim_start_matches('/'))
 }
 
-/// Reads to the end: a `/proc` file may come in pieces however large the buffer is.
+/// Reads to the end: a `/proc` file may arrive in pieces, however large the buffer is.
 fn read_whole(file: &File, out: &mut Vec<u8>) -> io::Result<()> {
     let start = out.len();
     loop {
@@ -123,7 +125,7 @@ fn read_whole(file: &File, out: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// Existing paths below `root` that match `target`, where `*` stands for any part of one name; in order.
+/// Returns the existing paths below `root` that match `target`, sorted; `*` matches any part of one name.
 fn matching(root: &Path, target: &str) -> Vec<PathBuf> {
     let mut found = vec![root.to_owned()];
     for part in target.split('/').filter(|part| !part.is_empty()) {
@@ -148,7 +150,7 @@ fn entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// `*` stands for any characters; a name that starts with a dot must be asked for with one, as in a shell.
+/// Whether the name matches: `*` matches any characters, but a leading dot must be in the pattern, as in a shell.
 fn name_matches(name: &str, pattern: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;

@@ -1,8 +1,8 @@
-//! The sampling threads read files and run SQL at fixed times while the drive loop runs, and keep the raw bytes.
+//! The sampling threads, which read files and run SQL at fixed times during a trial and keep the raw bytes.
 //!
 //! Samples are parsed after the run (`src/ironbench/trial/observe`). Sampling never ends a trial: errors become notes.
 //! Files and SQL have one thread each, so that the machine is still observed while a server does not answer. Each
-//! request (SQL with an effect, such as CHECKPOINT) has its own thread and connection, so that a slow one delays no
+//! request (SQL with an effect, such as CHECKPOINT) has its own thread and connection, so that a slow request delays no
 //! sample.
 
 mod files;
@@ -26,16 +26,16 @@ use files::Files;
 use pace::{Command, LivePace};
 use watch::{Collected, Reader, Watched};
 
-/// Bytes kept per source; beyond them the samples are thinned and the period doubles.
+/// Memory limit per source in bytes. When it is reached, every second sample is dropped and the period doubles.
 const KEEP_BYTES: usize = 16 << 20;
 /// How long `stop` waits for a round in progress before it abandons the thread.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 /// Interval of the checks whether to stop while waiting for the server.
 const LOOK: Duration = Duration::from_millis(50);
-/// No source is worth more than 1 kHz: at that rate one costs about 1 % of a core.
+/// Minimum period: at 1 kHz, a source costs about 1% of a core.
 const SHORTEST_PERIOD_S: f64 = 0.001;
 
-/// A running sampler. Dropping it ends its threads too.
+/// A running sampler. Dropping it also ends its threads.
 #[derive(Debug)]
 pub struct Sampler {
     workers: Vec<Worker>,
@@ -44,35 +44,35 @@ pub struct Sampler {
     marked: AtomicBool,
 }
 
-/// A source's name, and its samples: seconds from the start of the window (middle of the reading), raw bytes.
+/// A source's name and its samples: seconds since the start of the window (middle of the reading), raw bytes.
 pub type SourceSamples = (String, Vec<(f64, Vec<u8>)>);
 
 /// The samples of a trial.
 #[derive(Debug, Default)]
 pub struct Samples {
-    /// In the order of the plan; a source that never could be read has no samples, or is missing.
+    /// Samples in the order of the plan. A source that could never be read has no samples, or is missing.
     pub by_source: Vec<SourceSamples>,
-    /// Samples thinned out to stay within memory.
+    /// Number of samples dropped to stay within the memory limit.
     pub dropped: u64,
-    /// Ticks that passed unserved because reading took longer than the period.
+    /// Number of ticks missed because reading took longer than the period.
     pub missed: u64,
     /// CPU time of the sampling threads from the start of the window to their last round.
     pub cpu_s: f64,
-    /// What could not be read, and why.
+    /// Sources that could not be read, with the reason.
     pub notes: Vec<String>,
-    /// Server processes that ran the SQL of observers: their CPU time is not the workload's. Empty for a server with
-    /// threads.
+    /// Server processes that ran the observers' SQL, whose CPU time must not count as the workload's.
+    /// Empty if the server uses threads.
     pub backend_pids: Vec<i32>,
     pub own: OwnWork,
 }
 
-/// Work of the observers themselves on the server.
+/// The observers' own work on the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnWork {
     pub connections: u64,
-    /// Transactions that the server has committed for them, where the wire counts them,
+    /// Transactions that the server committed for the observers, if the protocol shows commits.
     pub commits: u64,
-    /// and statements without an answer so far, which it may have committed or may still commit.
+    /// Statements that were not answered: the server may have committed them or may still commit them.
     pub unanswered: u64,
 }
 
@@ -81,20 +81,21 @@ struct Worker {
     commands: Sender<Command>,
     thread: Resident,
     collected: Arc<Mutex<Collected>>,
-    /// Place in the plan of each of this worker's sources.
+    /// Index in the plan of each of this worker's sources.
     places: Vec<usize>,
-    /// Ends a reading that hangs once it is no longer awaited.
+    /// Ends a reading that hangs when it is no longer awaited.
     give_up: Arc<AtomicBool>,
-    /// Commits on the worker's connection; None: no connection.
+    /// Commits on the worker's connection; None without a connection.
     commits: Option<Arc<AtomicU64>>,
-    /// Whether the worker runs a request: it reads nothing at marks, and a request in progress at the end is not
-    /// awaited.
+    /// Whether the worker runs a request.
+    /// If so, it reads nothing at marks, and a request in progress at the end is not awaited.
     requests: bool,
 }
 
-/// Sources looked at, the observers' connection made: what takes time, done before the clock starts.
+/// Sources that have been checked, with the observers' connection open.
+/// These steps take time, so they come before the clock starts.
 pub struct Prepared {
-    /// Sources by thread.
+    /// Sources, grouped by thread.
     groups: Vec<Group>,
     notes: Vec<String>,
     backend_pids: Vec<i32>,
@@ -110,14 +111,14 @@ struct Group {
 }
 
 impl Prepared {
-    /// An error means that a source cannot be meant as written. A server that refuses the observers' connection is a
-    /// note in the result, not an error.
+    /// Checks the sources and connects. An error means that a source is invalid.
+    /// If the server refuses the observers' connection, the result gets a note instead.
     pub fn new(sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
         Self::below(Path::new("/"), sources, connection)
     }
 
-    /// As `new`, for as long as `go_on` says yes, which is asked several times a second. None: it said no, and a thread
-    /// that waits for a server that does not answer is left behind.
+    /// Like `new`, but stops waiting when `go_on` returns false; `go_on` is called several times per second.
+    /// Then returns None and abandons the thread that waits for the server.
     pub fn unless(
         sources: &[ObserverSource],
         connection: Option<Server>,
@@ -138,7 +139,7 @@ impl Prepared {
         preparing.join().map(Some)
     }
 
-    /// As `new`, with every file path taken below `root`.
+    /// Like `new`, but resolves file paths below `root`.
     pub fn below(root: &Path, sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
         for source in sources {
             check(source, connection)?;
@@ -153,7 +154,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Samples from now on; ticks lie at `window_start` + k × period, k negative during the warm-up.
+    /// Starts sampling. Ticks are at `window_start` + k × period; k is negative during the warm-up.
     pub fn start(self, window_start: Instant) -> Result<Sampler> {
         let mut sampler = Sampler {
             workers: Vec::new(),
@@ -205,18 +206,18 @@ fn files(root: &Path, sources: &[ObserverSource]) -> Group {
 }
 
 impl Sampler {
-    /// Samples every source now, beside the ticks. The drive loop calls it at the end of the measured window, so that
-    /// differences of counters cover exactly the window (its start is tick 0). Never blocks: the marks are served by
-    /// the end of `stop`.
+    /// Samples every source now, in addition to the ticks.
+    /// The drive loop calls it at the end of the measured window, so that differences of counters cover exactly the
+    /// window (which starts at tick 0). Never blocks: the marks are served at the latest by `stop`.
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
         for worker in self.workers.iter().filter(|worker| !worker.requests) {
-            // A worker that is gone has left its note.
+            // A worker that has ended has left its note.
             let _ = worker.commands.send(Command::Mark);
         }
     }
 
-    /// Serves the marks still waiting (or takes a last round if there never was a mark), and ends.
+    /// Serves pending marks (or takes a last round if there was no mark), and ends.
     pub fn stop(mut self) -> Samples {
         if !*self.marked.get_mut() {
             self.mark();
@@ -246,7 +247,7 @@ impl Sampler {
     fn spawn(&mut self, group: Group, window_start: Instant) -> Result<()> {
         let Group { thread, places, mut watched, give_up, commits, requests } = group;
         let (commands, orders) = mpsc::channel();
-        // A window that begins now has begun when the thread runs; its tick 0 is due all the same.
+        // If the window starts now, it has already started when the thread runs, but tick 0 must still be served.
         let began_ns = -(window_start.saturating_duration_since(Instant::now()).as_nanos() as i64);
         let collected = Arc::new(Mutex::new(Collected::of(&watched)));
         let shared = Arc::clone(&collected);
@@ -269,7 +270,7 @@ impl Drop for Sampler {
 }
 
 impl Worker {
-    /// Waits for the thread until `deadline` and takes what it collected; a thread that hangs is left behind.
+    /// Waits for the thread until `deadline` and takes what it collected. A thread that hangs is abandoned.
     fn finish(self, deadline: Instant, samples: &mut Samples) -> Vec<(usize, SourceSamples)> {
         let patience = deadline.saturating_duration_since(Instant::now());
         let ended = self.thread.ended(patience);

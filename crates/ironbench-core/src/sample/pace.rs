@@ -1,9 +1,9 @@
-//! Time for the sampling loop, as a trait so that the loop is tested without waiting.
+//! Time for the sampling loop, as a trait, so that tests of the loop need not wait.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-/// What the sampler's owner can order.
+/// Orders from the sampler's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     Mark,
@@ -17,12 +17,13 @@ pub enum Wake {
     Ordered(Command),
 }
 
-/// Nanoseconds from the start of the window, and waiting for them.
+/// A clock in nanoseconds since the start of the window, and waiting by it.
 pub trait Pace {
     fn now_ns(&self) -> i64;
-    /// Waits until `due_ns` or an order, whichever is first; a waiting order goes before a tick that is due.
+    /// Waits until `due_ns` or an order, whichever is first.
+    /// A pending order takes precedence over a tick that has passed.
     fn wait_until(&mut self, due_ns: i64) -> Wake;
-    /// CPU time this thread has used.
+    /// Returns the CPU time that this thread has used.
     fn cpu_ns(&self) -> i64;
 }
 

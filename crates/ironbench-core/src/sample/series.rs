@@ -2,10 +2,10 @@
 
 use super::SourceSamples;
 
-/// What one sample costs beside its bytes: time, tick and the vector's head.
+/// Memory that a sample needs in addition to its bytes: time, tick, and the vector's header.
 const OVERHEAD_BYTES: usize = std::mem::size_of::<Sample>();
 
-/// A sampled source: samples in order of time, and what was left out.
+/// Samples of one source in order of time, and counts of what is missing.
 #[derive(Debug)]
 pub struct Series {
     pub name: String,
@@ -19,7 +19,7 @@ pub struct Series {
 #[derive(Debug)]
 struct Sample {
     t_ns: i64,
-    /// Number of the tick in the present period; None for a sample that must stay (a mark).
+    /// Number of the tick in the current period; None for a sample that must be kept (a mark).
     tick: Option<i64>,
     raw: Vec<u8>,
 }
@@ -29,9 +29,11 @@ impl Series {
         Self { name: name.to_owned(), dropped: 0, missed: 0, samples: Vec::new(), bytes: 0, keep_bytes }
     }
 
-    /// Adds a sample; true when memory ran out, every second sample was dropped, and the period must double.
+    /// Adds a sample.
+    /// Returns true if the memory limit was reached and every second sample was dropped, so that the period must
+    /// double.
     ///
-    /// Tick 0, the start of the window, and marks (`tick` None) are never dropped.
+    /// Tick 0 (the start of the window) and marks (`tick` is None) are never dropped.
     pub fn push(&mut self, t_ns: i64, tick: Option<i64>, raw: &[u8]) -> bool {
         self.bytes += raw.len() + OVERHEAD_BYTES;
         self.samples.push(Sample { t_ns, tick: tick.filter(|&tick| tick != 0), raw: raw.to_vec() });
@@ -42,7 +44,7 @@ impl Series {
         full
     }
 
-    /// Drops the samples of odd ticks: those of the doubled period remain.
+    /// Drops the samples of odd ticks; the others are those of the doubled period.
     fn thin(&mut self) {
         let before = self.samples.len();
         self.samples.retain(|sample| sample.tick.is_none_or(|tick| tick % 2 == 0));

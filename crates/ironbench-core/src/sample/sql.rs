@@ -1,4 +1,4 @@
-//! SQL texts sampled on a connection of the observers' own.
+//! SQL statements sampled over a separate connection for the observers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,21 +8,21 @@ use crate::Result;
 use crate::wire::{LdapConnection, MysqlConnection, PostgresConnection, Server};
 use crate::wire::{Rows, Session, Wish, ldap, mysql, postgres};
 
-/// What the observers' connection is called in `pg_stat_activity` and `session_connect_attrs`.
+/// Name of the observers' connection in `pg_stat_activity` and `session_connect_attrs`.
 pub const APPLICATION_NAME: &str = "ironbench observer";
 
-/// An open connection with a reader for each of the texts it was opened for.
+/// An open connection, with one reader for each statement.
 pub struct Opened {
-    /// The server's process that serves us, where each connection has one.
+    /// PID of the server process of this connection, if each connection has one.
     pub backend_pid: Option<i32>,
     pub readers: Vec<Box<dyn Reader>>,
-    /// Set to end a statement that does not come back.
+    /// A flag that ends a statement that does not return.
     pub give_up: Arc<AtomicBool>,
-    /// Transactions that the server has committed for it so far.
+    /// Transactions that the server has committed on this connection so far.
     pub commits: Arc<AtomicU64>,
 }
 
-/// Connects for readers of `texts`.
+/// Connects to the server and creates a reader for each of `texts`.
 pub fn connect(server: &Server, texts: &[&str]) -> Result<Opened> {
     match server {
         Server::Postgres(connection) => connect_postgres(connection, texts),
@@ -31,7 +31,7 @@ pub fn connect(server: &Server, texts: &[&str]) -> Result<Opened> {
     }
 }
 
-/// Prepares each text on the server, so that a sample costs it no planning.
+/// Connects and prepares each statement on the server, so that samples need no planning.
 fn connect_postgres(connection: &PostgresConnection, texts: &[&str]) -> Result<Opened> {
     let mut own = connection.clone();
     own.options.retain(|(name, _)| name != "application_name");
@@ -50,7 +50,7 @@ fn connect_mysql(connection: &MysqlConnection, texts: &[&str]) -> Result<Opened>
     Ok(opened(session, texts.iter().map(|text| (*text).to_owned()).collect(), give_up))
 }
 
-/// Texts are searches.
+/// Connects to a directory; the texts are searches.
 fn connect_ldap(connection: &LdapConnection, texts: &[&str]) -> Result<Opened> {
     let connector = ldap::Connector::new(connection.clone())?;
     let (give_up, wanted) = wish();
@@ -58,7 +58,7 @@ fn connect_ldap(connection: &LdapConnection, texts: &[&str]) -> Result<Opened> {
     Ok(opened(session, texts.iter().map(|text| (*text).to_owned()).collect(), give_up))
 }
 
-/// A flag, and the question whether it is set.
+/// Returns a flag and a function that reads it.
 fn wish() -> (Arc<AtomicBool>, Wish) {
     let give_up = Arc::new(AtomicBool::new(false));
     let wanted = Arc::clone(&give_up);
@@ -76,7 +76,7 @@ fn opened(session: impl Session + 'static, statements: Vec<String>, give_up: Arc
     Opened { backend_pid: None, readers, give_up, commits }
 }
 
-/// The short statement that runs `text`, or `text` itself where it cannot be prepared.
+/// Prepares `text` and returns the short statement that runs it, or `text` itself if it cannot be prepared.
 fn prepared(session: &mut postgres::Session, number: usize, text: &str) -> String {
     if !is_preparable(text) {
         return text.to_owned();
@@ -88,8 +88,8 @@ fn prepared(session: &mut postgres::Session, number: usize, text: &str) -> Strin
     }
 }
 
-/// Whether PREPARE takes it: one query, and no command such as SHOW or CHECKPOINT. Trying would leave an error in the log
-/// of a server that may be somebody's own.
+/// Whether PREPARE accepts the text: a single query, and no command such as SHOW or CHECKPOINT.
+/// Trying would leave an error in the log of a server that may belong to the user.
 fn is_preparable(text: &str) -> bool {
     let text = text.trim();
     let query = ["select", "with", "values", "table"].iter().any(|word| {
@@ -116,7 +116,7 @@ impl<S: Session> Reader for Statement<S> {
                 write_rows(&rows, out);
                 Ok(())
             }
-            // Ended by ourselves: nothing to tell.
+            // The sampler cancelled the statement itself, so there is nothing to report.
             Err(_) if self.given_up.load(Ordering::Relaxed) => Err(Trouble::Passing(String::new())),
             Err(error) if passing(&error.sqlstate, error.number) => Err(Trouble::Passing(error.to_string())),
             Err(error) => Err(Trouble::Lasting(error.to_string())),
@@ -124,16 +124,18 @@ impl<S: Session> Reader for Statement<S> {
     }
 }
 
-/// Whether the next try may succeed: a rollback by the server, missing resources, a lock or a cancelled statement
-/// (PostgreSQL 18 documentation, Appendix A, classes 40, 53, 55 and 57014; of MySQL, whose codes are wider, the numbers of a
-/// lock wait timeout, a statement that was interrupted and one that ran for too long). A lost connection has no SQLSTATE.
+/// Whether the next try may succeed: a rollback by the server, missing resources, a lock, or a cancelled statement.
+/// PostgreSQL 18 documentation, Appendix A: classes 40, 53, 55 and code 57014.
+/// MySQL's SQLSTATEs are broader, so these are its numbers for a lock wait timeout, an interrupted statement, and a
+/// statement that ran too long. A lost connection has no SQLSTATE.
 fn passing(sqlstate: &str, number: u16) -> bool {
     ["40", "53", "55"].iter().any(|class| sqlstate.starts_with(class))
         || sqlstate == "57014"
         || matches!(number, 1205 | 1317 | 1969 | 3024)
 }
 
-/// Tab-separated values, a row a line, NULL as `\N`; tab, newline, carriage return and backslash as in COPY's text.
+/// Appends rows as tab-separated values, one row per line, NULL as `\N`.
+/// Tab, newline, carriage return and backslash are escaped as in COPY's text format.
 fn write_rows(rows: &Rows, out: &mut Vec<u8>) {
     for row in 0..rows.len() {
         for column in 0..rows.columns().len() {

@@ -7,10 +7,10 @@ use super::watch::Trouble;
 use super::*;
 use crate::testing::Folder;
 
-/// A clock that stands still but for waits and for what each look at it costs.
+/// A clock that advances only by waits and by a fixed amount at each reading of the clock.
 struct FakePace {
     now_ns: Cell<i64>,
-    /// How far the clock moves between the two looks around a reading.
+    /// How far the clock advances between the two readings around a sample.
     reading_ns: i64,
     orders: VecDeque<(i64, Command)>,
 }
@@ -84,7 +84,7 @@ fn every_source_has_a_sample_at_the_start_of_the_window_and_one_at_the_mark() {
 
 #[test]
 fn a_slow_reading_costs_samples_and_never_the_period() {
-    // Each look at the clock moves it by 0.3 s: a round takes longer than the period of 1 s.
+    // Reading the clock advances it by 0.3 s, so a round takes longer than the period of 1 s.
     let collected = watch(vec![watched("slow", 1.0, vec![])], 0, 3 * S / 10, &[(20 * S, Command::Stop)]);
     let missed = collected.series[0].missed;
     let times = times(collected);
@@ -117,7 +117,7 @@ fn trouble_is_noted_once_per_spell_and_the_others_go_on() {
     assert_eq!(times[1].len(), 10);
 }
 
-/// Takes so long that meanwhile the samples are taken away.
+/// A reader so slow that the samples are taken away meanwhile.
 struct Slow(Arc<Mutex<Collected>>);
 
 impl Reader for Slow {
@@ -201,7 +201,7 @@ fn sources_that_cannot_be_meant_are_refused_before_anything_starts() {
     }
 }
 
-/// Whether it was told to mark.
+/// A reader that counts how often it is read.
 struct Asked(Arc<Mutex<u32>>);
 
 impl Reader for Asked {

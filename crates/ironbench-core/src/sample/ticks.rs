@@ -1,6 +1,6 @@
-//! When a source is due: at absolute times, multiples of the period from the start of the window.
+//! Sampling times of a source: absolute times, at multiples of the period from the start of the window.
 
-/// All times are nanoseconds from the start of the window, negative before it.
+/// Sampling times in nanoseconds since the start of the window, negative before it.
 #[derive(Debug, Clone)]
 pub struct Ticks {
     period_ns: i64,
@@ -8,7 +8,7 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// The first tick at or after `now_ns`.
+    /// Starts with the first tick at or after `now_ns`.
     pub fn starting(period_ns: i64, now_ns: i64) -> Self {
         assert!(period_ns > 0, "a period is positive");
         Self { period_ns, next: -(-now_ns).div_euclid(period_ns) }
@@ -18,9 +18,9 @@ impl Ticks {
         self.next.saturating_mul(self.period_ns)
     }
 
-    /// Serves the latest tick that is due at `now_ns`: its number, and how many before it passed unserved.
+    /// Serves the latest tick that has passed at `now_ns`. Returns its number, and how many earlier ticks were missed.
     ///
-    /// Late ticks are not made up for one by one: a burst of samples would say nothing about the time they missed.
+    /// Missed ticks are not made up for: a burst of samples would contain no information about the time they missed.
     pub fn serve(&mut self, now_ns: i64) -> (i64, u64) {
         let tick = now_ns.div_euclid(self.period_ns).max(self.next);
         let missed = tick - self.next;
@@ -28,7 +28,7 @@ impl Ticks {
         (tick, missed.unsigned_abs())
     }
 
-    /// Doubles the period; every second tick stays where it was, and tick 0 with it.
+    /// Doubles the period. Every second tick keeps its time, including tick 0.
     pub fn double(&mut self) {
         self.period_ns = self.period_ns.saturating_mul(2);
         self.next = self.next.div_euclid(2) + self.next.rem_euclid(2);

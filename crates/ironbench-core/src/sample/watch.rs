@@ -1,4 +1,4 @@
-//! The sampling loop: wait for the next tick or order, read, keep.
+//! The sampling loop: waits for the next tick or order, reads, and stores the bytes.
 
 use std::sync::Mutex;
 
@@ -10,15 +10,15 @@ use crate::drive::plan::ObserverSource;
 /// Why a reading failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Worth trying again at the next tick.
+    /// A temporary failure: the next tick tries again.
     Passing(String),
-    /// This source cannot be read any more.
+    /// A permanent failure: the source cannot be read any more.
     Lasting(String),
 }
 
-/// Something that can be read again and again.
+/// A source that can be read repeatedly.
 pub trait Reader: Send {
-    /// Appends the present content to `out`.
+    /// Appends the current content to `out`.
     fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble>;
 }
 
@@ -39,7 +39,7 @@ impl Watched {
     }
 }
 
-/// What the loop has gathered so far, in the order of its sources.
+/// The samples collected so far, in the order of the sources.
 #[derive(Debug, Default)]
 pub struct Collected {
     pub series: Vec<Series>,
@@ -54,13 +54,14 @@ impl Collected {
         Self { series, ..Self::default() }
     }
 
-    /// CPU seconds of the loop since the start of the window.
+    /// CPU time of the loop in seconds since the start of the window.
     pub fn cpu_s(&self) -> f64 {
         (self.cpu_last_ns - self.cpu_at_window_ns) as f64 / 1e9
     }
 }
 
-/// Samples until told to stop, or until nothing is left to read. The first ticks are those from `began_ns` on, if late.
+/// Samples until the order to stop, or until no readable source is left.
+/// Ticks from `began_ns` on are served even if late.
 pub fn run(watched: &mut [Watched], began_ns: i64, pace: &mut impl Pace, collected: &Mutex<Collected>) {
     let mut ticks: Vec<Ticks> = watched.iter().map(|source| Ticks::starting(source.period_ns, began_ns)).collect();
     let mut raw = Vec::with_capacity(64 << 10);
@@ -91,7 +92,7 @@ pub fn run(watched: &mut [Watched], began_ns: i64, pace: &mut impl Pace, collect
     }
 }
 
-/// Reads one source and keeps what it said; its time is the middle of the reading.
+/// Reads one source and stores its bytes. The time of the sample is the middle of the reading.
 fn sample(
     place: usize,
     source: &mut Watched,
@@ -106,7 +107,7 @@ fn sample(
     let outcome = source.reader.read(raw);
     let t_ns = before_ns + (pace.now_ns() - before_ns) / 2;
     let mut collected = locked(collected);
-    // Whoever waited for this reading has lost patience and gone with what there was.
+    // The sampler has stopped waiting for this reading and has already taken the results.
     let Some(series) = collected.series.get_mut(place) else { return };
     match outcome {
         Ok(()) => {
@@ -120,7 +121,7 @@ fn sample(
                 Trouble::Passing(cause) => (cause, false),
                 Trouble::Lasting(cause) => (cause, true),
             };
-            // Said once per spell of trouble: a file that is gone for an hour is one note.
+            // Consecutive failures get a single note: a file that is missing for an hour is one note.
             if !source.troubled && !cause.is_empty() {
                 let note = format!("{} at {:.1} s: {cause}", source.name, t_ns as f64 / 1e9);
                 collected.notes.push(note);

@@ -45,12 +45,12 @@ fn own(user: &str) -> OwnBind {
     OwnBind::of(&serde_json::from_str(&text).unwrap()).unwrap()
 }
 
-/// Runs `text` against `answers`, each of which is what comes back for one step; the steps, and what was counted.
+/// Runs `text`; each item of `answers` arrives before one step. Returns the steps and the counts.
 fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     run_as(None, text, answers)
 }
 
-/// The same by clients that bind back.
+/// Does the same with clients that bind as their own user again.
 fn run_as(own: Option<&OwnBind>, text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     let (plan, control, program) = (plan(), Control::new(), program(text));
     let shares = crate::drive::crew::shares(1, 1);
@@ -162,7 +162,7 @@ fn after_a_bind_as_somebody_else_the_connection_is_its_own_users_again() {
     let (admin, nobody) = (own("cn=admin"), own(""));
     let well = [answer(100, op::BOUND, 0), answer(101, op::BOUND, 0), answer(102, 0x6b, 0)];
     assert_eq!(run_as(Some(&admin), text, &well).0, [Step::Send, Step::Send, Step::Send, WELL]);
-    // A bind that fails leaves nobody, too (RFC 4513, 4).
+    // After a failed bind the connection is anonymous, so the client must also bind again (RFC 4513, 4).
     let badly = [answer(100, op::BOUND, 49), answer(101, op::BOUND, 0)];
     assert_eq!(run_as(Some(&admin), text, &badly).0, [Step::Send, Step::Send, BADLY]);
     let refused = [answer(100, op::BOUND, 0), answer(101, op::BOUND, 49)];
@@ -224,7 +224,7 @@ proptest! {
         stream[at % length] = byte;
         stream.extend(bytes);
         let pieces: Vec<_> = stream.chunks(size).map(<[u8]>::to_vec).collect();
-        // Nothing is asked of a client that has ended or broken.
+        // A client that has ended or is broken gets no further calls.
         for count in 0..=pieces.len() {
             let (steps, _) = run("search dc=x?cn?sub?(a=b)\n\\aset\nsearch dc=x;", &pieces[..count]);
             if !matches!(steps.last().unwrap(), Step::Receive | Step::Send) {

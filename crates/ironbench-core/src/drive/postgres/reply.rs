@@ -77,7 +77,7 @@ impl<'p> Reply<'p> {
             Gather::Gset { .. } => (Some(sql), sql.combined),
             Gather::Aset { .. } => (Some(sql), false),
         };
-        // Each result has its own RowDescription.
+        // The next result has its own RowDescription.
         self.columns.clear();
         self.awaited += 1;
         self.commands = 1;

@@ -1,4 +1,4 @@
-//! What was due inside the window and what became of it.
+//! Accounting of the transactions that are due inside the window.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn open(rate: f64, service_ns: u64, plan: Plan) -> Plan {
     Plan { engine: Engine::Null { service_ns }, schedule, ..plan }
 }
 
-/// The first two clients work on their first transaction for ever; the engine answers all others.
+/// Returns a plan whose first two clients never finish their first transaction. The engine answers all others.
 fn two_are_stuck(plan: Plan) -> Plan {
     let text = "\\if :client_id < 2\n\\sleep 600 s\n\\endif\nSELECT 1;\n";
     Plan { scripts: vec![script("stuck", text, 1)], ..plan }
@@ -15,26 +15,26 @@ fn two_are_stuck(plan: Plan) -> Plan {
 
 #[test]
 fn every_transaction_due_in_the_window_is_done_unfinished_or_not_started() {
-    // Two clients that each take 30 ms cannot do 200 transactions a second: most wait, and are counted.
+    // Two clients that need 30 ms per transaction cannot reach 200 per second: most transactions wait, and are counted.
     let outcome = run(&open(200.0, 30_000_000, plan(2, 1, Stop::DurationS(0.5))));
     let summary = outcome.summary;
     assert_eq!(summary.due, Some(100));
     assert_eq!(summary.transactions + summary.unfinished + summary.not_started, 100);
     assert_eq!(summary.unfinished, 2);
     assert!(summary.not_started > 50);
-    // The first that was not begun had been due for as long as those after it.
+    // The first transaction that did not start waited at least as long as those after it.
     assert!(summary.longest_wait_s > 0.25, "{}", summary.longest_wait_s);
 }
 
 #[test]
 fn what_waits_at_the_end_of_an_open_loop_is_drained_and_recorded() {
-    // Service takes 4 ms and the next is due after 2.5 ms.
+    // The service time is 4 ms, and a transaction starts every 2.5 ms.
     let outcome = run(&open(400.0, 4_000_000, plan(1, 1, Stop::DurationS(0.25))));
     let (summary, response) = (&outcome.summary, &outcome.histograms["response_time"]);
     assert!(summary.not_started > 20, "{}", summary.not_started);
     assert_eq!((summary.due, response.count()), (Some(100), 100));
     assert!(summary.censored + summary.transactions < 100, "some ended while the trial drained");
-    // The last of 100 waits for nearly 0.15 s.
+    // The last of 100 waits for almost 0.15 s.
     assert!(response.max_s() > 0.14, "{}", response.max_s());
     assert_eq!(outcome.histograms["service_time"].count(), summary.transactions);
 }
@@ -45,7 +45,7 @@ fn what_has_not_ended_after_the_drain_is_censored_at_the_time_it_waited() {
     let (summary, response) = (&outcome.summary, &outcome.histograms["response_time"]);
     assert_eq!((summary.due, summary.transactions), (Some(20), 0));
     assert_eq!((summary.censored, response.count(), summary.unfinished), (20, 20, 3));
-    // The drain of a test takes 2 s.
+    // In tests, draining takes 2 s.
     assert!(response.min_s() > 1.99 && response.max_s() > 2.15, "{} {}", response.min_s(), response.max_s());
     assert!(summary.longest_wait_s > 0.18, "{}", summary.longest_wait_s);
 }
@@ -79,7 +79,7 @@ fn the_time_between_two_waits_and_the_replies_of_each_are_recorded() {
     let outcome = run(&plan(8, 1, Stop::DurationS(0.1)));
     let (delay, replies) = (&outcome.histograms["loop_delay"], &outcome.histograms["replies_per_wait"]);
     assert!(delay.count() > 0 && delay.count() == replies.count());
-    // The engine answers all eight at once.
+    // The engine answers all eight at the same time.
     assert_eq!((replies.quantile_s(0.5) * 1e9).round() as u64, 8);
     assert!(outcome.summary.loop_wait_s > 0.0);
 }

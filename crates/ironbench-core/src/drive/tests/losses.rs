@@ -1,4 +1,4 @@
-//! Clients that lose their connection, on an engine that answers at once.
+//! Clients that lose their connection, on an engine that answers immediately.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -18,10 +18,10 @@ use crate::measure::clock::MILLISECOND;
 use crate::wire::transport::null::Null;
 use crate::wire::transport::{Arrival, Mailbox, Transport};
 
-/// Connections break when they are to carry one message too many.
+/// A transport whose connections break when they have sent a limited number of messages.
 struct Breaking {
     null: Null,
-    /// By client: messages that are left.
+    /// Remaining messages by client.
     left: HashMap<usize, u64>,
     broken: VecDeque<usize>,
 }
@@ -63,7 +63,7 @@ impl Transport for Breaking {
     }
 }
 
-/// `left`: by client, messages that its connection carries; without limit for others.
+/// `left` limits the messages of a client's connection; clients without an entry have no limit.
 fn run(plan: &Plan, service_ns: u64, left: &HashMap<usize, u64>, control: &Control) -> Outcome {
     let program = compile(plan, None).unwrap();
     work(plan, control, plan.threads, &Kind::of_program(&program), |orders: &Orders| {
@@ -116,7 +116,7 @@ fn what_is_due_in_an_open_loop_is_begun_by_the_clients_that_are_left() {
     let scripts = vec![script("select", "SELECT 1;\nSELECT 2;\n", 1)];
     let plan = Plan { schedule, scripts, ..plan(4, 2, Stop::DurationS(0.5)) };
     let summary = run(&plan, MILLISECOND, &HashMap::from([(0, 0), (3, 7)]), &Control::new()).summary;
-    // Those of a busy machine that had not begun when the window closed do so while the trial drains.
+    // On a busy machine, transactions that had not started when the window closed run while the trial drains.
     let (ended, failed) = (summary.completed, summary.scripts[0].failed_in_all);
     assert_eq!((summary.due, ended + failed), (Some(100), 100));
     assert_eq!((summary.connections_lost, failed), (2, 2));
@@ -143,7 +143,7 @@ fn turns_continue_when_a_thread_has_lost_all_of_its_clients_and_count_the_time_t
     });
     assert_eq!((turned.len(), summary.clients_lost, summary.aborted), (3, 1, false));
     assert!(turned[0].transactions > 0 && turned[2].transactions > 0);
-    // Both clients have the time of each slice, though one of them does nothing in it.
+    // A slice counts its full time for both clients, although one of them is idle in it.
     for turn in &turned {
         assert!(turn.busy_ns >= 2 * 200 * MILLISECOND * 9 / 10, "{turn:?}");
     }

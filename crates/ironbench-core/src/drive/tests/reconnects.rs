@@ -1,4 +1,4 @@
-//! What a client knows of its server session when it has got a new one: nothing.
+//! After a reconnect, a client must not assume any state of the previous session.
 
 use super::*;
 use crate::drive::mysql::{MysqlScript, Statements as MysqlStatements};
@@ -12,7 +12,7 @@ use crate::wire::mysql::protocol::frontend;
 use crate::wire::transport::Mailbox;
 use pgbench_script::{Program, Source};
 
-/// After so many transactions a new connection is wanted.
+/// Number of transactions after which a client wants a new connection.
 const LIFETIME: u64 = 2;
 
 fn with_client(text: &str, act: impl FnOnce(&Program, &Clients)) {
@@ -22,7 +22,8 @@ fn with_client(text: &str, act: impl FnOnce(&Program, &Clients)) {
     act(&program, &Clients::new(&program, &orders));
 }
 
-/// Runs transactions that do not reconnect, one that wants it, and one after it; how each began.
+/// Runs transactions that do not reconnect, then one that asks for a reconnect, then one after it.
+/// Returns the first byte that each sent.
 fn begins<X: Transaction>(mut client: X, mut answer: impl FnMut(&mut Mailbox), first: usize) -> [u8; 3] {
     let (mut mailbox, mut tally) = (Mailbox::default(), Tally::new(1));
     let mut transact = |client: &mut X| {
@@ -44,7 +45,7 @@ fn begins<X: Transaction>(mut client: X, mut answer: impl FnMut(&mut Mailbox), f
     [one, two, transact(&mut client)]
 }
 
-/// To whatever the client has sent, as PostgreSQL does.
+/// Answers the client's message like PostgreSQL.
 fn postgres(mailbox: &mut Mailbox) {
     if mailbox.outbox.first() == Some(&b'P') {
         mailbox.inbox.append(b"1\0\0\0\x04");
@@ -55,7 +56,7 @@ fn postgres(mailbox: &mut Mailbox) {
     mailbox.inbox.append(b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I");
 }
 
-/// The same as MySQL does; statement 1 has neither columns nor parameters.
+/// Answers the client's message like MySQL. Statement 1 has neither columns nor parameters.
 fn mysql(mailbox: &mut Mailbox) {
     let answer: &[u8] = match mailbox.outbox[4] {
         0x16 => b"\x0c\0\0\x01\0\x01\0\0\0\0\0\0\0\0\0\0",
@@ -142,7 +143,7 @@ fn a_statement_whose_parameters_do_not_fit_is_prepared_once_in_a_session_and_clo
                     step = client.shipped(&mut mailbox, &mut tally);
                     continue;
                 }
-                // Statement 1 has no parameters; everything else is done.
+                // Statement 1 has no parameters; every other command succeeds.
                 mysql(&mut mailbox);
                 step = client.reply(&mut mailbox, &mut tally);
             }

@@ -1,4 +1,4 @@
-//! Logs of whole trials.
+//! Transaction logs of whole trials.
 
 use super::{plan, run, script};
 use crate::drive::blocking::Patience;
@@ -8,7 +8,7 @@ use crate::testing::Folder;
 use crate::wire::library::{Answer, Library, Parameter, Trouble};
 use pgbench_script::Sql;
 
-/// The fields of each line.
+/// Splits each line into its fields.
 fn lines(text: &str) -> Vec<Vec<&str>> {
     text.lines().map(|line| line.split(' ').collect()).collect()
 }
@@ -24,7 +24,7 @@ fn with_log(sampling_rate: f64, plan: Plan, run: impl Fn(&Plan) -> Outcome) -> (
     (outcome, std::fs::read_to_string(folder.0.join("log")).unwrap())
 }
 
-/// Each client's lines have the numbers from 1 on.
+/// Checks that the lines of each client are numbered from 1.
 fn assert_numbered(lines: &[Vec<&str>], clients: usize) {
     for client in 0..clients {
         let name = client.to_string();

@@ -6,13 +6,14 @@ use crate::measure::buckets::Buckets;
 
 #[derive(Default)]
 pub(super) struct Edges {
-    /// Closed loop: began before the window and ended inside. Service times alone cover them.
+    /// Closed loop: transactions that started before the window and ended inside. Only service times include them.
     pub carried: Vec<Buckets>,
-    /// Closed loop: began inside the window and ended while the trial drained. Response times alone cover them.
+    /// Closed loop: transactions that started inside the window and ended while the trial drained.
+    /// Only response times include them.
     pub drained: Vec<Buckets>,
-    /// Times waited by transactions that have not ended.
+    /// Waiting times of transactions that have not ended.
     pub censored: Buckets,
-    /// Time inside the window of transactions under way when it closed.
+    /// Time inside the window of transactions in progress when it closed.
     pub in_flight: Buckets,
     pub longest_wait_ns: u64,
 }
@@ -25,12 +26,12 @@ impl Edges {
 }
 
 impl Recorder<'_> {
-    /// Whether response times cover what was due at `intended`, though the window has closed.
+    /// Whether response times include a transaction due at `intended` although the window has closed.
     pub(super) fn is_drained(&self, intended: u64) -> bool {
         self.phase == Phase::Closed && self.due_from > 0 && (self.due_from..self.window.end).contains(&intended)
     }
 
-    /// The window has closed, and a transaction due at `intended` and sent at `begun` is under way.
+    /// After the window has closed: records a transaction in progress that was due at `intended` and sent at `begun`.
     pub fn in_flight(&mut self, intended: u64, begun: u64) {
         if self.due_from > 0 {
             self.edges.in_flight.record(self.inside_window(begun));
@@ -38,15 +39,15 @@ impl Recorder<'_> {
         }
     }
 
-    /// The window has closed, and so many transactions that were due inside and follow no schedule were not begun. When
-    /// they were due is not kept: they enter with the length of the window, so that they count as the slowest.
+    /// After the window has closed: records jobs that were due inside it but did not start.
+    /// When they became due is not known, so each enters with the length of the window and counts among the slowest.
     pub fn never_begun(&mut self, count: u64) {
         if self.due_from > 0 {
             self.edges.censored.record_n(self.window.end - self.window.start, count);
         }
     }
 
-    /// The thread gives up at `now`, and what was due at `intended` has not ended.
+    /// Records an unfinished transaction, due at `intended`, that the thread abandons at `now`.
     pub fn censored(&mut self, intended: u64, now: u64) {
         if self.phase == Phase::Closed && self.due_from > 0 && intended < self.window.end {
             self.edges.censored.record(now - intended);

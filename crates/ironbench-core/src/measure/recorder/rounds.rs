@@ -1,14 +1,14 @@
-//! The loop's own delay, which is part of every response time.
+//! Records the drive loop's own delay, which is part of every response time.
 
 use super::{Phase, Recorder};
 use crate::measure::buckets::Buckets;
 
-/// How long the loop worked between two waits for the engine, and on how many replies.
+/// How long the loop worked between two waits for the engine, and how many replies it handled.
 #[derive(Default, Clone)]
 pub(super) struct Rounds {
     pub delay: Buckets,
     pub replies: Buckets,
-    /// Replies × half of the time that their round took: how long they waited for the loop, all together.
+    /// Total time that replies waited for the loop, estimated as half the duration of their round each.
     pub waited_ns: u64,
 }
 
@@ -21,7 +21,8 @@ impl Rounds {
 }
 
 impl Recorder<'_> {
-    /// The loop worked for `ns` between two waits for the engine, the first of which brought so many replies.
+    /// Records that the loop worked for `ns` between two waits for the engine, the first of which returned this many
+    /// replies.
     #[inline]
     pub fn round(&mut self, ns: u64, replies: u64) {
         if self.phase == Phase::Open && replies > 0 {

@@ -7,7 +7,7 @@ fn run(window: Window, ends: &[u64], close: Option<u64>) -> (Recording, Vec<Slic
     run_of(window, &ends.iter().map(|&end| (end, 50)).collect::<Vec<_>>(), close)
 }
 
-/// Each transaction: when it ends, and how long it takes.
+/// Records transactions, given by end and duration.
 fn run_of(window: Window, all: &[(u64, u64)], close: Option<u64>) -> (Recording, Vec<Slice>) {
     let (sender, receiver) = channel();
     let live = Live::default();
@@ -68,7 +68,7 @@ proptest! {
         prop_assume!(whole > 0);
         all.sort_unstable();
         all.retain(|(end, _)| *end < whole);
-        // Each begins in the slice in which it ends.
+        // Make each transaction start in the slice in which it ends.
         for (end, took) in &mut all {
             let starts = kept.iter().scan(0, |next, width| Some(std::mem::replace(next, *next + width)));
             let start = starts.take_while(|start| start <= end).last().unwrap();
@@ -109,7 +109,7 @@ proptest! {
             }
             recorder.cross(now + width);
             prop_assert!(recorder.is_resting());
-            recorder.complete(0, now + width, now + width, now + width); // while its clients come to rest
+            recorder.complete(0, now + width, now + width, now + width); // while its clients start to rest
             turned += recorder.turned().0.transactions;
             (before, left, now) = (before + width, &left[here..], now + width + gap);
         }
@@ -152,7 +152,7 @@ fn response_times_of_a_closed_loop_cover_what_began_in_the_window_and_service_ti
     recorder.complete(0, 1900, 1900, 2500);
     recorder.complete(0, 2500, 2500, 2600);
     recorder.censored(1200, 3000);
-    // Under way during the whole window.
+    // In progress during the whole window.
     recorder.censored(600, 3000);
     let recording = recorder.finish();
     let times = |histogram: &Histogram| -> Vec<u64> {

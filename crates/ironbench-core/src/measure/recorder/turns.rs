@@ -1,12 +1,15 @@
-//! A window in turns: it rests between them, and goes on as if no time had passed. The last one can be forgotten.
+//! Records a window in turns. The window rests between turns and then continues as if no time had passed.
+//! The last turn can be discarded.
 //!
-//! Clients begin together at each turn, so the number of transactions that *end* inside a slice is quantised: three
-//! quarters of a second in a slice of one second give one or two per client and never 1.33. Therefore a transaction is
-//! measured when it *begins* inside a slice, whenever it ends, and throughput is clients × transactions / time that clients
-//! spent on them. The first transaction of a client that begins in a slice and the first that begins after it are stopping
-//! times, so by Wald's identity (A. Wald, "On cumulative sums of random variables", Annals of Mathematical Statistics 15,
-//! 1944) the expected time between them is the expected number of transactions times their mean, whatever their
-//! distribution and whatever the phase in which a slice finds the clients.
+//! Clients start together at each turn, so the number of transactions that *end* inside a slice is quantised: if a
+//! transaction takes 0.75 s, a slice of one second contains one or two per client, never 1.33.
+//! Therefore a transaction is measured if it *starts* inside a slice, whenever it ends, and throughput is clients ×
+//! transactions / time that clients spent on them.
+//! A client's first transaction that starts in a slice and its first that starts after the slice are stopping times.
+//! By Wald's identity (A.
+//! Wald, "On cumulative sums of random variables", Annals of Mathematical Statistics 15, 1944) the expected time
+//! between them is the expected number of transactions times their mean duration, for any distribution and any phase in
+//! which a slice finds the clients.
 
 use super::{NOTHING, Phase, Recorder, Rounds, Slice, Window};
 use crate::measure::Tally;
@@ -15,29 +18,29 @@ use crate::measure::clock::NEVER;
 use crate::measure::cpu::Cpu;
 use crate::measure::tally::Counts;
 
-/// Where the window rests, of a trial that goes by turns; without any it never does.
+/// State of the window in a trial that is driven in turns. Without turns, the window never rests.
 pub(super) struct Turns {
-    /// Start of the window, or of its present stretch.
+    /// Start of the window, or of its current slice.
     pub opened: u64,
-    /// End of that stretch.
+    /// End of the current slice.
     pub rest: u64,
     pub next: Window,
     pub tally_at_rest: Tally,
     pub answers: Option<Vec<Buckets>>,
-    /// Seconds that have passed, of a turn that may still be forgotten.
+    /// Finished seconds of a turn that may still be discarded.
     pub pending: Vec<Slice>,
-    /// Between the start of a slice and the rest of its clients.
+    /// Whether a slice has started and its clients do not rest yet.
     pub counting: bool,
-    /// There was one.
+    /// Whether there has been a turn.
     pub took_place: bool,
-    /// Time that clients spent on measured transactions, and between these and their next ones.
+    /// Time that clients spent on measured transactions and on the think time after them.
     pub busy_ns: u64,
-    /// Transactions that ended since the slice began and did not begin in it.
+    /// Transactions that ended since the slice started but did not start in it.
     left_out: Vec<Counts>,
     before: Before,
 }
 
-/// What was measured before the last turn.
+/// The measurements before the last turn.
 #[derive(Default)]
 struct Before {
     response: Vec<Buckets>,
@@ -53,7 +56,7 @@ struct Before {
     carried_ns: u64,
     busy_ns: u64,
     cpu: Cpu,
-    /// At the start of its slice.
+    /// The tally at the start of the slice.
     tally: Tally,
     counted: Counts,
 }
@@ -75,7 +78,7 @@ impl Turns {
         }
     }
 
-    /// A slice begins.
+    /// Saves the counts at the start of a slice.
     pub fn mark_tally(&mut self, tally: &Tally, counted: Counts) {
         self.before.tally = tally.clone();
         self.before.counted = counted;
@@ -83,8 +86,7 @@ impl Turns {
 }
 
 impl Recorder<'_> {
-    /// The window is open from one instant to another, once more or for the first time; between its turns it rests. The
-    /// turn before cannot be forgotten any more.
+    /// Sets the window of the next turn. The previous turn can no longer be discarded.
     pub fn turn(&mut self, from: u64, until: u64) {
         self.hand_over();
         self.remember();
@@ -96,7 +98,7 @@ impl Recorder<'_> {
         self.boundary = self.boundary.min(from);
     }
 
-    /// All clients rest: what the last turn measured, and the time that they spent on it.
+    /// Called when all clients rest. Returns what the last turn measured and the time that clients spent on it.
     pub fn turned(&mut self) -> (Counts, u64) {
         self.settle();
         let left_out = self.turns.left_out.iter().fold(Counts::default(), |sum, kind| sum.plus(*kind));
@@ -104,18 +106,18 @@ impl Recorder<'_> {
         (ended.since(left_out), self.turns.busy_ns - self.turns.before.busy_ns)
     }
 
-    /// Whether a transaction that began then is measured, in a slice whose clients do not rest yet.
+    /// Whether a transaction that started at `begun` is measured, in a slice whose clients do not rest yet.
     pub fn measures_in_turn(&self, begun: u64) -> bool {
         self.turns.counting && self.measures(begun)
     }
 
-    /// So much time passed between a transaction that is measured in turns and the next one of its client. Late timers make
-    /// it longer than the load says.
+    /// Adds the time between a measured transaction and the client's next one.
+    /// Late timers make it longer than the declared think time.
     pub fn paused(&mut self, ns: u64) {
         self.turns.busy_ns += ns;
     }
 
-    /// What ends from now on is not measured, until the next slice.
+    /// Ends measuring until the next slice.
     pub(super) fn settle(&mut self) {
         if !self.turns.counting {
             return;
@@ -126,13 +128,13 @@ impl Recorder<'_> {
         self.turns.tally_at_rest = self.tally.clone();
     }
 
-    /// A slice begins: transactions that begin in it are measured.
+    /// Called when a slice starts: measures the transactions that start in it.
     pub(super) fn count_by_begin(&mut self) {
         (self.turns.counting, self.turns.took_place) = (true, true);
         self.begins = Window { start: self.turns.opened, end: self.turns.rest };
     }
 
-    /// The tally has counted a transaction that did not begin in the slice.
+    /// Leaves out a transaction that the tally has counted although it did not start in the slice.
     #[cold]
     pub(super) fn leave_out(&mut self, kind: usize, well: bool) {
         let one = Counts { transactions: u64::from(well), failed: u64::from(!well), ..Counts::default() };
@@ -140,8 +142,8 @@ impl Recorder<'_> {
         self.counted = self.counted.plus(one);
     }
 
-    /// While the window rests: the last turn has measured nothing, and its time has not passed. Its transactions count as
-    /// those of the warm-up do.
+    /// While the window rests: discards the measurements and the time of the last turn. Its transactions then count
+    /// like those of the warm-up.
     pub fn forget(&mut self) {
         if self.phase != Phase::Resting {
             return;
@@ -180,7 +182,7 @@ impl Recorder<'_> {
         before.answers = self.turns.answers.clone();
     }
 
-    /// The slice has ended; transactions that began in it have not.
+    /// Called at the end of a slice. Transactions that started in it may still be unfinished.
     pub(super) fn rest(&mut self) {
         self.phase = Phase::Resting;
         self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
@@ -188,7 +190,7 @@ impl Recorder<'_> {
         self.boundary = NEVER;
     }
 
-    /// The window goes on at the start of the next turn, as if no time had passed since it rested.
+    /// Continues the window at the start of the next turn, as if no time had passed since it rested.
     pub(super) fn go_on(&mut self) {
         self.phase = Phase::Open;
         self.skip_rest();
@@ -204,7 +206,7 @@ impl Recorder<'_> {
         self.boundary = self.next_boundary();
     }
 
-    /// What ended since the window rested is not measured.
+    /// Leaves out what ended since the window rested.
     pub(super) fn skip_rest(&mut self) {
         let meanwhile = self.tally.since(&self.turns.tally_at_rest);
         self.counted = self.counted.plus(meanwhile.total());
@@ -212,7 +214,7 @@ impl Recorder<'_> {
         self.subtract_left_out();
     }
 
-    /// Transactions that did not begin in the slice are not measured.
+    /// Leaves out transactions that did not start in the slice.
     pub(super) fn subtract_left_out(&mut self) {
         for (kind, left_out) in self.at_start.kinds.iter_mut().zip(&mut self.turns.left_out) {
             *kind = kind.plus(std::mem::take(left_out));

@@ -4,7 +4,7 @@ use super::*;
 use crate::wire::mysql::protocol::frontend;
 use pgbench_script::{Automatic, Program, Source};
 
-/// A program of one command, with the variables `a` and `b`.
+/// Compiles a program of one command, with the variables `a` and `b`.
 fn program(text: &str) -> Program {
     let text = format!("\\set a 1\n\\set b 2\n{text}");
     Program::compile(&[Source { name: "s".into(), text, weight: 1 }], &[]).unwrap()

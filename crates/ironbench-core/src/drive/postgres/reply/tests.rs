@@ -9,7 +9,7 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag][..], &length.to_be_bytes()[..], body].concat()
 }
 
-/// The answer to a statement that gives these rows of one column.
+/// Returns the reply to a statement that returns these rows of one column.
 fn rows(column: &str, values: &[&str]) -> Vec<u8> {
     let described = [&[0, 1][..], column.as_bytes(), &[0; 19][..]].concat();
     let mut answer = message(tag::ROW_DESCRIPTION, &described);
@@ -21,7 +21,7 @@ fn rows(column: &str, values: &[&str]) -> Vec<u8> {
     answer
 }
 
-/// What `a` and `b` are after `text` was answered so, and what is wrong with the rows.
+/// Returns the values of `a` and `b` after `text` was answered with `answers`, and the error about the rows.
 fn gathered(text: &str, answers: &[Vec<u8>]) -> (String, String, Option<String>) {
     let text = format!("\\set a 1\n\\set b 2\n{text}\n");
     let program = Program::compile(&[Source { name: "s".into(), text, weight: 1 }], &[]).unwrap();
@@ -65,7 +65,7 @@ fn of_joined_statements_gset_wants_one_row_of_the_last_and_takes_none_otherwise(
     assert_eq!(none, ("before".to_owned(), "before".to_owned(), fault(0)));
 }
 
-/// What becomes of `answer` after one command was sent.
+/// Reads `answer` after one command was sent.
 fn read(answer: &[u8]) -> Result<bool, String> {
     let source = Source { name: "s".into(), text: "SELECT 5 AS a \\gset\n".into(), weight: 1 };
     let program = Program::compile(&[source], &[]).unwrap();
