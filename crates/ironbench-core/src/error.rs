@@ -1,4 +1,4 @@
-//! The one error type of the core; the crate ironbench-python converts it to `ironbench.errors`.
+//! The error type of the core; the crate ironbench-python converts it to `ironbench.errors`.
 
 /// An error shown as `subject: cause`. `hint` says what the user can do and may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Where a server listens, and how a socket to it is opened.
+//! Addresses of servers, and how a socket to one is opened.
 
 use std::{
     fmt, io,
@@ -20,14 +20,14 @@ use rustix::{
 use super::{interrupt::Interrupt, pipe::TICK};
 use crate::{Error, Result};
 
-/// When so many seconds from now are over; at most an hour.
+/// Returns the instant `seconds` from now, at most an hour ahead.
 pub(super) fn deadline_after(seconds: f64) -> Instant {
     Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A path; one that starts with `@` is the name of an abstract socket (unix(7)).
+    /// Path of a Unix socket; a path that starts with `@` is the name of an abstract socket (unix(7)).
     Unix(PathBuf),
     Tcp {
         host: String,
@@ -40,7 +40,7 @@ impl Address {
         matches!(self, Self::Unix(_))
     }
 
-    /// The socket addresses behind the name; one for a Unix socket.
+    /// Resolves the name into socket addresses; a Unix socket has exactly one.
     pub(super) fn resolve(&self) -> Result<Vec<Endpoint>> {
         match self {
             Self::Unix(path) => {
@@ -82,7 +82,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// One resolved socket address.
+/// A resolved socket address.
 #[derive(Debug, Clone)]
 pub(super) enum Endpoint {
     Unix(SocketAddrUnix),
@@ -90,7 +90,7 @@ pub(super) enum Endpoint {
 }
 
 impl Endpoint {
-    /// Its bytes do not leave this machine: a Unix socket, or loopback.
+    /// Whether the traffic stays on this machine: a Unix socket or loopback.
     pub(super) fn is_local(&self) -> bool {
         match self {
             Self::Unix(_) => true,
@@ -98,13 +98,13 @@ impl Endpoint {
         }
     }
 
-    /// A connected socket in blocking mode, TCP with `TCP_NODELAY`.
+    /// Opens a connected socket in blocking mode, with `TCP_NODELAY` for TCP.
     pub(super) fn open(&self, deadline: Instant, interrupt: Option<&mut Interrupt>) -> io::Result<OwnedFd> {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match self {
             Self::Unix(address) => {
                 let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-                // A full backlog makes connect wait; unix(7): the send timeout bounds that.
+                // With a full backlog, connect blocks; the send timeout limits that (unix(7)).
                 sockopt::set_socket_timeout(&fd, sockopt::Timeout::Send, Some(left))?;
                 match connect(&fd, address) {
                     Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),

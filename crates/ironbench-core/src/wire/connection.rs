@@ -1,8 +1,8 @@
-//! The settings of a connection to each kind of server, as the plan of a drive or sampler has them.
+//! Connection settings for each kind of server, as they appear in the plan of a drive or sampler.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a PostgreSQL server listens. `host` starting with `/` is a socket directory.
+/// Connection settings of a PostgreSQL server. If `host` starts with `/`, it is a socket directory.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresConnection {
@@ -12,36 +12,37 @@ pub struct PostgresConnection {
     pub database: String,
     #[serde(default)]
     pub password: Option<String>,
-    /// Numeric address to connect to instead of resolving `host`, which then only names the server in its certificate.
+    /// Numeric address to connect to instead of resolving `host`.
+    /// The name in the server's certificate must still match `host`.
     #[serde(default)]
     pub hostaddr: Option<String>,
-    /// libpq's words: `disable`, `allow`, `prefer`, `require`, `verify-ca`, `verify-full`.
+    /// A value of libpq's `sslmode`: `disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`.
     #[serde(default = "prefer")]
     pub sslmode: String,
-    /// PEM file of trusted roots; None: the machine's own.
+    /// PEM file of trusted roots; None for the system's.
     #[serde(default)]
     pub sslrootcert: Option<String>,
-    /// PEM files of the client's certificate and its key; None: it shows none.
+    /// PEM files of the client's certificate and key; None for no certificate.
     #[serde(default)]
     pub sslcert: Option<String>,
     #[serde(default)]
     pub sslkey: Option<String>,
-    /// `postgres`: TLS is asked for first; `direct`: it begins with the first byte.
+    /// `postgres` requests TLS first; `direct` starts TLS immediately.
     #[serde(default = "postgres")]
     pub sslnegotiation: String,
-    /// Whether the name of the host is sent in the clear when TLS begins.
+    /// Whether the host name is sent in clear text at the start of TLS (SNI).
     #[serde(default = "yes")]
     pub sslsni: bool,
     /// `disable`, `prefer` or `require`.
     #[serde(default = "prefer")]
     pub channel_binding: String,
-    /// Authentication methods that will do, or with `!` those that will not, with commas between; empty: any.
+    /// Accepted authentication methods, or rejected ones if prefixed with `!`, separated by commas; empty accepts any.
     #[serde(default)]
     pub require_auth: String,
-    /// Run-time parameters sent at start, e.g. `application_name`.
+    /// Run-time parameters sent at startup, e.g. `application_name`.
     #[serde(default)]
     pub options: Vec<(String, String)>,
-    /// Seconds for connecting, TLS and authentication together, per address.
+    /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
 }
@@ -61,31 +62,31 @@ impl std::fmt::Debug for PostgresConnection {
     }
 }
 
-/// Where a MySQL or MariaDB server listens.
+/// Connection settings of a MySQL or MariaDB server.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MysqlConnection {
-    /// Path of its Unix socket; None: `host` and `port`.
+    /// Path of the server's Unix socket; None to use `host` and `port`.
     #[serde(default)]
     pub socket: Option<String>,
     pub host: String,
     pub port: u16,
     pub user: String,
-    /// Empty: none is chosen.
+    /// Default database; empty for none.
     #[serde(default)]
     pub database: String,
     #[serde(default)]
     pub password: Option<String>,
-    /// The words of `sslmode`; a Unix socket goes without TLS.
+    /// A value as for `sslmode`; a Unix socket never uses TLS.
     #[serde(default = "prefer")]
     pub tls: String,
-    /// PEM file of trusted roots; None: the machine's own.
+    /// PEM file of trusted roots; None for the system's.
     #[serde(default)]
     pub tls_ca: Option<String>,
-    /// Statements without rows, run once on every connection, e.g. `SET SESSION …`.
+    /// Statements without results that run once on every connection, e.g. `SET SESSION …`.
     #[serde(default)]
     pub init: Vec<String>,
-    /// Seconds for connecting, TLS and authentication together, per address.
+    /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
 }
@@ -99,36 +100,36 @@ impl std::fmt::Debug for MysqlConnection {
     }
 }
 
-/// Where a directory server listens.
+/// Connection settings of a directory server.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LdapConnection {
-    /// Path of its Unix socket; None: `host` and `port`.
+    /// Path of the server's Unix socket; None to use `host` and `port`.
     #[serde(default)]
     pub socket: Option<String>,
     pub host: String,
     pub port: u16,
-    /// TLS from the first byte; else `tls` other than `disable` asks for StartTLS.
+    /// Whether TLS starts immediately. If not, any `tls` other than `disable` requests StartTLS.
     pub ldaps: bool,
-    /// The words of `sslmode`; a Unix socket goes without TLS.
+    /// A value as for `sslmode`; a Unix socket never uses TLS.
     pub tls: String,
-    /// PEM file of trusted roots; None: the machine's own.
+    /// PEM file of trusted roots; None for the system's.
     #[serde(default)]
     pub tls_ca: Option<String>,
-    /// What completes a DN that ends with a comma.
+    /// Suffix for DNs that end with a comma.
     #[serde(default)]
     pub base: String,
-    /// `simple`, `EXTERNAL`, `PLAIN` or `SCRAM-SHA-256`.
+    /// Authentication: `simple`, `EXTERNAL`, `PLAIN` or `SCRAM-SHA-256`.
     pub mechanism: String,
-    /// DN of a simple bind, name of a SASL mechanism; empty: nobody.
+    /// DN of a simple bind, or user name of a SASL mechanism; empty for an anonymous bind.
     #[serde(default)]
     pub user: String,
     #[serde(default)]
     pub password: Option<String>,
-    /// The user accepts that the password goes over plain TCP.
+    /// Whether the user allows sending the password over plain TCP.
     #[serde(default)]
     pub password_in_clear: bool,
-    /// Seconds for connecting, TLS and authentication together, per address.
+    /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
 }
@@ -142,7 +143,7 @@ impl std::fmt::Debug for LdapConnection {
     }
 }
 
-/// Where a server listens. Each has a field that it needs and no other has, so it tells itself.
+/// A server of any kind. The type is deduced from a required field that the other types lack.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Server {

@@ -1,11 +1,11 @@
-//! A digest of text that servers compute, too, so that rows are compared without being sent.
+//! A digest of text that servers can also compute, to compare rows without transferring them.
 
 use md5::{Digest, Md5};
 
-/// Seven hexadecimal digits: sums of 2^35 digests fit in 64 bits.
+/// Seven hexadecimal digits, so that sums of 2^35 digests fit in 64 bits.
 const BITS: u32 = 28;
 
-/// The first 28 bits of MD5 (RFC 1321). It guards against mistakes, not against forgery.
+/// Returns the first 28 bits of the MD5 hash (RFC 1321). The digest detects mistakes, not forgery.
 #[must_use]
 pub fn digest(text: &[u8]) -> i64 {
     let hash = Md5::digest(text);

@@ -1,4 +1,4 @@
-//! What can go wrong on a connection to a server, before it is put into words for people.
+//! Errors of a connection to a server, before they become messages for users.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use super::address::Address;
 use super::tls::{Mode, Version1, Wanted};
 use crate::Error;
 
-/// The stream is of no use any more.
+/// An error that makes the stream unusable.
 #[derive(Debug)]
 pub(super) enum Broken {
     Io(io::Error),
@@ -28,14 +28,14 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// `M`: how a message can be malformed; `S`: an error as the server sends it.
+/// An error of a connection. `M` is how a message can be malformed; `S` is an error that the server sent.
 #[derive(Debug)]
 pub(super) enum Fault<M, S> {
     Io(io::Error),
     Tls(rustls::Error),
     Malformed(M),
     Server(Box<S>),
-    /// Already in words.
+    /// An error that already is a message for users.
     Told(Error),
 }
 
@@ -44,7 +44,7 @@ where
     M: std::error::Error + Send + Sync + 'static,
     S: std::fmt::Display,
 {
-    /// Somebody wanted the wait to end.
+    /// Whether the wait was interrupted by the caller.
     pub fn is_interrupt(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::Interrupted)
     }
@@ -81,7 +81,7 @@ impl<M, S> From<Error> for Fault<M, S> {
     }
 }
 
-/// No server was reached. `place`: how users write its address, for the hint.
+/// Words the error for a server that could not be reached. `place` is how users write its address, for the hint.
 pub(super) fn not_reached(error: &io::Error, server: String, address: &Address, place: &str) -> Error {
     use io::ErrorKind as E;
     let start = format!("start the server, or correct {place}");

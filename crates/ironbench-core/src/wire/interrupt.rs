@@ -1,4 +1,4 @@
-//! Ending a wait on somebody's wish: the statement is cancelled on the server, and given a while to end by itself.
+//! Interrupts a wait when the caller asks for it: the statement is cancelled on the server and gets some time to end.
 
 use std::{
     io,
@@ -10,23 +10,23 @@ use std::{
 use super::fault::Fault;
 use crate::Result;
 
-/// A server that has not ended a cancelled statement after this long is not waited for any more.
+/// Time limit for a server to end a cancelled statement.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Tells whether somebody wants the wait to end. Shared, because a connection is tried at several addresses.
+/// Returns whether the caller wants the wait to end. Shared, because a connection may be tried at several addresses.
 pub(super) type Wish = Arc<Mutex<dyn FnMut() -> bool + Send>>;
 
 pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
     Arc::new(Mutex::new(wanted))
 }
 
-/// Ends on the server what a session is running.
+/// Cancels the statement that a session is running on the server.
 pub type Cancelling = Box<dyn Fn() -> Result<()> + Send>;
 
-/// Tells whether the server answers a new connection in time.
+/// Returns whether the server answers a new connection in time.
 pub(super) type Probe = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Whether tries at the addresses of a server say that it lives: one of them was answered, or none waited in vain.
+/// Whether connection attempts show that a server is responsive: one was answered, or none timed out.
 pub(super) fn answers<T, M, S>(tries: impl Iterator<Item = std::result::Result<T, Fault<M, S>>>) -> bool {
     let mut waited_in_vain = false;
     for one in tries {
@@ -38,11 +38,11 @@ pub(super) fn answers<T, M, S>(tries: impl Iterator<Item = std::result::Result<T
     !waited_in_vain
 }
 
-/// Tells a frozen server from a busy one: a statement may run for hours without a byte, but a server that also leaves a new
-/// connection unanswered is not waited for any longer.
+/// Distinguishes a hung server from a busy one. A statement may run for hours without sending a byte.
+/// But if the server does not answer a new connection either, the wait ends.
 struct Watch {
     probe: Probe,
-    /// After so long without a byte, the server is probed.
+    /// The server is probed after this time without a byte.
     silence: Duration,
     heard: Instant,
     probing: Option<JoinHandle<bool>>,
@@ -66,7 +66,7 @@ impl Watch {
             None if self.heard.elapsed() < self.silence => {}
             None => {
                 let probe = self.probe.clone();
-                // In a thread: the answer to the statement may arrive meanwhile.
+                // In a separate thread, because the reply to the statement may arrive meanwhile.
                 self.probing = Some(thread::Builder::new().name("probe".to_owned()).spawn(move || probe())?);
             }
         }
@@ -76,7 +76,7 @@ impl Watch {
 
 pub(super) struct Interrupt {
     wish: Wish,
-    /// None while connecting: there is nothing to cancel yet, the wait just ends.
+    /// Cancels the statement; None while connecting, when a wait just ends.
     cancel: Option<Cancelling>,
     sent: Option<Instant>,
     watch: Option<Watch>,
@@ -87,25 +87,25 @@ impl Interrupt {
         Self { wish, cancel, sent: None, watch: None }
     }
 
-    /// A new statement begins: what was wished for the one before does not concern it.
+    /// Called when a new statement starts: forgets an interrupt of the previous statement.
     pub fn rearm(&mut self) {
         self.sent = None;
         self.heard();
     }
 
-    /// From now on a wait ends with `TimedOut` if the server is silent for `silence` and `probe` then fails.
+    /// Makes waits fail with `TimedOut` if the server is silent for `silence` and `probe` then fails.
     pub fn watch(&mut self, silence: Duration, probe: Probe) {
         self.watch = Some(Watch { probe, silence, heard: Instant::now(), probing: None });
     }
 
-    /// The server has sent or taken something.
+    /// Called when the server has sent or accepted bytes.
     pub fn heard(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.heard();
         }
     }
 
-    /// Asks whether somebody wants the statement to end, and sees to it.
+    /// Checks whether the statement should end, and cancels it if so.
     pub fn check(&mut self) -> io::Result<()> {
         if let Some(watch) = &mut self.watch {
             watch.check()?;
@@ -117,7 +117,7 @@ impl Interrupt {
             (None, None) => Err(io::ErrorKind::Interrupted.into()),
             (None, Some(cancel)) => {
                 self.sent = Some(Instant::now());
-                // A server that cannot be reached for this is one that does not answer: patience ends it.
+                // An error means that the server cannot be reached. The time limit then ends the wait.
                 let _ = cancel();
                 Ok(())
             }
@@ -135,7 +135,7 @@ mod tests {
         interrupt
     }
 
-    /// The first error of a thousand checks.
+    /// Returns the first error of a thousand checks.
     fn checked(interrupt: &mut Interrupt) -> Option<io::ErrorKind> {
         (0..1000).find_map(|_| {
             thread::sleep(Duration::from_micros(100));

@@ -1,34 +1,34 @@
-//! Connections that are called: a call returns when its work is done, whoever does it (an engine's own library, a driver).
+//! Blocking connections: a call returns when its work is done, whether the engine's own library or a driver does it.
 
 use std::borrow::Cow;
 
 use crate::measure::clock;
 use pgbench_script::Sql;
 
-/// Class of a statement that was ended because its client had been told to give up.
+/// Error class of a statement that ended because its client was interrupted.
 pub const INTERRUPTED: &str = "interrupted";
 
 /// A connection of one client of a trial.
 pub trait Library {
-    /// Runs one SQL command to its last row. `value` gives the parameter at a place in `sql.parameters`.
+    /// Runs one SQL command to its last row. `value` returns the parameter at an index of `sql.parameters`.
     fn run<'v>(&mut self, sql: &Sql, value: impl Fn(usize) -> Parameter<'v>) -> Result<Answer, Trouble>;
 
-    /// Whether a transaction is open: a failed one must be rolled back before it is tried again.
+    /// Whether a transaction is open. A failed one must be rolled back before a retry.
     fn in_transaction(&self) -> bool;
 
     fn rollback(&mut self) -> Result<(), Trouble>;
 
-    /// How records call it: `blocking`, where the engine does its work in the calling thread, or `driver`.
+    /// Name of the I/O method in records: `blocking` if the engine works in the calling thread, or `driver`.
     fn io(&self) -> &'static str {
         "blocking"
     }
 
-    /// Whether the connection can be lost without the engine: it goes to a server.
+    /// Whether the connection goes to a server, so that it can be lost while the server runs.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Does the client's whole work, its waiting included.
+    /// Runs the client's whole work, including waits.
     fn within<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         work(self)
     }
@@ -38,7 +38,7 @@ pub trait Library {
     }
 }
 
-/// A variable's value, typed: SQLite does not find 1 when it looks for '1'.
+/// A typed variable value: SQLite does not find 1 when searching for '1'.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Parameter<'a> {
     Null,
@@ -48,7 +48,7 @@ pub enum Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// The number that `text` is, if writing that number gives `text` again (`007` stays text).
+    /// Converts `text` to a number if the number would be written exactly like `text` (`007` stays text).
     pub fn of_text(text: &'a str) -> Self {
         if let Ok(integer) = text.parse::<i64>()
             && integer.to_string() == text
@@ -65,29 +65,30 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// What one SQL command of a script gave.
+/// The result of one SQL command of a script.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// Rows of the last statement.
+    /// Number of rows of the last statement.
     pub rows: u64,
-    /// For `\gset`: the columns of the last row. For `\aset`: those of the last row of each statement that had any.
+    /// For `\gset`: the columns of the last row.
+    /// For `\aset`: the columns of the last row of each statement that returned any.
     pub gathered: Vec<(String, Option<String>)>,
 }
 
-/// A statement that failed.
+/// The error of a failed statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
-    /// What records count it under: the engine's own name of the error, e.g. `SQLITE_BUSY`, or its SQLSTATE.
+    /// Error class in records: the engine's name of the error, e.g. `SQLITE_BUSY`, or its SQLSTATE.
     pub class: Cow<'static, str>,
     pub message: String,
-    /// Another client was in the way: the transaction may succeed when it is run again.
+    /// Whether a retry of the transaction may succeed, as after a conflict with another client.
     pub retryable: bool,
-    /// The engine is no longer usable.
+    /// Whether the connection has become unusable.
     pub lasting: bool,
 }
 
 impl Trouble {
-    /// The client had been told to give up: whatever the engine says, that is why.
+    /// Reclassifies the error: its cause is that the client was interrupted, whatever the engine reports.
     pub fn given_up(self) -> Self {
         Self { class: INTERRUPTED.into(), retryable: false, lasting: false, ..self }
     }

@@ -1,6 +1,7 @@
-//! The protocols of the engines: `postgres`, `mysql` and `ldap` for servers, `sqlite` for a library. `library` is the trait of
-//! engines that are called and block. Servers share their settings (`connection`), `address`, the blocking stream (`pipe`), `tls`,
-//! faults and rows; `transport` carries the bytes of many clients.
+//! Protocols of the engines: `postgres`, `mysql` and `ldap` for servers, `sqlite` for an embedded library.
+//! `library` is the trait of blocking engines.
+//! Servers share connection settings (`connection`), `address`, the blocking stream (`pipe`), `tls`, errors and rows.
+//! `transport` sends and receives the bytes of many clients.
 mod address;
 mod connection;
 mod fault;

@@ -1,8 +1,8 @@
-//! A blocking stream of bytes over a plain or TLS socket; a protocol cuts its messages out of what has arrived.
+//! A blocking byte stream over a plain or TLS socket, from which a protocol cuts its messages.
 //!
-//! Waiting is done in `poll` alone, for both directions at once: a server that talks while we write (notices during a
-//! COPY) must not leave both sides waiting for the other. All calls on the socket say `MSG_DONTWAIT`, so the
-//! descriptor's own mode does not matter.
+//! Only `poll` waits, always for both directions: if the server sends while the client is writing (notices during a
+//! COPY), the two must not wait for each other. All socket calls use `MSG_DONTWAIT`, so the descriptor's own mode does
+//! not matter.
 
 use std::{
     io::{self, Read, Write},
@@ -19,23 +19,25 @@ use rustls::ClientConnection;
 
 use super::{fault::Broken, interrupt::Interrupt};
 
-/// How often an interrupt is looked for while the server is silent or busy.
+/// How often a wait checks for an interrupt while the server is silent or busy.
 pub(super) const TICK: Duration = Duration::from_millis(100);
-/// Input is read in pieces of this size. A larger message makes the buffer grow as its bytes arrive, and not before: what a
-/// server announces costs nothing.
+/// Size of the pieces in which input is read.
+/// For a larger message the buffer grows only as its bytes arrive, so the length that a server announces allocates
+/// nothing.
 const READ_SIZE: usize = 64 * 1024;
 
-/// What may arrive while a message is sent: notices, mostly. A server that sends more without reading would fill the memory.
+/// Limit of what may arrive while a message is being sent (mostly notices).
+/// A server that sends more without reading could fill the memory.
 const MOST_MEANWHILE: usize = 16 << 20;
 const LARGEST_PIECE: usize = 1 << 20;
 
 /// The socket of a session.
 #[derive(Debug)]
 pub enum Stream {
-    /// In blocking mode; TCP with `TCP_NODELAY`.
+    /// A plain socket in blocking mode, with `TCP_NODELAY` for TCP.
     Plain(OwnedFd),
-    /// The handshake is done and nothing is left to write. The owner moves bytes itself: `read_tls` from the socket,
-    /// `process_new_packets`, `reader()`; `writer()`, `write_tls` to the socket.
+    /// A TLS session after its handshake, with nothing left to write. The owner moves the bytes itself:
+    /// `read_tls` from the socket, `process_new_packets`, `reader()`; `writer()`, `write_tls` to the socket.
     Tls { fd: OwnedFd, tls: Box<ClientConnection> },
 }
 
@@ -48,16 +50,16 @@ impl Stream {
 pub(super) struct Pipe {
     pub fd: OwnedFd,
     pub tls: Option<Box<ClientConnection>>,
-    /// Messages to send; [`Pipe::flush`] sends and clears it.
+    /// Messages to send; [`Pipe::flush`] sends and clears them.
     pub output: Vec<u8>,
     pub input: Input,
-    /// After this a wait fails with `TimedOut`.
+    /// Waits that pass this instant fail with `TimedOut`.
     pub deadline: Option<Instant>,
     pub interrupt: Option<Interrupt>,
     glanced: Instant,
 }
 
-/// Bytes that have arrived: `start..end` of `bytes` are not taken yet.
+/// Received bytes, of which `start..end` are not consumed yet.
 #[derive(Default)]
 pub(super) struct Input {
     pub bytes: Vec<u8>,
@@ -70,7 +72,7 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// Room for at least `READ_SIZE` and for as much again as has arrived of a message.
+    /// Returns room for at least `READ_SIZE` bytes, and for as many again as have arrived of a message.
     fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -98,7 +100,7 @@ impl Pipe {
         }
     }
 
-    /// Goes on with a stream of which `unread` has been read already.
+    /// Continues a stream from which `unread` has already been read.
     pub fn resume(stream: Stream, unread: Vec<u8>) -> Self {
         let (fd, tls) = match stream {
             Stream::Plain(fd) => (fd, None),
@@ -110,7 +112,7 @@ impl Pipe {
         pipe
     }
 
-    /// The stream, for somebody else to carry on.
+    /// Returns the stream, so that another owner can continue it.
     pub fn into_stream(self) -> Stream {
         match self.tls {
             None => Stream::Plain(self.fd),
@@ -118,13 +120,13 @@ impl Pipe {
         }
     }
 
-    /// Bytes that arrived and were not taken.
+    /// Bytes that have arrived and are not consumed.
     pub fn unread(&self) -> &[u8] {
         self.input.unread()
     }
 
-    /// The one byte that answers SSLRequest. Not a byte more is read: what follows belongs to TLS, and plain text
-    /// slipped in behind the answer must not be taken for a message (CVE-2021-23222).
+    /// Reads the one-byte answer to SSLRequest, and no more: what follows belongs to TLS, and plain text injected after
+    /// the answer must not be taken for a message (CVE-2021-23222).
     pub fn read_byte(&mut self) -> io::Result<u8> {
         let mut byte = [0];
         loop {
@@ -138,7 +140,7 @@ impl Pipe {
         }
     }
 
-    /// Wraps the stream in TLS and shakes hands.
+    /// Performs the TLS handshake.
     pub fn start_tls(&mut self, client: ClientConnection) -> Result<(), Broken> {
         let mut client = Box::new(client);
         while client.is_handshaking() {
@@ -178,7 +180,7 @@ impl Pipe {
 
     fn write_tls(&mut self, tls: &mut ClientConnection, mut data: &[u8]) -> io::Result<()> {
         while !data.is_empty() {
-            // rustls buffers up to 64 KiB of plain text; what it does not take waits for the socket.
+            // rustls buffers up to 64 KiB of plain text; the rest waits for the socket.
             let taken = tls.writer().write(data)?;
             data = &data[taken..];
             self.pump_out(tls)?;
@@ -186,13 +188,13 @@ impl Pipe {
         Ok(())
     }
 
-    /// Sends what the socket takes, waiting until it takes something. Meanwhile arriving bytes are read.
+    /// Sends what the socket accepts, waiting until it accepts something. Reads arriving bytes meanwhile.
     fn send_some(&mut self, data: &[u8], mut tls: Option<&mut ClientConnection>) -> io::Result<usize> {
         loop {
             match send(&self.fd, data, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(sent) => {
                     if let Some(interrupt) = self.interrupt.as_mut() {
-                        interrupt.heard(); // a frozen server takes what fits into the buffers, and no more
+                        interrupt.heard(); // a hung server accepts only what fits into the socket buffers
                     }
                     return Ok(sent);
                 }
@@ -229,7 +231,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Reads sealed bytes if there are any, and opens them. `Some(0)`: the server closed the connection.
+    /// Reads and decrypts TLS records that have arrived. `Some(0)` means that the server closed the connection.
     fn pump_in(&mut self, tls: &mut ClientConnection) -> Result<Option<usize>, Broken> {
         struct Socket<'a>(&'a OwnedFd);
         impl Read for Socket<'_> {
@@ -243,16 +245,17 @@ impl Pipe {
             Err(error) => return Err(error.into()),
         };
         if let Err(error) = tls.process_new_packets() {
-            // The alert tells the server why.
+            // The alert tells the server the reason.
             let _ = self.pump_out(tls);
             return Err(Broken::Tls(error));
         }
         Ok(read)
     }
 
-    /// Reads what has arrived on a plain socket, without waiting. `Some(0)`: the server closed the connection.
+    /// Reads what has arrived on a plain socket, without waiting.
+    /// `Some(0)` means that the server closed the connection.
     fn receive(&mut self) -> io::Result<Option<usize>> {
-        // In pieces: while one is copied, a fast server sends the next.
+        // Reading in pieces lets a fast server send the next piece while this one is copied.
         let room = self.input.room();
         let most = room.len().min(LARGEST_PIECE);
         match recv(&self.fd, &mut room[..most], RecvFlags::DONTWAIT) {
@@ -265,7 +268,7 @@ impl Pipe {
         }
     }
 
-    /// Reads what has arrived, without waiting. `Some(0)`: the server closed the connection.
+    /// Reads what has arrived, without waiting. `Some(0)` means that the server closed the connection.
     pub fn receive_any(&mut self) -> Result<Option<usize>, Broken> {
         let received = self.receive_now()?;
         if let (Some(_), Some(interrupt)) = (received, self.interrupt.as_mut()) {
@@ -278,7 +281,7 @@ impl Pipe {
         let Some(mut tls) = self.tls.take() else {
             return Ok(self.receive()?);
         };
-        // TLS may have something to say of its own, such as the answer to a change of keys.
+        // TLS may need to send something itself, such as the answer to a key update.
         let result =
             self.receive_tls(&mut tls).and_then(|read| self.pump_out(&mut tls).map(|()| read).map_err(Broken::Io));
         self.tls = Some(tls);
@@ -292,9 +295,9 @@ impl Pipe {
                     self.input.end += read;
                     return Ok(Some(read));
                 }
-                // Nothing opened yet.
+                // No complete TLS record has arrived yet.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Closed without TLS's goodbye, as PostgreSQL does when it dies.
+                // Closed without TLS's close_notify, as PostgreSQL does when it crashes.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Some(0)),
                 Err(error) => return Err(error.into()),
             }
@@ -304,7 +307,7 @@ impl Pipe {
         }
     }
 
-    /// Waits for more of a message. An end of the stream is a fault: something was awaited.
+    /// Waits for more of a message. The end of the stream is an error here.
     pub fn more(&mut self) -> Result<(), Broken> {
         match self.receive_any()? {
             Some(0) => Err(Broken::Io(io::ErrorKind::UnexpectedEof.into())),
@@ -322,19 +325,19 @@ impl Pipe {
             match poll(&mut fds, Some(&timeout)) {
                 Ok(0) => {}
                 Ok(_) => return Ok(fds[0].revents()),
-                // A signal, which may be the wish to end this: do not wait for the next tick.
+                // A signal may mean that the caller wants to stop, so check immediately instead of at the next tick.
                 Err(Errno::INTR) => self.glanced -= TICK,
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Whether the deadline is why a wait failed.
+    /// Whether a wait failed because of the deadline.
     pub fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Minds the deadline and, when it is time, the interrupt.
+    /// Checks the deadline and, at most once per tick, the interrupt.
     fn glance(&mut self) -> io::Result<()> {
         if self.deadline.is_none() && self.interrupt.is_none() {
             return Ok(());

@@ -1,22 +1,22 @@
-//! The rows of a query, as text in one piece of memory.
+//! The rows of a query, stored as text in one buffer.
 
 use crate::Error;
 
-/// Memory for the rows of one answer. Nothing that is asked outside the timed window is near it: whoever sends more might send
-/// for ever.
+/// Memory limit for the rows of one result.
+/// No query outside the measured window comes near it, so a server that sends more might send without end.
 const MOST: usize = 64 << 20;
 
-/// What became of a row.
+/// The result of adding a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pushed {
     Taken,
-    /// Its values are not as many as there are columns.
+    /// The number of values differs from the number of columns.
     Misfit,
-    /// There is no room for it.
+    /// The memory limit is exceeded.
     TooMuch,
 }
 
-/// Why a connection is given up whose server sent [`Pushed::TooMuch`].
+/// The error for a connection whose server sent [`Pushed::TooMuch`].
 pub(super) fn too_much() -> Error {
     Error::failure("connection", format!("the server's answer takes more than {} MiB", MOST >> 20))
         .hint("this may not be the server it seems to be")
@@ -27,12 +27,12 @@ pub(super) fn too_much() -> Error {
 pub struct Rows {
     columns: Vec<String>,
     text: String,
-    /// Where each value lies in `text`, row by row; the end is `NULL` for none.
+    /// End in `text` of each value, row by row; `NULL` marks a null value.
     ends: Vec<usize>,
     starts: Vec<usize>,
     width: usize,
     count: usize,
-    /// Rows are counted, and their values let go.
+    /// Whether rows are only counted, and their values dropped.
     only_counted: bool,
 }
 
@@ -43,17 +43,17 @@ impl Rows {
         Self { width: columns.len(), columns, ..Self::default() }
     }
 
-    /// Of rows whose values nobody wants.
+    /// Creates an empty result whose rows are only counted.
     pub(super) fn counted(width: usize) -> Self {
         Self { width, only_counted: true, ..Self::default() }
     }
 
-    /// For the rows of the next statement, kept or counted as these are.
+    /// Creates the result of the next statement, which keeps or only counts its rows like this one.
     pub(super) fn following(&self, columns: Vec<String>) -> Self {
         if self.only_counted { Self::counted(columns.len()) } else { Self::new(columns) }
     }
 
-    /// Takes a row's values, text or NULL.
+    /// Adds a row of values, each text or NULL.
     pub(super) fn push<'a, E>(
         &mut self,
         values: impl Iterator<Item = Result<Option<&'a [u8]>, E>>,
@@ -68,7 +68,7 @@ impl Rows {
             match field? {
                 None => self.ends.push(NULL),
                 Some(value) => {
-                    // UTF-8 as we asked for, except from databases that store bytes as they come (SQL_ASCII).
+                    // UTF-8 as requested, except for databases that store bytes unchecked (SQL_ASCII).
                     self.text.push_str(&String::from_utf8_lossy(value));
                     self.ends.push(self.text.len());
                 }
@@ -78,12 +78,12 @@ impl Rows {
             return Ok(Pushed::Misfit);
         }
         self.count += 1;
-        // A row without columns takes room where it is handed on.
+        // A row without columns also needs memory in the consumer.
         let taken = self.text.len() + (self.starts.len() + self.ends.len() + self.count) * size_of::<usize>();
         Ok(if taken > MOST { Pushed::TooMuch } else { Pushed::Taken })
     }
 
-    /// Reads a row to its end.
+    /// Reads all values of a row and drops them.
     fn pass<'a, E>(&mut self, values: impl Iterator<Item = Result<Option<&'a [u8]>, E>>) -> Result<Pushed, E> {
         let mut fields = 0;
         for field in values {
@@ -106,7 +106,7 @@ impl Rows {
         self.count == 0
     }
 
-    /// The value in `row` and `column`; None for NULL.
+    /// Returns the value in `row` and `column`; None for NULL.
     pub fn get(&self, row: usize, column: usize) -> Option<&str> {
         assert!(column < self.width, "column {column} of {}", self.width);
         let index = row * self.width + column;
@@ -114,7 +114,7 @@ impl Rows {
         (end != NULL).then(|| &self.text[self.starts[index]..end])
     }
 
-    /// The values of `row`, from left to right.
+    /// Returns the values of `row`, from left to right.
     pub fn row(&self, row: usize) -> impl ExactSizeIterator<Item = Option<&str>> {
         (0..self.width).map(move |column| self.get(row, column))
     }

@@ -1,27 +1,30 @@
-//! Which secret may go over which channel, for all wires: this is the one place that decides it.
+//! Decides which secret may be sent over which channel, for all protocols.
 //!
-//! A proof of the password (challenge-response: SCRAM, MD5, `mysql_native_password`, `caching_sha2_password`, Ed25519) may go
-//! over any channel. The password itself (PostgreSQL's `password`, a full `caching_sha2_password` authentication, LDAP's simple
-//! bind and PLAIN) goes over a trusted channel only: TLS with a verified certificate, a Unix socket, or loopback, where only
-//! programs of the same machine can listen. The user may accept less: with `require` any certificate will do, and each wire has
-//! a word that accepts plain TCP, if its protocol can do that at all.
+//! A proof of the password (challenge-response:
+//! SCRAM, MD5, `mysql_native_password`, `caching_sha2_password`, Ed25519) may be sent over any channel.
+//! The password itself (PostgreSQL's `password`, a full `caching_sha2_password` authentication, LDAP's simple bind and
+//! PLAIN) may be sent only over a trusted channel:
+//! TLS with a verified certificate, a Unix socket, or loopback, where only programs on the same machine can listen.
+//! The user may accept less: with `require`, any certificate is sufficient, and each protocol that supports it has a
+//! setting that accepts plain TCP.
 
 use super::{address::Endpoint, tls::Mode};
 use crate::{Error, Result};
 
-/// How well a channel keeps a secret; ordered.
+/// How well a channel protects a secret, in increasing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Security {
     /// Plain TCP.
     Plain,
-    /// Encrypted, but the certificate is not verified, so the peer may be an attacker.
+    /// Encrypted with an unverified certificate, so the peer may be an attacker.
     UnverifiedTls,
     /// Verified TLS, a Unix socket or loopback.
     Trusted,
 }
 
 impl Security {
-    /// The security of a connection to `endpoint`; `tls`: it is encrypted, with a certificate judged by `mode`.
+    /// Returns the security of a connection to `endpoint`.
+    /// `tls`: whether it is encrypted, with its certificate checked according to `mode`.
     pub fn of(endpoint: &Endpoint, tls: bool, mode: Mode) -> Self {
         if endpoint.is_local() || (tls && mode.verifies()) {
             Self::Trusted
@@ -32,12 +35,13 @@ impl Security {
         }
     }
 
-    /// The least security that the password itself needs: with `require` the user accepts any certificate.
+    /// The minimum security for sending the password itself: with `require`, the user accepts any certificate.
     pub fn least(mode: Mode) -> Self {
         if mode == Mode::Require { Self::UnverifiedTls } else { Self::Trusted }
     }
 
-    /// Refuses to send the password itself. `way_out`: the settings that make the channel trusted or accept this one.
+    /// Refuses to send the password itself over an insecure channel.
+    /// `way_out` names the settings that secure the channel or accept it.
     ///
     /// # Errors
     /// Input: the channel is less secure than `least`.

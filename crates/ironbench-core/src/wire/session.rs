@@ -1,36 +1,37 @@
-//! What a blocking session of a server can do, whichever wire it speaks.
+//! Operations of a blocking session, for every protocol.
 
 use std::time::Instant;
 
 use super::{Rows, ldap, mysql, postgres};
 use crate::Result;
 
-/// Asked now and then while something is waited for: whether to give up.
+/// Called regularly during a wait; returns whether to give up.
 pub type Wish = Box<dyn FnMut() -> bool + Send>;
 
 pub trait Session: Send + Sized {
-    /// How messages call the engine.
+    /// The engine's name in messages.
     const NAME: &'static str;
 
-    /// Makes sessions; good for any number of them from any number of threads.
+    /// Opens sessions, any number of them and from any thread.
     type Connector: Sync;
 
-    /// Connects. The wish is asked while connecting, and while a statement runs, which it cancels.
+    /// Connects.
+    /// `wish` is called while connecting and while statements run; when it returns true, the statement is cancelled.
     fn open(connector: &Self::Connector, wish: Wish) -> Result<Self>;
 
-    /// Statements are waited for until then; see the sessions of the wires.
+    /// Sets the deadline of statements; see the sessions of each protocol.
     fn set_deadline(&mut self, deadline: Option<Instant>);
 
-    /// Rows of the last statement that returned rows, and how many the last statement affected.
+    /// Returns the rows of the last statement that returned rows, and how many rows the last statement affected.
     fn query(&mut self, sql: &str) -> Result<(Rows, u64)>;
 
-    /// Rows that are read, counted and let go.
+    /// Returns the number of rows, which are read and dropped.
     fn count(&mut self, sql: &str) -> Result<u64>;
 
-    /// Rows copied of `data`, by the statement that takes them.
+    /// Copies `data` with the statement `sql`. Returns the number of rows copied.
     fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64>;
 
-    /// Transactions that the server has committed for this session, where the wire counts them.
+    /// Returns how many transactions the server has committed in this session, if the protocol shows that.
     fn commits(&self) -> u64 {
         0
     }
@@ -116,7 +117,7 @@ impl Session for ldap::Session {
         Self::count(self, sql)
     }
 
-    /// Entries as LDIF, whatever the statement.
+    /// Adds entries in LDIF; the statement is ignored.
     fn copy_in(&mut self, _sql: &str, data: &[u8]) -> Result<u64> {
         Self::copy_in(self, data)
     }

@@ -1,5 +1,6 @@
-//! TLS as libpq's `sslmode` defines it: `require` encrypts without asking who answers, `verify-ca` wants a certificate of
-//! a trusted authority, `verify-full` also the right name in it. Source: PostgreSQL 18 documentation, 32.19.
+//! TLS as libpq's `sslmode` defines it.
+//! `require` encrypts without authenticating the server, `verify-ca` requires a certificate from a trusted authority,
+//! and `verify-full` also the right host name in it. Source: PostgreSQL 18 documentation, 32.19.
 
 use std::{path::Path, sync::Arc};
 
@@ -20,20 +21,20 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, SubjectPublicK
 
 use crate::{Error, Result};
 
-/// What a connection's settings ask for.
+/// TLS settings of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub mode: &'a str,
-    /// PEM file of trusted roots; None: the machine's own.
+    /// PEM file of trusted roots; None for the system's.
     pub roots: Option<&'a str>,
-    /// PEM files of the client's certificate and of its key.
+    /// PEM files of the client's certificate and key.
     pub identity: Option<(&'a str, &'a str)>,
-    /// Whether the host's name is sent (server name indication).
+    /// Whether the host name is sent (server name indication).
     pub sni: bool,
     pub words: Words,
 }
 
-/// What the settings are called where users write them.
+/// Names of the settings, as users write them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
     pub mode: &'static str,
@@ -43,7 +44,7 @@ pub(super) struct Words {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Disable,
-    /// Without TLS, unless the server refuses that.
+    /// Use TLS only if the server refuses a plain connection.
     Allow,
     Prefer,
     Require,
@@ -52,7 +53,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// The mode that is asked for. As for libpq, `require` with a root certificate is `verify-ca`.
+    /// Parses the mode. As in libpq, `require` with a root certificate means `verify-ca`.
     pub fn of(wanted: &Wanted) -> Result<Self> {
         match (wanted.mode, wanted.roots) {
             ("disable", _) => Ok(Self::Disable),
@@ -71,7 +72,8 @@ impl Mode {
     }
 }
 
-/// The TLS settings of a connection, made once for all its sockets. Reading the machine's roots takes milliseconds.
+/// Creates the TLS configuration of a connection, once for all its sockets: reading the system's roots takes
+/// milliseconds.
 pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let roots = if mode.verifies() { roots(wanted)? } else { Vec::new() };
@@ -96,7 +98,7 @@ pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>
     };
     config.enable_sni = wanted.sni;
     config.alpn_protocols = protocol.into_iter().map(<[u8]>::to_vec).collect();
-    // PostgreSQL issues no session tickets, and every connection should cost what a fresh one costs.
+    // PostgreSQL issues no session tickets, and every connection should cost as much as a first one.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }
@@ -108,7 +110,7 @@ pub(super) fn client(config: &Arc<ClientConfig>, host: &str) -> Result<ClientCon
     ClientConnection::new(config.clone(), name).map_err(|error| unusable(format!("TLS cannot be set up: {error}")))
 }
 
-/// Trusted roots: of a file, or (without one, or with libpq's word `system`) the machine's own.
+/// Returns the trusted roots, from a file or (without one, or with libpq's value `system`) the system's.
 fn roots(wanted: &Wanted) -> Result<Vec<CertificateDer<'static>>> {
     let word = wanted.words.roots;
     let Some(file) = wanted.roots.filter(|&file| file != "system") else {
@@ -123,7 +125,7 @@ fn roots(wanted: &Wanted) -> Result<Vec<CertificateDer<'static>>> {
     certificates(word, file)
 }
 
-/// The certificates of a PEM file; `word`: what names it where users write it.
+/// Reads the certificates of a PEM file. `word` is the name of the setting, as users write it.
 fn certificates(word: &str, file: &str) -> Result<Vec<CertificateDer<'static>>> {
     let subject = || format!("{word} {file}");
     let found: std::result::Result<Vec<_>, _> =
@@ -135,13 +137,14 @@ fn certificates(word: &str, file: &str) -> Result<Vec<CertificateDer<'static>>> 
     }
 }
 
-/// What is wrong with a certificate that webpki does not read: `openssl x509 -req` without extensions makes such ones, as in
-/// PostgreSQL's documentation (18.9.5). Its key is good for the handshake's signature, and nothing else is verified.
+/// Marks a version 1 certificate, which webpki cannot read.
+/// `openssl x509 -req` without extensions creates such certificates, as in PostgreSQL's documentation (18.9.5).
+/// Only its key is used, for the handshake's signature; nothing else is verified.
 #[derive(Debug, thiserror::Error)]
 #[error("it is of version 1")]
 pub(super) struct Version1;
 
-/// Whether the server's certificate is why TLS could not be set up.
+/// Whether TLS failed because of the server's certificate.
 pub(super) fn is_about_certificate(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::InvalidCertificate(_))
 }
@@ -150,8 +153,9 @@ fn of_version_1() -> rustls::Error {
     CertificateError::Other(OtherError(Arc::new(Version1))).into()
 }
 
-/// The public key of a certificate of version 1, as SubjectPublicKeyInfo. TBSCertificate ::= SEQUENCE { serialNumber,
-/// signature, issuer, validity, subject, subjectPublicKeyInfo }; in others the version stands first (RFC 5280, 4.1).
+/// Returns the public key of a version 1 certificate, as SubjectPublicKeyInfo.
+/// TBSCertificate ::= SEQUENCE { serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo }; in other
+/// versions the version number comes first (RFC 5280, 4.1).
 fn version_1_key(certificate: &[u8]) -> Option<SubjectPublicKeyInfoDer<'_>> {
     const INTEGER: u8 = 0x02;
     let (certificate, _) = der_value(certificate, SEQUENCE)?;
@@ -167,7 +171,7 @@ fn version_1_key(certificate: &[u8]) -> Option<SubjectPublicKeyInfoDer<'_>> {
 #[derive(Debug)]
 struct Verifier {
     mode: Mode,
-    /// None when nothing is verified.
+    /// Verifier of the certificate chain; None without verification.
     chain: Option<Arc<WebPkiServerVerifier>>,
     roots: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
@@ -211,7 +215,7 @@ impl ServerCertVerifier for Verifier {
         if version_1_key(end_entity).is_some() {
             return Err(of_version_1());
         }
-        // The name is judged last, so an error here that is not about the name is one about the chain.
+        // webpki checks the name last, so an error here that is not about the name is about the chain.
         let error = match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Ok(_) => return trusted,
             Err(error) => error,
@@ -220,8 +224,8 @@ impl ServerCertVerifier for Verifier {
             rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             ) if self.mode == Mode::VerifyCa => trusted,
-            // A self-signed certificate that is itself in the file of roots, which PostgreSQL's documentation proposes
-            // (18.9.5): webpki refuses to take an authority's certificate for a server's, libpq does not.
+            // A self-signed certificate that is itself in the file of roots, as PostgreSQL's documentation proposes
+            // (18.9.5). webpki refuses to accept an authority's certificate as a server's; libpq accepts it.
             rustls::Error::InvalidCertificate(CertificateError::Other(_))
                 if self.roots.iter().any(|root| root.as_ref() == end_entity.as_ref()) =>
             {
@@ -264,8 +268,9 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// `tls-server-end-point` (RFC 5929): the digest of the server's certificate by the hash of its own signature, SHA-256 in
-/// place of older ones. None for SHA-512 and unknown signatures: then SCRAM goes without channel binding.
+/// Returns `tls-server-end-point` (RFC 5929): a digest of the server's certificate with the hash of its signature,
+/// where SHA-256 replaces older hashes.
+/// Returns None for SHA-512 and unknown signatures; SCRAM then works without channel binding.
 pub(super) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     let certificate = tls.peer_certificates()?.first()?;
     let suite = match signature_hash(certificate)? {
@@ -281,12 +286,13 @@ enum Hash {
     Sha384,
 }
 
-/// Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, … }, signature } (RFC 5280).
+/// Parses Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, … }, signature } (RFC
+/// 5280).
 fn signature_hash(certificate: &[u8]) -> Option<Hash> {
     const OBJECT_IDENTIFIER: u8 = 0x06;
-    /// 1.2.840.113549.1.1: RSA; the last number is the hash.
+    /// RSA, 1.2.840.113549.1.1; the last number identifies the hash.
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
-    /// 1.2.840.10045.4.3: ECDSA with SHA-2.
+    /// ECDSA with SHA-2, 1.2.840.10045.4.3.
     const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
     let (certificate, _) = der_value(certificate, SEQUENCE)?;
     let (_, rest) = der_value(certificate, SEQUENCE)?;
@@ -303,7 +309,7 @@ fn signature_hash(certificate: &[u8]) -> Option<Hash> {
 
 const SEQUENCE: u8 = 0x30;
 
-/// The value of a DER element with `tag`, and what follows the element.
+/// Returns the value of a DER element with `tag`, and what follows the element.
 fn der_value(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[found, short], rest) = input.split_first_chunk::<2>()?;
     if found != tag {
@@ -336,7 +342,7 @@ mod tests {
         }
         let whole = certificate("server");
         for end in 0..whole.len() - 1 {
-            // A certificate cut short has no hash, and does no harm.
+            // A truncated certificate has no hash and must not cause a panic.
             assert_eq!(signature_hash(&whole[..end]), None);
         }
     }
@@ -345,7 +351,7 @@ mod tests {
     fn a_certificate_of_version_1_gives_its_key_and_others_are_not_taken_for_one() {
         let whole = certificate("version_1");
         let key = version_1_key(&whole).unwrap();
-        // A point on P-256: its head, and 65 bytes.
+        // A point on P-256: a header and 65 bytes.
         assert_eq!((key.len(), key[0], key[26]), (91, SEQUENCE, 4));
         for name in ["root", "server", "self_signed"] {
             assert!(version_1_key(&certificate(name)).is_none(), "{name}");

@@ -1,18 +1,18 @@
-//! Statements and servers' texts in messages for people.
+//! Prepares statements and servers' messages for display to users.
 
 use std::borrow::Cow;
 
-/// The subject of an error about a statement.
+/// Returns the subject of an error about a statement.
 pub(super) fn subject(sql: &str) -> String {
     format!("statement {}", shortened(sql))
 }
 
-/// SQL in one short line, without the password that some statements set.
+/// Shortens SQL to one line, without the password that some statements set.
 pub(super) fn shortened(sql: &str) -> String {
     const LONGEST: usize = 60;
     let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
     let lower = line.to_ascii_lowercase();
-    // MySQL's GRANT and CREATE USER: IDENTIFIED BY '…'.
+    // Passwords also appear in MySQL's GRANT and CREATE USER, as IDENTIFIED BY '…'.
     let secrets = ["password", "identified"].into_iter();
     if let Some(end) = secrets.filter_map(|word| Some(lower.find(word)? + word.len())).min() {
         return format!("{}…", &line[..end]);
@@ -23,13 +23,15 @@ pub(super) fn shortened(sql: &str) -> String {
     }
 }
 
-/// Why a connection is given up: an answer that belongs to no request could be taken for the answer to the next one.
+/// The error for a reply that belongs to no request.
+/// The connection is closed, because the reply could be taken for the reply to the next request.
 pub const UNASKED: &str = "the server answered what nobody asked";
 
-/// Bytes of a server's text that are kept: PostgreSQL sends up to 8 MiB where it can fill them.
+/// Maximum length of a server message in bytes: PostgreSQL may send up to 8 MiB.
 const LONGEST_TEXT: usize = 4000;
 
-/// A text that a server wrote, as UTF-8 without control characters (they could move a terminal's cursor) and not too long.
+/// Cleans a server's message:
+/// UTF-8 without control characters (which could move a terminal's cursor), limited in length.
 pub(super) fn said(text: &[u8]) -> String {
     let cut = text.len() > LONGEST_TEXT;
     let kept = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);
@@ -44,17 +46,17 @@ pub(super) fn said(text: &[u8]) -> String {
     if cut { format!("{clean}…") } else { clean.into_owned() }
 }
 
-/// An error's SQLSTATE: five letters or digits.
+/// Returns an error's SQLSTATE if it is five letters or digits.
 pub(super) fn sqlstate(code: &[u8; 5]) -> Option<&str> {
     std::str::from_utf8(code).ok().filter(|code| code.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// Why a statement was given up whose limit is over.
+/// Words the error of a statement that exceeded its time limit.
 pub(super) fn late(statement: &str) -> String {
     format!("it did not answer within the limit: {statement}")
 }
 
-/// Why a statement was given up that a frozen server never answered.
+/// Words the error of a statement that a hung server never answered.
 pub(super) fn unanswered(statement: &str) -> String {
     format!("it stopped answering, on this connection and on a new one, in the middle of: {statement}")
 }

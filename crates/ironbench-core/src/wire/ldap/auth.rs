@@ -1,4 +1,4 @@
-//! Telling the server who we are: a simple bind, or SASL by EXTERNAL, PLAIN (RFC 4616) or SCRAM-SHA-256 (RFC 5802, 7677).
+//! Authentication: a simple bind, or SASL with EXTERNAL, PLAIN (RFC 4616) or SCRAM-SHA-256 (RFC 5802, 7677).
 
 use std::num::NonZeroU32;
 
@@ -14,8 +14,8 @@ use crate::wire::LdapConnection;
 use crate::wire::security::Security;
 use crate::{Error, Result};
 
-/// Rounds beyond which a server only wants to keep us busy: they take longer than a second. OWASP's Password Storage Cheat Sheet
-/// recommends 600,000.
+/// Maximum number of SCRAM iterations. More would take longer than a second, so a server could keep the client busy.
+/// OWASP's Password Storage Cheat Sheet recommends 600,000.
 const MOST_ROUNDS: u32 = 1_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Mechanism {
         }
     }
 
-    /// The bind contains the password itself.
+    /// Whether the bind contains the password itself.
     fn sends_password(self) -> bool {
         matches!(self, Self::Simple | Self::Plain)
     }
@@ -51,15 +51,18 @@ const WAY_OUT: &str = "use tls=verify-full, ldaps:// or mechanism=SCRAM-SHA-256;
 
 const SCRAM: &str = "SCRAM-SHA-256";
 
-/// The bind of the connection's own user, to be sent again after somebody else's.
+/// The bind of the connection's own user, sent again after a bind as another user.
 #[derive(Debug)]
 pub struct OwnBind {
     value: Vec<u8>,
-    /// Whoever fails to bind is nobody (RFC 4513, 4), which is what is wanted then.
+    /// Whether the own user is anonymous.
+    /// After a failed bind the connection is anonymous (RFC 4513, 4), as intended then.
     anonymous: bool,
 }
 
 impl OwnBind {
+    /// Prepares the bind.
+    ///
     /// # Errors
     /// Input: the mechanism takes more than one message.
     pub fn of(connection: &LdapConnection) -> Result<Self> {
@@ -84,7 +87,7 @@ impl OwnBind {
         message::request(out, id, op::BIND, &self.value);
     }
 
-    /// The error says that the connection is not its own user's again.
+    /// Returns an error if the connection is not bound as its own user again.
     pub fn answered(&self, done: &Done) -> std::result::Result<(), String> {
         if done.code == code::SUCCESS || self.anonymous {
             return Ok(());
@@ -130,7 +133,7 @@ pub(super) fn authenticate(
     match mechanism {
         Mechanism::Anonymous => Ok(()),
         Mechanism::Simple => {
-            // RFC 4513, 5.1.2: an empty password would pass as nobody, and look like success.
+            // RFC 4513, 5.1.2: an empty password would bind anonymously, and look like success.
             if password.is_empty() {
                 return Err(Error::input(format!("user {}", connection.user), "no password was given for it")
                     .hint("give it in the DSN or in LDAP_PASSWORD, or leave the user out")
@@ -179,7 +182,7 @@ fn scram(channel: &mut Channel, user: &str, password: &[u8]) -> std::result::Res
     if !matches!(code, code::SUCCESS | code::SASL_BIND_IN_PROGRESS) {
         return bound(&body);
     }
-    // A server that skips its half of SCRAM does not know the password and may be anybody.
+    // A server that skips its half of SCRAM has not proved that it knows the password, so it may be an impostor.
     if said.split(|byte| *byte == b',').next() != Some(proven.as_bytes()) {
         return Err(unproven().into());
     }
@@ -204,12 +207,12 @@ impl<'a> Scram<'a> {
         format!("n={},r={}", self.user, self.nonce)
     }
 
-    /// Without channel binding.
+    /// Returns the first message, without channel binding.
     fn first(&self) -> String {
         format!("n,,{}", self.bare())
     }
 
-    /// The last message, and what the server will prove its knowledge by.
+    /// Returns the last message, and the signature with which the server must prove that it knows the password.
     fn answer(&self, challenge: &[u8]) -> std::result::Result<(String, Vec<u8>), Fault> {
         let challenge = std::str::from_utf8(challenge).map_err(|_| Malformed::Nonsense)?;
         let field = |name: &str| challenge.split(',').find_map(|field| field.strip_prefix(name));
@@ -245,7 +248,7 @@ mod tests {
     use super::*;
     use crate::wire::pipe::Pipe;
 
-    /// What a server is sent that lets everybody in.
+    /// Returns what the client sends to a server that accepts any bind.
     fn sent_to_bind(mechanism: &str, security: Security, least: Security) -> Vec<u8> {
         let text = format!(
             r#"{{"host": "h", "port": 1, "ldaps": false, "tls": "prefer", "mechanism": "{mechanism}", "user": "cn=u",
@@ -279,7 +282,7 @@ mod tests {
         }
     }
 
-    /// RFC 7677, section 3.
+    /// The example of RFC 7677, section 3.
     #[test]
     fn scram_gives_the_proof_of_the_standards_example() {
         let exchange = Scram::new("user", b"pencil", "rOprNGfwEbeRWgbNEkqO");

@@ -1,4 +1,4 @@
-//! Basic encoding rules as LDAP restricts them (RFC 4511, 5.1): definite lengths, tags of one byte.
+//! Basic Encoding Rules as LDAP restricts them (RFC 4511, 5.1): definite lengths, one-byte tags.
 
 /// Tags of the universal class.
 pub mod tag {
@@ -10,10 +10,10 @@ pub mod tag {
     pub const SET: u8 = 0x31;
 }
 
-/// The largest message that is taken. What a server announces costs nothing before it arrives.
+/// Maximum length of an accepted message. Memory is allocated only as bytes arrive.
 pub const MOST: usize = 1 << 26;
 
-/// How a message can be of no use.
+/// Why a message is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent something that is no message of LDAP")]
@@ -30,7 +30,8 @@ pub fn open(out: &mut Vec<u8>, tag: u8) -> usize {
     out.len()
 }
 
-/// Ends the element whose content begins at `start`. Contents of 128 bytes and more are moved for their longer length.
+/// Ends the element whose content begins at `start`.
+/// Content of 128 bytes or more is moved, because its length needs more bytes.
 #[inline]
 pub fn close(out: &mut Vec<u8>, start: usize) {
     let length = out.len() - start;
@@ -59,7 +60,7 @@ pub fn octets(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
     nested(out, tag, |out| out.extend_from_slice(value));
 }
 
-/// As few bytes as two's complement takes.
+/// Appends an integer in the minimal number of bytes, in two's complement.
 #[inline]
 pub fn integer(out: &mut Vec<u8>, tag: u8, value: i32) {
     let bytes = value.to_be_bytes();
@@ -75,7 +76,8 @@ pub fn boolean(out: &mut Vec<u8>, value: bool) {
     out.extend_from_slice(&[tag::BOOLEAN, 1, if value { 0xff } else { 0 }]);
 }
 
-/// Where the content of the element at the start of `bytes` begins, and how long it is. `None`: more must arrive.
+/// Returns where the content of the element at the start of `bytes` begins, and its length.
+/// `None` means that more bytes must arrive.
 #[inline]
 pub fn head(bytes: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
     let Some(&first) = bytes.get(1) else { return Ok(None) };
@@ -98,7 +100,7 @@ pub fn head(bytes: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
     }
 }
 
-/// Reads elements one after the other.
+/// Reads elements sequentially.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(pub &'a [u8]);
 
@@ -107,12 +109,12 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    /// The tag of the next element, if there is one.
+    /// Returns the tag of the next element, or None at the end.
     pub fn peek(&self) -> Option<u8> {
         self.0.first().copied()
     }
 
-    /// The next element, whatever its tag.
+    /// Reads the next element, whatever its tag.
     #[inline]
     pub fn element(&mut self) -> Result<(u8, &'a [u8]), Malformed> {
         let (start, length) = head(self.0)?.ok_or(Malformed::Nonsense)?;
@@ -130,7 +132,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An integer or enumerated value.
+    /// Reads an integer or enumerated value.
     #[inline]
     pub fn number(&mut self, tag: u8) -> Result<i32, Malformed> {
         let body = self.expect(tag)?;

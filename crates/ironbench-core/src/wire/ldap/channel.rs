@@ -1,4 +1,4 @@
-//! Messages on a blocking stream.
+//! LDAP messages on a blocking stream.
 
 use std::ops::{Deref, DerefMut};
 
@@ -9,11 +9,11 @@ use crate::wire::pipe::Pipe;
 
 pub(super) struct Channel {
     pipe: Pipe,
-    /// Of the last request.
+    /// Message ID of the last request.
     id: i32,
 }
 
-/// A message that outlives the buffer it came in.
+/// A message copied out of the input buffer.
 pub(super) struct Owned {
     pub id: i32,
     pub tag: u8,
@@ -43,7 +43,7 @@ impl Channel {
         self.pipe
     }
 
-    /// A number for the next request.
+    /// Returns a message ID for the next request.
     pub fn next_id(&mut self) -> i32 {
         self.id = self.id.checked_add(1).unwrap_or(1);
         self.id
@@ -53,7 +53,7 @@ impl Channel {
         self.id
     }
 
-    /// The next message, waiting for it. A notice that the server ends the session is a fault.
+    /// Waits for the next message and returns it. A notice of disconnection is an error.
     pub fn next(&mut self) -> Result<Owned, Fault> {
         loop {
             let input = &mut self.pipe.input;
@@ -72,7 +72,7 @@ impl Channel {
         }
     }
 
-    /// Sends what has been written, and waits for the one message that answers it.
+    /// Sends the output, and waits for the single message that answers it.
     pub fn ask(&mut self, answer: u8) -> Result<Vec<u8>, Fault> {
         self.flush()?;
         let message = self.next()?;
@@ -82,14 +82,14 @@ impl Channel {
         Ok(message.body)
     }
 
-    /// Asks for StartTLS (RFC 4511, 4.14); how the server answered.
+    /// Requests StartTLS (RFC 4511, 4.14). Returns the server's answer.
     pub fn ask_for_tls(&mut self) -> Result<Done, Fault> {
         let id = self.next_id();
         let mut value = Vec::new();
         super::ber::octets(&mut value, 0x80, b"1.3.6.1.4.1.1466.20037");
         message::request(&mut self.pipe.output, id, op::EXTENDED, &value);
         let body = self.ask(op::EXTENDED_ANSWER)?;
-        // What came before TLS must not be taken for an answer that came through it.
+        // Bytes received before TLS must not be taken for an answer that came through it.
         if !Reader(self.unread()).is_empty() {
             return Err(Malformed::Nonsense.into());
         }

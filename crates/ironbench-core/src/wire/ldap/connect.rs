@@ -1,4 +1,4 @@
-//! Getting a session: resolve, connect, TLS, bind.
+//! Opens a session: name resolution, connection, TLS, bind.
 
 use std::{
     io,
@@ -27,22 +27,22 @@ use crate::wire::{
 };
 use crate::{Error, Result};
 
-/// An idle session that has been bound.
+/// An idle session after its bind.
 #[derive(Debug)]
 pub struct Connected {
     pub stream: Stream,
-    /// Bytes from the server that came behind its last answer; nearly always empty.
+    /// Bytes that the server sent after its last answer, almost always none.
     pub unread: Vec<u8>,
 }
 
-/// Makes connections to one server as one user.
+/// Opens connections to one server as one user.
 #[derive(Debug, Clone)]
 pub struct Connector {
     connection: Arc<LdapConnection>,
     address: Address,
     mechanism: Mechanism,
     mode: Mode,
-    /// None: without TLS.
+    /// TLS configuration; None without TLS.
     config: Option<Arc<ClientConfig>>,
 }
 
@@ -59,7 +59,7 @@ impl Connector {
             None => Address::Tcp { host: connection.host.clone(), port: connection.port },
         };
         let asked = Mode::of(&wanted(&connection))?;
-        // On a Unix socket nobody is between the two ends.
+        // A Unix socket needs no TLS, as no third party can read it.
         let mode = if address.is_unix() { Mode::Disable } else { asked };
         let config =
             if mode == Mode::Disable { None } else { Some(tls::client_config(&wanted(&connection), mode, None)?) };
@@ -71,7 +71,7 @@ impl Connector {
         &self.address
     }
 
-    /// What completes a DN that ends with a comma.
+    /// Suffix for DNs that end with a comma.
     pub fn base(&self) -> &str {
         &self.connection.base
     }
@@ -79,19 +79,19 @@ impl Connector {
     /// Connects, waiting at most `connect_timeout_s` for each address of the host.
     ///
     /// # Errors
-    /// Input: what the DSN says is not accepted (password, user, certificate, TLS). Failure: the server is not there, full,
-    /// or not ready.
+    /// Input: the server rejects the settings of the DSN (password, user, certificate, TLS).
+    /// Failure: the server cannot be reached, is full, or is not ready.
     pub fn connect(&self) -> Result<Connected> {
         self.connect_unless(None)
     }
 
-    /// Like `connect`, and ends in a failure soon after `stop` turned true.
+    /// Like `connect`, but fails soon after `stop` becomes true.
     pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
         let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
         self.connect_unless(Some(&wish))
     }
 
-    /// Like `connect`, and ends in a failure soon after `wish` turned true.
+    /// Like `connect`, but fails soon after `wish` becomes true.
     pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
         let told = |fault| cannot_connect(fault, &self.connection, &self.address);
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
@@ -99,7 +99,7 @@ impl Connector {
             match self.enter(&endpoint, wish) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(told(fault)),
-                // Only an address that cannot be reached is worth trying another one.
+                // Only if an address cannot be reached is another one tried.
                 Err(fault @ Fault::Io(_)) => last = fault,
                 Err(fault) => return Err(told(fault)),
             }
@@ -112,7 +112,7 @@ impl Connector {
         self.address.resolve().map_or(true, |found| answers(found.iter().map(|endpoint| self.greet(endpoint))))
     }
 
-    /// Waits for an answer, whatever it is: the system connects on behalf of a frozen server, too.
+    /// Waits for any answer: a TCP connection is not enough, because the kernel also accepts it for a hung server.
     fn greet(&self, endpoint: &Endpoint) -> std::result::Result<(), Fault> {
         if self.connection.ldaps {
             return self.enter(endpoint, None).map(drop);
@@ -137,7 +137,7 @@ impl Connector {
         Ok(Connected { unread: channel.unread().to_vec(), stream: channel.into_pipe().into_stream() })
     }
 
-    /// TLS from the first byte (`ldaps`), or after asking for it.
+    /// Starts TLS, immediately (`ldaps`) or with StartTLS.
     fn secure(&self, channel: &mut Channel, config: &Arc<ClientConfig>) -> std::result::Result<(), Fault> {
         if !self.connection.ldaps {
             let done = channel.ask_for_tls()?;

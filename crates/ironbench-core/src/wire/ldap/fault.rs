@@ -1,4 +1,4 @@
-//! Faults of a connection to a directory in words for people.
+//! Error messages for connections to a directory.
 
 use super::ber::Malformed;
 use super::connect::wanted;
@@ -16,14 +16,14 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// How users write where the server is.
+/// How users write the server's address.
 const PLACE: &str = "host and port, or the path of its socket";
 
 pub(super) fn server_at(address: &Address) -> String {
     format!("directory server at {address}")
 }
 
-/// Why no connection came about.
+/// Words the error of a failed connection attempt.
 pub(super) fn cannot_connect(fault: Fault, connection: &LdapConnection, address: &Address) -> Error {
     let server = server_at(address);
     match fault {
@@ -60,7 +60,7 @@ fn not_admitted(done: &Done, server: String, connection: &LdapConnection) -> Err
     }
 }
 
-/// Of an error that travels: the result code.
+/// Returns the result code as the number of an [`Error`].
 pub(super) fn number(done: &Done) -> u16 {
     u16::try_from(done.code).unwrap_or(0)
 }

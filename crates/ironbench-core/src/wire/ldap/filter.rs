@@ -1,10 +1,10 @@
-//! Search filters as text (RFC 4515), compiled to what is sent of them.
+//! Parses search filters (RFC 4515) into their encoded form.
 
 use super::ber::tag;
 use super::text::{Part, literal, words};
 use super::writer::Writer;
 
-/// Filters in filters, at most.
+/// Maximum nesting depth of filters.
 const DEEPEST: usize = 20;
 
 /// Tags of filters (RFC 4511, 4.5.1).
@@ -20,14 +20,14 @@ mod kind {
     pub const ROUGHLY: u8 = 0xa8;
 }
 
-/// Writes the filter; an empty one finds every entry.
+/// Writes the filter; an empty one matches every entry.
 pub fn write(filter: &[Part], out: &mut Writer) -> Result<(), String> {
     if filter.is_empty() {
         out.octets(kind::PRESENT, &literal("objectClass"))?;
         return Ok(());
     }
     let mut rest = filter;
-    // A filter of one comparison may stand without its parentheses, as ldapsearch takes it.
+    // The parentheses around a single comparison are optional, as in ldapsearch.
     if filter.first() != Some(&Part::Byte(b'(')) {
         return item(filter, out);
     }
@@ -74,7 +74,7 @@ fn expect(rest: &mut &[Part], byte: u8) -> Result<(), String> {
     Ok(())
 }
 
-/// `attribute=value`, `attribute=val*ue`, `attribute>=value`, …
+/// Parses a comparison: `attribute=value`, `attribute=val*ue`, `attribute>=value`, …
 fn item(text: &[Part], out: &mut Writer) -> Result<(), String> {
     let missing = || format!("{:?} is no comparison: it has no =", words(text));
     let at = text.iter().position(|part| *part == Part::Byte(b'=')).ok_or_else(missing)?;
@@ -123,7 +123,7 @@ fn substrings(attribute: &[Part], value: &[Part], out: &mut Writer) -> Result<()
     Ok(())
 }
 
-/// `\2a` is the byte of that number.
+/// Replaces escapes such as `\2a` by the byte with that number.
 fn unescaped(value: &[Part]) -> Result<Vec<Part>, String> {
     let digit = |part: Option<&Part>| match part {
         Some(Part::Byte(byte)) => (*byte as char).to_digit(16),

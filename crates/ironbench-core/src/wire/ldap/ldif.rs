@@ -1,4 +1,4 @@
-//! Records as text (RFC 2849): what a bulk load takes. Entries to add, and changes: modify, delete, modrdn.
+//! Parses LDIF (RFC 2849), the input of a bulk load: entries to add, and changes (modify, delete, modrdn).
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 
@@ -6,10 +6,10 @@ use super::ber::{self, tag};
 use super::message::op;
 use super::operation::Verb;
 
-/// Records of `text`, one after the other; what stands before a mistake comes first.
+/// Iterates over the records of `text`. Records before a syntax error are returned first.
 pub struct Records<'a> {
     rest: &'a str,
-    /// Of the next line, from 1.
+    /// Number of the next line, from 1.
     line: usize,
 }
 
@@ -23,9 +23,9 @@ type Attribute = (String, Vec<Vec<u8>>);
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Attributes in the order in which they came, each with its values.
+    /// Attributes in their original order, each with its values.
     Add(Vec<Attribute>),
-    /// Each with what becomes of the values: a number of RFC 4511 and RFC 4525.
+    /// Attributes, each with its type of change: a number from RFC 4511 and RFC 4525.
     Modify(Vec<(u8, Attribute)>),
     Delete,
     Rename {
@@ -40,7 +40,7 @@ impl<'a> Records<'a> {
         Self { rest: text, line: 1 }
     }
 
-    /// A line with its continuations; None at the end.
+    /// Reads a line with its continuations; None at the end.
     fn line(&mut self) -> Option<String> {
         let mut found: Option<String> = None;
         while !self.rest.is_empty() {
@@ -59,7 +59,7 @@ impl<'a> Records<'a> {
         found
     }
 
-    /// The lines of the next record, without comments; None at the end.
+    /// Reads the lines of the next record, without comments; None at the end.
     fn lines(&mut self) -> Option<Vec<String>> {
         let mut lines = Vec::new();
         while let Some(line) = self.line() {
@@ -117,7 +117,7 @@ fn attributes(lines: &[String]) -> Result<Vec<Attribute>, String> {
     Ok(found)
 }
 
-/// `replace: mail`, and the values of `mail`.
+/// Parses a modification, such as `replace: mail` followed by the values of `mail`.
 fn modification(lines: &[String]) -> Result<(u8, Attribute), String> {
     let (how, name) = attribute(&lines[0])?;
     let number = match &how.to_ascii_lowercase()[..] {

@@ -1,4 +1,4 @@
-//! Messages of LDAP (RFC 4511, 4.1.1): cut out of a stream, and what an answer says.
+//! Messages of LDAP (RFC 4511, 4.1.1): cut out of a stream, and parsed.
 
 use super::ber::{self, Malformed, Reader, tag};
 use crate::wire::words::said;
@@ -23,7 +23,7 @@ pub mod op {
     pub const INTERMEDIATE: u8 = 0x79;
 }
 
-/// Result codes that mean something to us (RFC 4511, appendix A).
+/// Result codes that ironbench interprets (RFC 4511, appendix A).
 pub mod code {
     pub const SUCCESS: i32 = 0;
     pub const SIZE_LIMIT_EXCEEDED: i32 = 4;
@@ -36,16 +36,17 @@ pub mod code {
     pub const BUSY: i32 = 51;
 }
 
-/// One whole message.
+/// A complete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     pub id: i32,
-    /// Of the operation.
+    /// Tag of the operation.
     pub tag: u8,
     pub body: &'a [u8],
 }
 
-/// The next whole message of `input`, which is moved past it. `None`: `input` holds no whole message (keep it).
+/// Returns the next complete message, and advances `input` past it.
+/// `None` means that `input` contains no complete message and must be kept.
 #[inline]
 pub fn next<'a>(input: &mut &'a [u8]) -> Result<Option<Message<'a>>, Malformed> {
     match input.first() {
@@ -58,18 +59,18 @@ pub fn next<'a>(input: &mut &'a [u8]) -> Result<Option<Message<'a>>, Malformed> 
     let mut reader = Reader(body);
     let id = reader.number(tag::INTEGER)?;
     let (tag, body) = reader.element()?;
-    // Controls may follow; we ask for none.
+    // Controls may follow; ironbench requests none.
     *input = &input[start + length..];
     Ok(Some(Message { id, tag, body }))
 }
 
-/// How an operation ended.
+/// The result of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
     pub code: i32,
-    /// The server's own words, and the nearest entry that there is.
+    /// The server's message, and the nearest existing entry.
     pub words: String,
-    /// Where else the server sends us.
+    /// Other servers to which this one refers.
     pub referral: String,
 }
 
@@ -85,7 +86,7 @@ impl std::fmt::Display for Done {
     }
 }
 
-/// The code alone, on the hot path.
+/// Parses only the result code, for the hot path.
 #[inline]
 pub fn code_of(body: &[u8]) -> Result<i32, Malformed> {
     Reader(body).number(tag::ENUMERATED)
@@ -107,7 +108,7 @@ pub fn done(body: &[u8]) -> Result<Done, Malformed> {
 const REFERRALS: u8 = 0xa3;
 const SASL_CREDENTIALS: u8 = 0x87;
 
-/// What the server answers in a SASL dialogue; empty if it says nothing.
+/// Returns the server's SASL credentials; empty if there are none.
 pub fn sasl_credentials(body: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut reader = Reader(body);
     while !reader.is_empty() {
@@ -118,10 +119,10 @@ pub fn sasl_credentials(body: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(Vec::new())
 }
 
-/// Addresses named in a message, at most.
+/// Maximum number of addresses in an error message.
 const MOST_URLS: usize = 10;
 
-/// Addresses in a referral or a reference.
+/// Returns the addresses in a referral or a reference.
 pub fn urls(body: &[u8]) -> String {
     let mut reader = Reader(body);
     let mut found = Vec::new();
@@ -133,7 +134,7 @@ pub fn urls(body: &[u8]) -> String {
     found.join(" ")
 }
 
-/// Of an entry: its DN, and each value with the name of its attribute.
+/// Parses an entry: returns its DN, and passes each value with its attribute's name to `take`.
 pub fn entry<'a>(body: &'a [u8], mut take: impl FnMut(&'a [u8], &'a [u8])) -> Result<&'a [u8], Malformed> {
     let mut reader = Reader(body);
     let dn = reader.expect(tag::OCTETS)?;
@@ -149,7 +150,7 @@ pub fn entry<'a>(body: &'a [u8], mut take: impl FnMut(&'a [u8], &'a [u8])) -> Re
     Ok(dn)
 }
 
-/// Writes a request whose operation is a plain value.
+/// Appends a request whose operation is a plain value.
 pub fn request(out: &mut Vec<u8>, id: i32, tag: u8, value: &[u8]) {
     ber::nested(out, ber::tag::SEQUENCE, |out| {
         ber::integer(out, ber::tag::INTEGER, id);
@@ -157,12 +158,12 @@ pub fn request(out: &mut Vec<u8>, id: i32, tag: u8, value: &[u8]) {
     });
 }
 
-/// Ends the session; nobody answers it.
+/// Appends an unbind, which ends the session and is not answered.
 pub fn unbind(out: &mut Vec<u8>) {
     request(out, i32::MAX, op::UNBIND, b"");
 }
 
-/// The server should stop working on the request `of`; nobody answers it.
+/// Appends a request to abandon the request `of`, which is not answered.
 pub fn abandon(out: &mut Vec<u8>, id: i32, of: i32) {
     ber::nested(out, ber::tag::SEQUENCE, |out| {
         ber::integer(out, ber::tag::INTEGER, id);
@@ -170,7 +171,7 @@ pub fn abandon(out: &mut Vec<u8>, id: i32, of: i32) {
     });
 }
 
-/// A result code by its name in the RFC.
+/// Returns the name of a result code in the RFC.
 pub fn name(code: i32) -> &'static str {
     match code {
         0 => "success",

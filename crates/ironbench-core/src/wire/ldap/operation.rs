@@ -1,5 +1,5 @@
-//! Operations as people write them, compiled once to what is sent of them. A line has the parts of an LDAP URL (RFC 4516), cut
-//! by `?`, with `%3F` for a character that cuts:
+//! Operations in text form, compiled once into their encoded form.
+//! A line has the parts of an LDAP URL (RFC 4516), separated by `?`; `%3F` stands for a literal `?`:
 //!
 //! ```text
 //! search DN ? attributes ? base|one|sub ? filter ? sizelimit=N,timelimit=N,typesonly
@@ -11,8 +11,8 @@
 //! bind DN ? password
 //! ```
 //!
-//! A DN that ends with a comma is completed by the base of the connection; `,` alone is that base.
-//! `[a-z]{80}` in a value stands for so many letters at random; `a-z`, `A-Z`, `0-9` may stand together.
+//! A DN that ends with a comma is completed with the base DN of the connection; `,` by itself is that base DN.
+//! `[a-z]{80}` in a value stands for 80 random letters; `a-z`, `A-Z` and `0-9` may be combined.
 
 use pgbench_script::{Piece as Text, Random, Slot, Variables};
 
@@ -22,7 +22,7 @@ use super::message::{code, op};
 use super::text::{Part, complete, decoded, pair, scanned, trimmed, words};
 use super::writer::{Piece, Writer, write};
 
-/// What an operation does.
+/// The type of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Search,
@@ -34,7 +34,7 @@ pub enum Verb {
     Bind,
 }
 
-/// In the order of `Verb`.
+/// Names of the types, in the order of `Verb`.
 pub const VERBS: [(&str, Verb); 7] = [
     ("search", Verb::Search),
     ("compare", Verb::Compare),
@@ -50,13 +50,13 @@ impl Verb {
         VERBS.iter().find(|(_, verb)| *verb == self).expect("all are there").0
     }
 
-    /// Whether it changes the directory.
+    /// Whether the operation changes the directory.
     #[inline]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Search | Self::Compare | Self::Bind)
     }
 
-    /// The operation that answers it at last.
+    /// Returns the tag of the final answer.
     #[inline]
     pub fn answer(self) -> u8 {
         match self {
@@ -71,19 +71,19 @@ impl Verb {
     }
 }
 
-/// One operation, ready to be sent any number of times.
+/// An operation that can be sent any number of times.
 #[derive(Debug)]
 pub struct Operation {
     pub verb: Verb,
     pieces: Vec<Piece>,
-    /// A search that is content with its first entries.
+    /// Whether a search sets a size limit, and so succeeds with only its first entries.
     limited: bool,
-    /// Attributes that a search asks for by name.
+    /// Attributes that a search requests by name.
     pub attributes: Vec<String>,
 }
 
 impl Operation {
-    /// Compiles a line. The error says what is wrong with it.
+    /// Compiles a line. The error describes what is wrong.
     pub fn compile(line: &[Text], base: &str) -> Result<Self, String> {
         let parts = trimmed(&scanned(line)?).to_vec();
         let end = parts.iter().position(|part| matches!(part, Part::Byte(byte) if byte.is_ascii_whitespace()));
@@ -144,7 +144,7 @@ impl Operation {
                 }
                 out.octets(tag::OCTETS, field(1))?;
                 let mut bytes = Vec::new();
-                ber::boolean(&mut bytes, true); // the old RDN goes
+                ber::boolean(&mut bytes, true); // delete the old RDN
                 out.bytes(&bytes);
                 if fields.len() > 2 {
                     out.octets(0x80, field(2))?;
@@ -195,7 +195,7 @@ impl Operation {
         self.limited = size > 0;
         out.open(op::SEARCH);
         out.octets(tag::OCTETS, dn)?;
-        let mut bytes = vec![tag::ENUMERATED, 1, scope, tag::ENUMERATED, 1, 0]; // aliases stay what they are
+        let mut bytes = vec![tag::ENUMERATED, 1, scope, tag::ENUMERATED, 1, 0]; // do not dereference aliases
         ber::integer(&mut bytes, tag::INTEGER, size);
         ber::integer(&mut bytes, tag::INTEGER, time);
         ber::boolean(&mut bytes, types_only);
@@ -213,7 +213,7 @@ impl Operation {
         Ok(())
     }
 
-    /// Appends the request; `Err`: the variable of this slot has no value.
+    /// Appends the request. An error is the slot of a variable that has no value.
     #[inline]
     pub fn request(&self, id: i32, variables: &Variables, random: &mut Random, out: &mut Vec<u8>) -> Result<(), Slot> {
         let text = |slot, out: &mut Vec<u8>| variables.write_text(slot, out);
@@ -225,7 +225,7 @@ impl Operation {
         self.append(id, out, |_, _| false, |of, count, out| letters(random, of, count, out))
     }
 
-    /// The same, with one letter for all that are at random.
+    /// Appends the request of an operation without variables, with one fixed letter in place of random ones.
     pub fn plain(&self, id: i32, out: &mut Vec<u8>) -> Result<(), String> {
         let one = |of: &[u8], count: usize, out: &mut Vec<u8>| out.extend((0..count).map(|_| of[0]));
         self.append(id, out, |_, _| false, one).map_err(|_| "it has a variable".to_owned())
@@ -246,7 +246,7 @@ impl Operation {
         Ok(())
     }
 
-    /// Whether the server did what was asked.
+    /// Whether the operation succeeded.
     #[inline]
     pub fn succeeded(&self, code: i32) -> bool {
         code == code::SUCCESS
@@ -300,7 +300,7 @@ fn add(dn: &[Part], attributes: &[Vec<Part>], out: &mut Writer) -> Result<(), St
     out.open(op::ADD);
     out.octets(tag::OCTETS, dn)?;
     out.open(tag::SEQUENCE);
-    // Values of one attribute stand together, as the protocol wants it.
+    // The protocol requires the values of one attribute to be grouped.
     let mut rest: Vec<(&[Part], &[Part])> = attributes.iter().map(|one| pair(one)).collect::<Result<_, _>>()?;
     while let Some(&(name, _)) = rest.first() {
         out.open(tag::SEQUENCE);
@@ -318,7 +318,7 @@ fn add(dn: &[Part], attributes: &[Vec<Part>], out: &mut Writer) -> Result<(), St
     Ok(())
 }
 
-/// `name=value`; `bare`: the value may be missing, which means all of the attribute.
+/// Writes `name=value`. `bare`: whether the value may be missing, which means the whole attribute.
 fn values(text: &[Part], bare: bool, out: &mut Writer) -> Result<(), String> {
     let (name, value) = match pair(text) {
         Ok((name, value)) => (name, Some(value)),

@@ -1,5 +1,5 @@
-//! A blocking session: everything that talks to a directory outside the timed window. Its statements are operations as
-//! `operation` reads them.
+//! A blocking session, used for everything outside the measured window. Its statements are operations as `operation`
+//! parses them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,20 +25,20 @@ use crate::wire::{
 };
 use crate::{Error, Result};
 
-/// Adds under way at the same time in a bulk load.
+/// Number of concurrent adds in a bulk load.
 const UNDER_WAY: usize = 32;
-/// Requests are sent in pieces of at least this.
+/// Minimum size in which requests are sent.
 const PIECE: usize = 32 << 10;
-/// What is under way, in a message.
+/// Name of the running statement in messages.
 const LOADING: &str = "loading entries";
-/// Between the values of one attribute in a row.
+/// Separates the values of one attribute in a row.
 const SEPARATOR: u8 = b'\n';
 
 pub struct Session {
     channel: Channel,
     address: Address,
     base: String,
-    /// Set when the connection is of no use any more.
+    /// Whether the connection is unusable.
     lost: bool,
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects; for the errors see [`Connector::connect`]. `wanted` is asked while connecting and while waiting.
+    /// Connects. For errors see [`Connector::connect`]. `wanted` is called while connecting and while waiting.
     pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
         let wish = wish(wanted);
         let connected = connector.connect_unless(Some(&wish))?;
@@ -58,8 +58,8 @@ impl Session {
         Ok(session)
     }
 
-    /// From now on a statement also ends, in a failure, if the server is silent for `silence` and then does not answer a new
-    /// connection: it is frozen, or gone without a word.
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection: it
+    /// hangs, or has gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -70,14 +70,14 @@ impl Session {
     pub fn new(connected: Connected, connector: &Connector) -> Self {
         let Connected { stream, unread } = connected;
         let mut channel = Channel::new(Pipe::resume(stream, unread));
-        // Beyond those of the bind.
+        // Skip the message IDs that the bind used.
         for _ in 0..16 {
             channel.next_id();
         }
         Self { channel, address: connector.address().clone(), base: connector.base().to_owned(), lost: false }
     }
 
-    /// Statements are waited for until then, and for ever without a deadline; one that is late loses the connection.
+    /// Sets the deadline of statements, or none. A statement that exceeds it loses the connection.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.channel.deadline = deadline;
     }
@@ -86,11 +86,13 @@ impl Session {
         self.channel.tls.is_some()
     }
 
-    /// Runs one operation: the entries of a search, with the DN first and then the attributes asked for by name; and how
-    /// many entries it found or changed.
+    /// Runs one operation.
+    /// Returns the entries of a search (the DN and then the attributes requested by name), and how many entries the
+    /// operation found or changed.
     ///
     /// # Errors
-    /// Input: this is no operation. Failure: the server refused it (with its result code as the number), or is gone.
+    /// Input: the operation is malformed.
+    /// Failure: the server rejected it (with its result code as the number), or the connection was lost.
     pub fn run(&mut self, line: &str) -> Result<(Rows, u64)> {
         let operation = self.send(line)?;
         let mut columns = vec!["dn".to_owned()];
@@ -98,7 +100,7 @@ impl Session {
         self.collect(line, &operation, Rows::new(columns))
     }
 
-    /// Like `run`; the entries are counted and let go.
+    /// Like `run`, but only counts the entries.
     pub fn count(&mut self, line: &str) -> Result<u64> {
         let operation = self.send(line)?;
         Ok(self.collect(line, &operation, Rows::counted(1))?.0.len() as u64)
@@ -125,7 +127,7 @@ impl Session {
                 Ok(None) => {}
                 Ok(Some(done)) if operation.succeeded(done.code) => {
                     let changed = if operation.verb.writes() { 1 } else { rows.len() as u64 };
-                    // What a comparison found is its row.
+                    // A comparison returns its result as one row.
                     if operation.verb == Verb::Compare {
                         let mut found = Rows::new(vec!["found".to_owned()]);
                         let word: &[u8] = if done.code == code::COMPARE_TRUE { b"true" } else { b"false" };
@@ -140,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Takes one message; `Some`: the operation is over.
+    /// Handles one message. Returns Some when the operation has ended.
     fn answer(&mut self, operation: &Operation, rows: &mut Rows) -> std::result::Result<Option<Done>, Fault> {
         let message = self.channel.next()?;
         if message.id != self.channel.id() {
@@ -160,7 +162,7 @@ impl Session {
                     }
                 })?;
                 let values = std::iter::once(Some(dn)).chain(found.iter().map(Option::as_deref));
-                // A row that is only counted has as many values as there are.
+                // A row that is only counted may have any number of values.
                 match rows.push::<Malformed>(values.map(Ok))? {
                     Pushed::Taken | Pushed::Misfit => Ok(None),
                     Pushed::TooMuch => Err(too_much().into()),
@@ -172,10 +174,10 @@ impl Session {
         }
     }
 
-    /// Carries out the records of an LDIF, adds several at a time; how many.
+    /// Executes the records of an LDIF, several adds at a time. Returns how many.
     ///
     /// # Errors
-    /// Input: this is no LDIF. Failure: the server refused a record; those before it are done.
+    /// Input: the data are not LDIF. Failure: the server rejected a record; earlier records have taken effect.
     pub fn copy_in(&mut self, data: &[u8]) -> Result<u64> {
         let text = std::str::from_utf8(data).map_err(|_| Error::input("LDIF", "it is not UTF-8"))?;
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -194,8 +196,8 @@ impl Session {
             };
             let dn = String::from_utf8_lossy(&record.dn).into_owned();
             let (name, verb) = (plain(&dn), record.verb());
-            // A server works on several operations of a connection at once (RFC 4511, 3.1): an entry waits for those above,
-            // and a change for all that came before it.
+            // A server may process several operations of a connection concurrently (RFC 4511, 3.1).
+            // Therefore an entry waits for its ancestors, and a change waits for everything before it.
             let waits = |one: &Pending| verb != Verb::Add || one.verb != Verb::Add || is_below(&name, &one.name);
             while wrong.is_none() && under_way.iter().any(waits) {
                 self.channel.flush().map_err(|error| self.lose(error.into(), LOADING))?;
@@ -228,7 +230,7 @@ impl Session {
         wrong.map_or(Ok(done), Err)
     }
 
-    /// Waits for the end of one of the requests; why it was refused, if it was.
+    /// Waits until one of the requests ends. Returns why it was rejected, or None if it succeeded.
     fn answered(&mut self, under_way: &mut VecDeque<Pending>) -> Result<Option<Error>> {
         let lost = |session: &mut Self, fault| session.lose(fault, LOADING);
         let message = self.channel.next().map_err(|fault| lost(self, fault))?;
@@ -242,7 +244,7 @@ impl Session {
         Ok((done.code != code::SUCCESS).then(|| Error { subject: subject(), ..refused(&done, "") }))
     }
 
-    /// Puts the end of the connection into words; the session is of no use any more.
+    /// Words the error of a lost connection, and marks the session as unusable.
     fn lose(&mut self, fault: Fault, line: &str) -> Error {
         self.lost = true;
         let statement = shown(line);
@@ -272,31 +274,31 @@ impl Drop for Session {
     }
 }
 
-/// A request for a record, and no answer so far.
+/// A record's request that has not been answered.
 struct Pending {
     id: i32,
     verb: Verb,
     dn: String,
-    /// `plain` of it.
+    /// The DN, normalised by `plain`.
     name: String,
 }
 
-/// A DN as others write it, too: without blanks behind its commas, in small letters.
+/// Normalises a DN for comparisons: lower case, without blanks after its commas.
 fn plain(dn: &str) -> String {
     dn.to_lowercase().split(',').map(str::trim_start).collect::<Vec<_>>().join(",")
 }
 
-/// Of two plain DNs: whether the first one's entry stands somewhere below the other's.
+/// Whether the entry of the first normalised DN is a descendant of the second's.
 fn is_below(name: &str, above: &str) -> bool {
     name.strip_suffix(above).is_some_and(|rest| rest.ends_with(','))
 }
 
-/// The subject of an error about an operation.
+/// Returns the subject of an error about an operation.
 fn subject(line: &str) -> String {
     format!("operation {}", shown(line))
 }
 
-/// An operation in one short line, without the password that a bind or an entry has.
+/// Shortens an operation to one line, without the password in a bind or an entry.
 pub fn shown(line: &str) -> String {
     let line = line.trim_start();
     let is_bind = line.get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("bind"));

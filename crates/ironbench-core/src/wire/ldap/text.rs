@@ -1,11 +1,11 @@
-//! The words of an operation as people write them: bytes, variables, letters at random.
+//! The text of an operation: bytes, variables, and random letters.
 
 use pgbench_script::{Piece as Text, Slot};
 
-/// Letters at random in one place.
+/// Maximum number of random letters in one place.
 const MOST_LETTERS: usize = 1 << 20;
 
-/// A byte, or what stands for several.
+/// A byte, a variable, or random letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     Byte(u8),
@@ -20,7 +20,7 @@ pub fn pair(text: &[Part]) -> Result<(&[Part], &[Part]), String> {
     }
 }
 
-/// A DN below the base.
+/// Completes a DN that ends with a comma.
 pub fn complete(dn: &mut Vec<Part>, base: &str) {
     if dn.last() == Some(&Part::Byte(b',')) {
         if dn.len() == 1 || base.is_empty() {
@@ -30,12 +30,12 @@ pub fn complete(dn: &mut Vec<Part>, base: &str) {
     }
 }
 
-/// Bytes without variables.
+/// Converts text without variables.
 pub fn literal(text: &str) -> Vec<Part> {
     text.bytes().map(Part::Byte).collect()
 }
 
-/// For messages.
+/// Formats the parts for messages.
 pub fn words(parts: &[Part]) -> String {
     let mut bytes = Vec::new();
     for part in parts {
@@ -63,7 +63,7 @@ pub fn trimmed(parts: &[Part]) -> &[Part] {
     &parts[start..end]
 }
 
-/// The line with its variables, letters at random recognised.
+/// Splits a line into parts, recognising random letters.
 pub fn scanned(line: &[Text]) -> Result<Vec<Part>, String> {
     let mut out = Vec::new();
     for piece in line {
@@ -87,7 +87,7 @@ pub fn scanned(line: &[Text]) -> Result<Vec<Part>, String> {
     Ok(out)
 }
 
-/// `[a-z0-9]{80}` at the start of `bytes`.
+/// Parses `[a-z0-9]{80}` at the start of `bytes`.
 fn letters(bytes: &[u8]) -> Result<Option<(Part, usize)>, String> {
     let Some(rest) = bytes.strip_prefix(b"[") else { return Ok(None) };
     let Some(end) = rest.windows(2).position(|pair| pair == b"]{") else { return Ok(None) };
@@ -111,7 +111,7 @@ fn letters(bytes: &[u8]) -> Result<Option<(Part, usize)>, String> {
     Ok(Some((Part::Letters { of, count }, 1 + end + 2 + close + 1)))
 }
 
-/// `%3F` is the character of that number, as in an URL; what is none stays as it is.
+/// Decodes `%3F` as in a URL; anything that is not such an escape stays unchanged.
 pub fn decoded(field: &[Part]) -> Vec<Part> {
     let digit = |part: Option<&Part>| match part {
         Some(Part::Byte(byte)) => (*byte as char).to_digit(16),

@@ -1,14 +1,14 @@
-//! How a request is written: steps, collected once; elements without variables are plain bytes before anything is sent.
+//! Encodes requests as a sequence of pieces, built once. Elements without variables are encoded in advance.
 
 use pgbench_script::Slot;
 
 use super::ber;
 use super::text::{Part, plain};
 
-/// Elements in elements, at most.
+/// Maximum nesting depth of elements.
 const DEEPEST: usize = 64;
 
-/// A step of writing a request.
+/// A piece of an encoded request.
 #[derive(Debug, Clone)]
 pub enum Piece {
     Bytes(Vec<u8>),
@@ -18,7 +18,7 @@ pub enum Piece {
     Close,
 }
 
-/// Collects the steps; elements without variables become plain bytes at once.
+/// Collects the pieces of a request.
 #[derive(Debug, Default)]
 pub struct Writer {
     pieces: Vec<Piece>,
@@ -65,7 +65,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What is sent where there is no variable.
+    /// Encodes the pieces, which contain no variables.
     #[cfg(test)]
     pub fn plain(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -73,7 +73,7 @@ impl Writer {
         out
     }
 
-    /// Parts without variables in one piece.
+    /// Encodes elements without variables as single pieces.
     pub fn folded(self) -> Vec<Piece> {
         let fixed =
             |pieces: &[Piece]| pieces.iter().all(|piece| !matches!(piece, Piece::Variable(_) | Piece::Letters { .. }));
@@ -118,7 +118,7 @@ fn closing(pieces: &[Piece], open: usize) -> usize {
     unreachable!("every element is closed")
 }
 
-/// Writes the pieces; the first variable that `variable` says no to ends it.
+/// Writes the pieces. Stops at the first variable for which `variable` returns false.
 #[inline]
 pub fn write(
     pieces: &[Piece],

@@ -1,4 +1,4 @@
-//! What the settings of a connection to MySQL mean: where its server listens, which TLS it wants.
+//! Derives address and TLS settings from a MySQL connection's settings.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Telling the server who we are: `mysql_native_password`, `caching_sha2_password`, `client_ed25519`.
+//! Authentication: `mysql_native_password`, `caching_sha2_password`, `client_ed25519`.
 
 use super::channel::Channel;
 use super::fault::Fault;
@@ -8,7 +8,7 @@ use super::protocol::{Malformed, Rows};
 use crate::Error;
 use crate::wire::{security::Security, words::said};
 
-/// A way to prove a password.
+/// An authentication method based on a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Native,
@@ -16,7 +16,7 @@ pub(super) enum Method {
     Ed25519,
 }
 
-/// Answers of `caching_sha2_password`.
+/// Reply codes of `caching_sha2_password`.
 mod sha2 {
     pub const PROVEN: u8 = 3;
     pub const WANTS_PASSWORD: u8 = 4;
@@ -35,10 +35,10 @@ impl Method {
         [Self::Native, Self::CachingSha2, Self::Ed25519].into_iter().find(|method| method.name().as_bytes() == name)
     }
 
-    /// What proves `password` to a server that gave `nonce`.
+    /// Returns the proof of `password` for a server that sent `nonce`.
     ///
     /// # Errors
-    /// The nonce is shorter than the method's: such a proof could be compared with tables made in advance.
+    /// The nonce is shorter than the method requires: such a proof could be looked up in precomputed tables.
     pub fn proof(self, password: &[u8], nonce: &[u8]) -> Result<Vec<u8>, Malformed> {
         let length = if self == Self::Ed25519 { 32 } else { 20 };
         let nonce = nonce.get(..length).ok_or(Malformed::Nonsense)?;
@@ -52,11 +52,11 @@ impl Method {
     }
 }
 
-/// Methods that a server may ask for, one after the other: MariaDB's accounts may have several.
+/// Maximum number of methods that a server may request in sequence: MariaDB's accounts may have several.
 const MOST_METHODS: usize = 8;
 
-/// Answers the server until it lets us in. The proof by `method` has been sent. The password itself is sent over a
-/// channel of at least `least` security only.
+/// Completes authentication after the proof by `method` has been sent.
+/// The password itself is sent only over a channel of at least `least` security.
 pub(super) fn authenticate(
     channel: &mut Channel,
     mut method: Method,
@@ -94,7 +94,7 @@ pub(super) fn authenticate(
     }
 }
 
-/// The server's RSA key is not used, because the client cannot know whose key it is.
+/// Encryption with the server's RSA key is not supported, because the client cannot verify whose key it is.
 const WAY_OUT: &str = "use TLS with a verified certificate (tls=verify-full, tls_ca=FILE) or the server's Unix socket; tls=require \
                        encrypts and takes any certificate";
 
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(sent.len(), (MOST_METHODS - 1) * (4 + 20));
     }
 
-    /// Whether the client is let in by a server that asks for the password itself, and what that server is sent.
+    /// Returns whether the client accepts a server that asks for the password itself, and what it sends to that server.
     fn asked_for_password(security: Security, least: Security) -> (bool, Vec<u8>) {
         let (client, mut server) = UnixStream::pair().unwrap();
         server.write_all(&[2, 0, 0, 0, head::MORE_DATA, sha2::WANTS_PASSWORD]).unwrap();

@@ -1,4 +1,4 @@
-//! Packets on a blocking stream.
+//! MySQL packets on a blocking stream.
 
 use std::ops::{Deref, DerefMut};
 
@@ -9,7 +9,7 @@ use crate::wire::pipe::Pipe;
 pub(super) struct Channel {
     pipe: Pipe,
     framer: Framer,
-    /// Number of the next packet of the dialogue.
+    /// Sequence number of the next packet.
     pub sequence: u8,
 }
 
@@ -36,7 +36,7 @@ impl Channel {
         self.pipe
     }
 
-    /// The next packet, waiting for it.
+    /// Waits for the next packet and returns it.
     pub fn next(&mut self, rows: Rows) -> Result<&[u8], Fault> {
         loop {
             let input = &mut self.pipe.input;
@@ -52,7 +52,7 @@ impl Channel {
         }
     }
 
-    /// Sends `body` as the next packet of the dialogue.
+    /// Sends `body` as the next packet.
     pub fn answer(&mut self, body: &[u8]) -> Result<(), Fault> {
         let sequence = self.sequence;
         frontend::packet(&mut self.pipe.output, sequence, |out| out.extend_from_slice(body));

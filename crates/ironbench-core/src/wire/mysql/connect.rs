@@ -1,7 +1,8 @@
-//! Getting a session: resolve, connect, greeting, TLS, authentication.
+//! Opens a session: name resolution, connection, greeting, TLS, authentication.
 //!
-//! [`Connector::new`] checks everything that can be checked without a network and is then good for any number of
-//! connections from any number of threads. [`Connector::connect`] returns a [`Connected`], idle and ready for commands.
+//! [`Connector::new`] checks everything that can be checked without a network.
+//! The connector can then open any number of connections from any thread.
+//! [`Connector::connect`] returns a [`Connected`], which is idle and ready for commands.
 
 use std::{
     io,
@@ -37,10 +38,10 @@ use crate::wire::{
 };
 use crate::{Error, Result};
 
-/// For a second connection and the command on it.
+/// Time limit for a second connection and the command on it.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What we ask for, besides what is needed, of a server that can do it.
+/// Capabilities requested from a server that offers them, including the required ones.
 const WANTED: u64 = can::NEEDED
     | can::LONG_PASSWORD
     | can::FOUND_ROWS
@@ -54,40 +55,40 @@ const WANTED: u64 = can::NEEDED
     | can::PLUGIN_AUTH_LENENC_DATA
     | can::MARIADB_CACHE_METADATA;
 
-/// An idle session of the server.
+/// An idle session.
 #[derive(Debug)]
 pub struct Connected {
     pub stream: Stream,
-    /// Bytes from the server that came behind its last answer; nearly always empty. To be framed before any other.
+    /// Bytes that the server sent after its last reply, almost always none. They must be parsed first.
     pub unread: Vec<u8>,
     pub version: String,
-    /// What client and server agreed on.
+    /// The negotiated capabilities.
     pub capabilities: u64,
     pub connection_id: u32,
     pub cancel: Cancel,
 }
 
 impl Connected {
-    /// The server leaves out descriptions of a prepared statement's columns that have not changed.
+    /// Whether the server omits descriptions of a prepared statement's columns that have not changed.
     pub fn caches_columns(&self) -> bool {
         self.capabilities & can::MARIADB_CACHE_METADATA != 0
     }
 }
 
-/// One try at one address.
+/// A connection attempt at one address.
 struct Attempt<'a> {
     endpoint: &'a Endpoint,
     deadline: Instant,
     wish: Option<&'a Wish>,
 }
 
-/// Makes connections to one server as one user.
+/// Opens connections to one server as one user.
 #[derive(Debug, Clone)]
 pub struct Connector {
     connection: Arc<MysqlConnection>,
     address: Address,
     mode: Mode,
-    /// None: without TLS.
+    /// TLS configuration; None without TLS.
     config: Option<Arc<ClientConfig>>,
     program: &'static str,
 }
@@ -100,7 +101,7 @@ impl Connector {
             return Err(Error::input("connection", "host, user and database must hold no zero byte"));
         }
         let address = address(&connection);
-        // On a Unix socket nobody is between the two ends.
+        // A Unix socket needs no TLS, as no third party can read it.
         let asked = Mode::of(&wanted(&connection))?;
         let mode = if address.is_unix() { Mode::Disable } else { asked };
         let config =
@@ -108,7 +109,7 @@ impl Connector {
         Ok(Self { connection: Arc::new(connection), address, mode, config, program: "ironbench" })
     }
 
-    /// The name the server shows for the connections (`program_name` of `session_connect_attrs`).
+    /// Sets the name that the server shows for the connections (`program_name` in `session_connect_attrs`).
     pub fn named(self, program: &'static str) -> Self {
         Self { program, ..self }
     }
@@ -120,19 +121,19 @@ impl Connector {
     /// Connects, waiting at most `connect_timeout_s` for each address of the host.
     ///
     /// # Errors
-    /// Input: what the DSN says is not accepted (password, user, database, certificate, TLS). Failure: the server is
-    /// not there, full, or not ready.
+    /// Input: the server rejects the settings of the DSN (password, user, database, certificate, TLS).
+    /// Failure: the server cannot be reached, is full, or is not ready.
     pub fn connect(&self) -> Result<Connected> {
         self.connect_unless(None)
     }
 
-    /// Like `connect`, and ends in a failure soon after `stop` turned true.
+    /// Like `connect`, but fails soon after `stop` becomes true.
     pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
         let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
         self.connect_unless(Some(&wish))
     }
 
-    /// Like `connect`, and ends in a failure soon after `wish` turned true.
+    /// Like `connect`, but fails soon after `wish` becomes true.
     pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
         let told = |fault| cannot_connect(fault, &self.connection, &self.address);
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
@@ -144,7 +145,7 @@ impl Connector {
             }) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(told(fault)),
-                // Only an address that cannot be reached is worth trying another one.
+                // Only if an address cannot be reached is another one tried.
                 Err(fault @ Fault::Io(_)) => last = fault,
                 Err(fault) => return Err(told(fault)),
             }
@@ -167,8 +168,9 @@ impl Connector {
 
     fn enter(&self, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
         match self.start(attempt, self.config.as_ref()) {
-            // `prefer`: a server that offers TLS but will not have us that way may have us without. Where it is we who do
-            // not take its certificate, nobody would know that the connection is not encrypted.
+            // With `prefer`, a server that offers TLS but rejects the client over TLS may accept it without.
+            // If the client rejects the server's certificate, the attempt fails: falling back would silently drop the
+            // encryption.
             Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
                 self.start(attempt, None)
             }
@@ -192,7 +194,7 @@ impl Connector {
         if let Some(config) = config {
             capabilities |= self.secure(&mut channel, config, greeting.capabilities, capabilities)?;
         }
-        // Without TLS the server itself takes a password over a Unix socket only, not over loopback.
+        // Without TLS the server itself accepts a password only over a Unix socket, not over loopback.
         let encrypted = channel.tls.is_some();
         let security = if encrypted || self.address.is_unix() {
             Security::of(attempt.endpoint, encrypted, self.mode)
@@ -222,7 +224,7 @@ impl Connector {
         })
     }
 
-    /// Goes on in TLS when the server offers it; the capability agreed on.
+    /// Switches to TLS if the server offers it. Returns the negotiated capability flag.
     fn secure(
         &self,
         channel: &mut Channel,
@@ -239,7 +241,7 @@ impl Connector {
                 .hint("give the server a certificate (ssl_cert, ssl_key), or use tls=prefer")
                 .into());
         }
-        // Plain text slipped in behind the greeting must not be taken for a packet that came through TLS.
+        // Plain text injected after the greeting must not be taken for a packet that came through TLS.
         if !channel.unread().is_empty() {
             return Err(Malformed::Nonsense.into());
         }
@@ -260,7 +262,8 @@ impl Connector {
     ) -> std::result::Result<(), Fault> {
         let MysqlConnection { user, database, password, .. } = &*self.connection;
         let password = password.as_deref().unwrap_or_default().as_bytes();
-        // A method that we do not know may be the server's usual one and not this user's: then it asks for another.
+        // An unknown method may be the server's default rather than this user's.
+        // If so, the server requests another one.
         let method = Method::of(greeting.plugin.as_bytes()).unwrap_or(Method::Native);
         let proof = method.proof(password, &greeting.nonce)?;
         let introduction =
@@ -285,7 +288,7 @@ fn greeting(channel: &mut Channel) -> std::result::Result<Greeting, Fault> {
     }
 }
 
-/// The answer to a statement without rows.
+/// Reads the reply to a statement that returns no rows.
 fn settled(channel: &mut Channel) -> std::result::Result<(), Fault> {
     loop {
         let body = channel.next(Rows::Keep)?;
@@ -298,8 +301,8 @@ fn settled(channel: &mut Channel) -> std::result::Result<(), Fault> {
     }
 }
 
-/// Ends what a session is running, by KILL QUERY on a connection of its own; may be used from any thread, any number of
-/// times.
+/// Cancels the statement of a session with KILL QUERY on a second connection.
+/// Can be used from any thread, any number of times.
 #[derive(Clone)]
 pub struct Cancel {
     connector: Connector,
@@ -313,14 +316,14 @@ impl std::fmt::Debug for Cancel {
 }
 
 impl Cancel {
-    /// `send`, of a copy of its own.
+    /// Returns a function that calls `send`.
     pub fn cancelling(&self) -> Cancelling {
         let cancel = self.clone();
         Box::new(move || cancel.send())
     }
 
-    /// Connects and waits until the server has taken the command. The running statement then ends with error 1317 (SQLSTATE
-    /// 70100), unless it was done already.
+    /// Connects and waits until the server has executed the command.
+    /// The running statement then ends with error 1317 (SQLSTATE 70100), unless it has already completed.
     pub fn send(&self) -> Result<()> {
         let connector = &self.connector;
         let deadline = Instant::now() + CANCEL_TIMEOUT;

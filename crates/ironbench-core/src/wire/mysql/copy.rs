@@ -1,4 +1,4 @@
-//! `LOAD DATA LOCAL`, pushed.
+//! `LOAD DATA LOCAL`, with the data pushed by the caller.
 
 use super::{
     fault::Fault,
@@ -8,11 +8,14 @@ use super::{
 use crate::wire::words::subject;
 use crate::{Error, Result};
 
-/// Data are sent in packets of about this size. Large enough that the cost of a system call and of a packet vanishes, small
-/// enough to stay in a core's second-level cache between us and the server.
+/// Approximate size of the packets.
+/// Large enough to make the cost of system calls and packets negligible, small enough to stay in the second-level cache
+/// between client and server.
 const FRAME: usize = 64 * 1024;
 
-/// An open LOAD DATA. Dropped before [`CopyIn::finish`], it ends the connection: nothing else makes the server undo it.
+/// A LOAD DATA in progress.
+/// If dropped before [`CopyIn::finish`], it closes the connection, which is the only way to make the server roll it
+/// back.
 #[derive(Debug)]
 pub struct CopyIn<'a> {
     session: &'a mut Session,
@@ -39,10 +42,10 @@ impl<'a> CopyIn<'a> {
         Ok(Self { session, sql: sql.to_owned(), frame, open: true })
     }
 
-    /// Sends `data`, in the format the statement asked for. Rows may be cut anywhere between calls.
+    /// Sends `data` in the format that the statement requested. Calls may split rows anywhere.
     ///
     /// # Errors
-    /// Failure: the server is gone; the load is over then.
+    /// Failure: the connection was lost, which ends the load.
     pub fn send(&mut self, mut data: &[u8]) -> Result<()> {
         while !data.is_empty() {
             let room = (FRAME + HEAD).saturating_sub(self.frame.len());
@@ -58,11 +61,11 @@ impl<'a> CopyIn<'a> {
         Ok(())
     }
 
-    /// Ends the load; the number of rows loaded.
+    /// Ends the load. Returns the number of rows loaded.
     ///
     /// # Errors
-    /// Failure, too, when the server warned: LOCAL makes it take values that do not fit, and leave out rows that it cannot
-    /// take. What was loaded stays unless a transaction around it is rolled back.
+    /// Failure, including when the server warned: with LOCAL, it truncates values that do not fit and skips rows
+    /// that it cannot store. Loaded rows stay unless a surrounding transaction is rolled back.
     pub fn finish(mut self) -> Result<u64> {
         self.ship()?;
         self.open = false;
@@ -100,7 +103,7 @@ impl<'a> CopyIn<'a> {
         sent.map_err(|error| self.over(error.into()))
     }
 
-    /// The server has said why it takes no more, or has not.
+    /// Words the error of a load that ended early, with the server's explanation if it sent one.
     #[cold]
     fn over(&mut self, fault: Fault) -> Error {
         self.open = false;

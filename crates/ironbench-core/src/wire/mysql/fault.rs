@@ -1,4 +1,4 @@
-//! Faults of a connection to MySQL in words for people.
+//! Error messages for connections to MySQL.
 
 use super::address::wanted;
 use super::protocol::{Malformed, backend::ServerError};
@@ -15,15 +15,15 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// How users write where the server is.
+/// How users write the server's address.
 const PLACE: &str = "host and port, or the path of its socket";
 
-/// How messages name the server; which of the two it is, its greeting tells.
+/// The server's name in messages. Whether it is MySQL or MariaDB is known only after its greeting.
 pub(super) fn server_at(address: &Address) -> String {
     format!("MySQL server at {address}")
 }
 
-/// Why no connection came about.
+/// Words the error of a failed connection attempt.
 pub(super) fn cannot_connect(fault: Fault, connection: &MysqlConnection, address: &Address) -> Error {
     let server = server_at(address);
     match fault {
@@ -36,7 +36,7 @@ pub(super) fn cannot_connect(fault: Fault, connection: &MysqlConnection, address
     }
 }
 
-/// The server answered and said no. Numbers: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
+/// Words the server's refusal of a connection. Numbers: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
 fn not_admitted(error: &ServerError, server: String, connection: &MysqlConnection) -> Error {
     let (kind, hint) = match error.number {
         1045 | 1698 => {

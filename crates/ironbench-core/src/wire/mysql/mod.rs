@@ -1,5 +1,6 @@
-//! MySQL and MariaDB: packets (`protocol`), getting in (`connect`, `auth`, `proof`), and a blocking session for
-//! everything outside the timed window (`session`, `copy`). `channel` is the stream of packets under connect and session.
+//! MySQL and MariaDB: packets (`protocol`), connecting (`connect`, `auth`, `proof`), and a blocking session for
+//! everything outside the measured window (`session`, `copy`).
+//! `channel` is the packet stream that connect and session use.
 mod address;
 mod auth;
 mod channel;

@@ -1,4 +1,4 @@
-//! What proves a password without sending it.
+//! Proofs of a password that do not reveal it.
 
 use curve25519_dalek::{EdwardsPoint, Scalar, scalar::clamp_integer};
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY as SHA1, SHA256, SHA512};
@@ -14,22 +14,23 @@ fn xor(mut a: Vec<u8>, b: &[u8]) -> Vec<u8> {
     a
 }
 
-/// `SHA1(password) xor SHA1(nonce + SHA1(SHA1(password)))`
+/// Computes `SHA1(password) xor SHA1(nonce + SHA1(SHA1(password)))`.
 pub fn mysql_native_password(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     let once = hash(&SHA1, &[password]);
     let twice = hash(&SHA1, &[&once]);
     xor(once, &hash(&SHA1, &[nonce, &twice]))
 }
 
-/// `SHA256(password) xor SHA256(SHA256(SHA256(password)) + nonce)`
+/// Computes `SHA256(password) xor SHA256(SHA256(SHA256(password)) + nonce)`.
 pub fn caching_sha2_password(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     let once = hash(&SHA256, &[password]);
     let twice = hash(&SHA256, &[&once]);
     xor(once, &hash(&SHA256, &[&twice, nonce]))
 }
 
-/// An Ed25519 signature of the nonce. Unlike in RFC 8032 the password, of any length, stands for the 32 bytes of the secret
-/// key (MariaDB's plugin/auth_ed25519/ref10/sign.c).
+/// Signs the nonce with Ed25519.
+/// Unlike in RFC 8032, the password (of any length) replaces the 32 bytes of the secret key (MariaDB's
+/// plugin/auth_ed25519/ref10/sign.c).
 pub fn client_ed25519(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     let wide = |parts: &[&[u8]]| {
         let digest: [u8; 64] = hash(&SHA512, parts).try_into().expect("SHA-512 gives 64 bytes");

@@ -1,4 +1,4 @@
-//! A blocking session: everything that talks to MySQL outside the timed window.
+//! A blocking MySQL session, used for everything outside the measured window.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,18 +29,18 @@ pub struct Session {
     version: String,
     connection_id: u32,
     cancel: Cancel,
-    /// Set when the connection is of no use any more.
+    /// Whether the connection is unusable.
     lost: bool,
 }
 
-/// How a statement ended.
+/// The result of a statement.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Of the last statement that returned rows.
+    /// Rows of the last statement that returned rows.
     pub rows: Rows,
-    /// Rows the last statement inserted, changed (or found unchanged) or deleted.
+    /// Number of rows that the last statement inserted, changed (or found unchanged) or deleted.
     pub affected: u64,
-    /// Warnings of all statements.
+    /// Number of warnings of all statements.
     pub warnings: u64,
 }
 
@@ -51,12 +51,12 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects; for the errors see [`Connector::connect`].
+    /// Connects. For errors see [`Connector::connect`].
     pub fn open(connector: &Connector) -> Result<Self> {
         Ok(Self::new(connector.connect()?, connector.address().clone()))
     }
 
-    /// Like `open` and then `interrupt_when`, with `wanted` asked while connecting, too.
+    /// Like `open` followed by `interrupt_when`, but also calls `wanted` while connecting.
     pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
         let wish = wish(wanted);
         let mut session = Self::new(connector.connect_unless(Some(&wish))?, connector.address().clone());
@@ -64,8 +64,8 @@ impl Session {
         Ok(session)
     }
 
-    /// From now on a statement also ends, in a failure, if the server is silent for `silence` and then does not answer a new
-    /// connection: it is frozen, or gone without a word.
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection: it
+    /// hangs, or has gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -79,7 +79,7 @@ impl Session {
         Self { channel, address, version, connection_id, cancel, lost: false }
     }
 
-    /// As the server's greeting says it, such as `10.11.6-MariaDB` or `8.4.2`.
+    /// Server version from the greeting, such as `10.11.6-MariaDB` or `8.4.2`.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -88,7 +88,7 @@ impl Session {
         self.connection_id
     }
 
-    /// Statements are waited for until then, and for ever without a deadline; one that is late loses the connection.
+    /// Sets the deadline of statements, or none. A statement that exceeds it loses the connection.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.channel.deadline = deadline;
     }
@@ -97,26 +97,26 @@ impl Session {
         self.channel.tls.is_some()
     }
 
-    /// Cancels from any thread what this session is running.
+    /// Returns an object that can cancel this session's statement from any thread.
     pub fn canceller(&self) -> Cancel {
         self.cancel.clone()
     }
 
-    /// `wanted` is asked ten times a second while a statement runs; when it returns true the statement is cancelled.
+    /// Calls `wanted` ten times per second while a statement runs; when it returns true, the statement is cancelled.
     pub fn interrupt_when(&mut self, wanted: Box<dyn FnMut() -> bool + Send>) {
         self.channel.interrupt = Some(Interrupt::new(wish(wanted), Some(self.cancel.cancelling())));
     }
 
-    /// Runs one or more statements; the rows of the last one that returned rows.
+    /// Runs one or more statements. Returns the rows of the last one that returned rows.
     ///
     /// # Errors
-    /// Failure: a statement was refused (with the server's number and SQLSTATE; those before it took effect, the session
-    /// stays usable), or the connection was lost (it does not).
+    /// Failure: a statement was rejected (with the server's number and SQLSTATE; earlier statements took effect and the
+    /// session stays usable), or the connection was lost (the session becomes unusable).
     pub fn query(&mut self, sql: &str) -> Result<Rows> {
         Ok(self.run(sql)?.rows)
     }
 
-    /// Like `query`, with the number of rows affected.
+    /// Like `query`, and also returns the number of affected rows.
     pub fn run(&mut self, sql: &str) -> Result<Outcome> {
         self.begin(sql)?;
         self.collect(sql, Outcome::default())
@@ -125,22 +125,22 @@ impl Session {
     /// Like `run`, for a statement in any character set: a dump may contain binary literals.
     ///
     /// # Errors
-    /// As `query`.
+    /// The errors of `query`.
     pub fn run_bytes(&mut self, sql: &[u8]) -> Result<Outcome> {
         let words = String::from_utf8_lossy(sql);
         self.send(&words, |out| frontend::query_with(out, |out| out.extend_from_slice(sql)))?;
         self.collect(&words, Outcome::default())
     }
 
-    /// Like `query`, but the rows are read, counted and let go one by one: however many they are, nothing of them is
-    /// left to be freed when the answer has ended.
+    /// Like `query`, but only counts the rows and drops each one, so that no memory has to be freed after the result
+    /// has ended.
     pub fn count(&mut self, sql: &str) -> Result<u64> {
         self.begin(sql)?;
         Ok(self.collect(sql, Outcome { rows: Rows::counted(0), ..Outcome::default() })?.rows.len() as u64)
     }
 
-    /// Starts a `LOAD DATA LOCAL INFILE '…' INTO TABLE …`; the data are pushed into what it returns, and the name of the file
-    /// does not matter.
+    /// Starts a `LOAD DATA LOCAL INFILE '…' INTO TABLE …`.
+    /// The data are pushed into the returned object, and the file name is ignored.
     pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>> {
         CopyIn::begin(self, sql)
     }
@@ -162,15 +162,15 @@ impl Session {
         let Err(error) = self.channel.flush() else {
             return Ok(());
         };
-        // A server that ended the session meanwhile has said why; that can still be read.
+        // If the server ended the session meanwhile, its explanation can still be read.
         let said = self.collect(sql, Outcome::default()).err();
         self.lost = true;
         Err(said.unwrap_or_else(|| self.lose(error.into(), sql)))
     }
 
-    /// Nothing may have come since the last answer but the error by which the server ends the session.
+    /// Checks that nothing has arrived since the last reply, except the error with which the server ends the session.
     fn refuse_unasked(&mut self, sql: &str) -> Result<()> {
-        // A connection that is closed by now is found by sending.
+        // A connection closed by now is detected when sending.
         self.channel.receive_any().map_err(|broken| self.lose(broken.into(), sql))?;
         if self.channel.unread().is_empty() {
             return Ok(());
@@ -182,13 +182,13 @@ impl Session {
         Err(self.lose(fault, sql))
     }
 
-    /// Takes the server's answer to its end.
+    /// Reads the server's reply to its end.
     pub(super) fn collect(&mut self, sql: &str, mut outcome: Outcome) -> Result<Outcome> {
         let mut refused_data = false;
         loop {
             match self.answer(&mut outcome) {
                 Ok(Some(Answer::LocalInfile)) => {
-                    // Nobody's file is read because a server asks for it.
+                    // The client sends no file just because a server requests it.
                     refused_data = true;
                     self.channel.answer(b"").map_err(|fault| self.lose(fault, sql))?;
                 }
@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// The server refused `sql`, or is gone.
+    /// Words the error of a rejected statement or a lost connection.
     pub(super) fn failed(&mut self, fault: Fault, sql: &str) -> Error {
         match fault {
             Fault::Server(error) if !ends_session(&error) => refused(&error, sql),
@@ -210,7 +210,7 @@ impl Session {
         }
     }
 
-    /// Takes one statement's answer, or the wish for data; `None`: it was the last one.
+    /// Reads the reply to one statement, or the request for data. `None` means that it was the last statement.
     pub(super) fn answer(&mut self, outcome: &mut Outcome) -> std::result::Result<Option<Answer>, Fault> {
         let body = self.channel.next(protocol::Rows::Keep)?;
         let answer = Answer::read(body, false)?;
@@ -243,7 +243,7 @@ impl Session {
         }
     }
 
-    /// Puts the end of the connection into words; the session is of no use any more.
+    /// Words the error of a lost connection, and marks the session as unusable.
     pub(super) fn lose(&mut self, fault: Fault, sql: &str) -> Error {
         self.lost = true;
         let server = server_at(&self.address);
@@ -270,15 +270,15 @@ impl Session {
         Error { sqlstate, number, ..Error::failure(server, cause) }.hint(hint)
     }
 
-    /// Closes the socket, so that the server undoes what it is doing.
+    /// Closes the socket, so that the server rolls back the running statement.
     pub(super) fn abandon(&mut self) {
         self.lost = true;
         let _ = rustix::net::shutdown(&self.channel.fd, rustix::net::Shutdown::Both);
     }
 }
 
-/// Errors after which the server closes the connection: it stops (1053), the packet was too large (1153) or is out of order
-/// (1156), the connection was killed (1927) or waited for too long (4031).
+/// Whether the server closes the connection after this error: it is shutting down (1053), the packet was too large
+/// (1153) or out of order (1156), or the connection was killed (1927) or idle for too long (4031).
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1153 | 1156 | 1927 | 4031)
 }

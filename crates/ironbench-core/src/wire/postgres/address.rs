@@ -1,4 +1,4 @@
-//! What a PostgreSQL connection's settings mean: where its server listens, which TLS it wants.
+//! Derives address and TLS settings from a PostgreSQL connection's settings.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,9 @@ use crate::wire::PostgresConnection;
 use crate::wire::address::Address;
 use crate::wire::tls::{Wanted, Words};
 
-/// A host starting with `/` is the directory of a Unix socket, one starting with `@` that of an abstract socket, as for
-/// libpq.
+/// Returns the address.
+/// As in libpq, a host that starts with `/` is the directory of a Unix socket, and one that starts with `@` that of an
+/// abstract socket.
 pub(super) fn address(connection: &PostgresConnection) -> Address {
     let PostgresConnection { host, hostaddr, port, .. } = connection;
     if host.starts_with(['/', '@']) && hostaddr.is_none() {

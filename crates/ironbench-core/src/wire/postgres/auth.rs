@@ -1,4 +1,4 @@
-//! Telling the server who we are: trust, clear-text and md5 passwords, SCRAM-SHA-256 with channel binding.
+//! Authentication: trust, clear-text and md5 passwords, and SCRAM-SHA-256 with channel binding.
 
 use postgres_protocol::authentication::{
     md5_hash,
@@ -32,7 +32,7 @@ mod code {
     pub const SASL_FINAL: i32 = 12;
 }
 
-/// Answers the server until it lets us in. `end_point`: the digest that binds SCRAM to the TLS connection, if known.
+/// Authenticates the client. `end_point` is the digest that binds SCRAM to the TLS connection, if known.
 pub(super) fn authenticate(
     channel: &mut Channel,
     connection: &PostgresConnection,
@@ -62,11 +62,12 @@ pub(super) fn authenticate(
         if matches!(number, code::CLEARTEXT_PASSWORD | code::MD5_PASSWORD | code::SASL)
             && std::mem::replace(&mut asked, true)
         {
-            // Nobody but an attacker collects proofs, or the password behind a proof that it cannot use.
+            // Only an attacker would ask for a second proof, or for the password after a proof that it cannot use.
             return Err(Fault::Malformed(Malformed::Nonsense));
         }
         match number {
-            // A server that skips its half of SCRAM does not know the password and may be anybody.
+            // A server that skips its half of SCRAM has not proved that it knows the password, so it may be an
+            // impostor.
             code::OK if !proven => return Err(unproven().into()),
             code::OK => return policy.judge(method, bound),
             code::CLEARTEXT_PASSWORD => {
@@ -107,7 +108,7 @@ pub(super) fn authenticate(
     }
 }
 
-/// Which ways of authenticating the user accepts: `require_auth` and `channel_binding` (libpq, 32.1.2).
+/// Authentication methods that the user accepts: `require_auth` and `channel_binding` (libpq, 32.1.2).
 struct Policy<'a> {
     methods: Vec<&'a str>,
     binding_required: bool,
@@ -119,13 +120,13 @@ impl<'a> Policy<'a> {
         Self { methods, binding_required: connection.channel_binding == "require" }
     }
 
-    /// `require_auth` lists the method among those that will do.
+    /// Whether `require_auth` lists the method as accepted.
     fn accepts_by_name(&self, method: &str) -> bool {
         self.methods.contains(&method)
     }
 
-    /// Refuses before anything that depends on the password is sent. `method`: libpq's word; `bound`: SCRAM is bound to
-    /// the TLS connection.
+    /// Rejects the server before anything that depends on the password is sent.
+    /// `method` is libpq's name; `bound` tells whether SCRAM is bound to the TLS connection.
     fn judge(&self, method: &str, bound: bool) -> Result<(), Fault> {
         let listed = self.methods.iter().any(|word| word.trim_start_matches('!') == method);
         let excluding = self.methods.iter().any(|word| word.starts_with('!'));
@@ -143,12 +144,13 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// The SCRAM variant, and what it says of channel binding: used, not offered by the server, or not possible for us.
+/// Chooses the SCRAM variant and its channel binding: used, not offered by the server, or not supported by the client.
 fn choose(offered: &[u8], over_tls: bool, end_point: Option<Vec<u8>>) -> Result<(&'static str, ChannelBinding), Fault> {
     let has = |name: &str| offered.split(|&byte| byte == 0).any(|mechanism| mechanism == name.as_bytes());
     match (has(SCRAM_SHA_256_PLUS), end_point) {
         (true, Some(digest)) if over_tls => Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(digest))),
-        // "We could, the server cannot": the server compares that with what it offered.
+        // The client supports channel binding and the server does not offer it.
+        // The server compares this with its actual offer.
         (false, Some(_)) if over_tls && has(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
         _ if has(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
         _ => Err(unsupported("a SASL mechanism").into()),
@@ -194,7 +196,7 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// What a server is sent that asks for the password itself, and then lets the client in.
+    /// Returns what the client sends to a server that asks for the password itself and then accepts it.
     fn asked_for_password(connection: &PostgresConnection, security: Security) -> Vec<u8> {
         let (client, mut server) = UnixStream::pair().unwrap();
         for number in [code::CLEARTEXT_PASSWORD, code::OK] {

@@ -1,4 +1,4 @@
-//! PostgreSQL's messages on a blocking stream.
+//! PostgreSQL messages on a blocking stream.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -36,7 +36,7 @@ impl Channel {
         self.pipe
     }
 
-    /// The next message, waiting for it.
+    /// Waits for the next message and returns it.
     pub fn next(&mut self, rows: Rows) -> Result<Message<'_>, Fault> {
         loop {
             if let Some((tag, from, to)) = self.take(rows)? {
@@ -46,8 +46,8 @@ impl Channel {
         }
     }
 
-    /// Reads what has arrived, without waiting and once: a server may send faster than is read. That it has closed the
-    /// connection is a fault when no whole message is left to take.
+    /// Reads what has arrived, once and without waiting: a server may send faster than the client reads.
+    /// A closed connection is an error only if no complete message is left.
     pub fn read_arrived(&mut self) -> Result<(), Fault> {
         let closed = self.pipe.receive_any()? == Some(0);
         if closed && self.peek()?.is_none() {
@@ -56,7 +56,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The tag of the next message, waiting for all of it, without taking it.
+    /// Waits until the next message is complete and returns its tag, without consuming it.
     pub fn wait_peek(&mut self) -> Result<u8, Fault> {
         loop {
             match self.peek()? {
@@ -66,13 +66,13 @@ impl Channel {
         }
     }
 
-    /// The tag of the next message if all of it has been read, without taking it.
+    /// Returns the tag of the next message if it is complete, without consuming it.
     pub fn peek(&self) -> Result<Option<u8>, Fault> {
         let unread = self.pipe.unread();
         Ok(kept_size(unread)?.filter(|&size| size <= unread.len()).map(|_| unread[0]))
     }
 
-    /// A message that has arrived: its tag and where its body lies in the input.
+    /// Takes a complete message: its tag, and the position of its body in the input.
     fn take(&mut self, rows: Rows) -> Result<Option<(u8, usize, usize)>, Fault> {
         let input = &mut self.pipe.input;
         let mut unread = &input.bytes[input.start..input.end];

@@ -1,8 +1,9 @@
-//! Getting a session: resolve, connect, TLS, start-up, authentication.
+//! Opens a session: name resolution, connection, TLS, startup, authentication.
 //!
-//! [`Connector::new`] checks everything that can be checked without a network and is then good for any number of
-//! connections from any number of threads. [`Connector::connect`] returns a [`Connected`], idle and ready for queries:
-//! a blocking session is made of it, or its [`Stream`] is handed to a nonblocking transport.
+//! [`Connector::new`] checks everything that can be checked without a network.
+//! The connector can then open any number of connections from any thread.
+//! [`Connector::connect`] returns a [`Connected`], which is idle and ready for queries: it becomes a blocking session,
+//! or its [`Stream`] is passed to a nonblocking transport.
 
 use std::{
     io,
@@ -36,39 +37,39 @@ use crate::wire::{
 };
 use crate::{Error, Result};
 
-/// Said inside TLS: what libpq 17 and later say; servers before that ignore it.
+/// ALPN protocol name, which libpq sends since version 17. Older servers ignore it.
 const PROTOCOL: &[u8] = b"postgresql";
-/// Parameters of a session that are kept; PostgreSQL 18 reports 15.
+/// Maximum number of session parameters that are kept; PostgreSQL 18 reports 15.
 pub(super) const MOST_PARAMETERS: usize = 1000;
-/// A cancel request is answered by closing the connection.
+/// Time limit for a cancel request, which the server answers by closing the connection.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An idle session of the server.
+/// An idle session.
 #[derive(Debug)]
 pub struct Connected {
     pub stream: Stream,
-    /// Bytes from the server that came behind ReadyForQuery; nearly always empty. To be framed before any other.
+    /// Bytes that the server sent after ReadyForQuery, almost always none. They must be parsed first.
     pub unread: Vec<u8>,
-    /// What the server reported at start: `server_version`, `TimeZone`, …
+    /// Parameters that the server reported at startup: `server_version`, `TimeZone`, …
     pub parameters: Vec<(String, String)>,
     pub backend_pid: i32,
     pub cancel: Cancel,
 }
 
-/// One try at one address.
+/// A connection attempt at one address.
 struct Attempt<'a> {
     endpoint: &'a Endpoint,
     deadline: Instant,
     wish: Option<&'a Wish>,
 }
 
-/// Makes connections to one server as one user.
+/// Opens connections to one server as one user.
 #[derive(Debug, Clone)]
 pub struct Connector {
     connection: Arc<PostgresConnection>,
     address: Address,
     mode: Mode,
-    /// None: without TLS.
+    /// TLS configuration; None without TLS.
     config: Option<Arc<ClientConfig>>,
 }
 
@@ -81,7 +82,7 @@ impl Connector {
             return Err(Error::input("connection", "host, user, database and options must hold no zero byte"));
         }
         let address = address(&connection);
-        // As for libpq, TLS is never used on a Unix socket: nobody is between the two ends.
+        // As in libpq, TLS is never used on a Unix socket, which no third party can read.
         let mode = if address.is_unix() {
             Mode::of(&wanted(&connection)).map(|_| Mode::Disable)?
         } else {
@@ -102,19 +103,19 @@ impl Connector {
     /// Connects, waiting at most `connect_timeout_s` for each address of the host.
     ///
     /// # Errors
-    /// Input: what the DSN says is not accepted (password, user, database, certificate, TLS). Failure: the server is
-    /// not there, full, or not ready.
+    /// Input: the server rejects the settings of the DSN (password, user, database, certificate, TLS).
+    /// Failure: the server cannot be reached, is full, or is not ready.
     pub fn connect(&self) -> Result<Connected> {
         self.connect_unless(None)
     }
 
-    /// Like `connect`, and ends in a failure soon after `stop` turned true.
+    /// Like `connect`, but fails soon after `stop` becomes true.
     pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
         let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
         self.connect_unless(Some(&wish))
     }
 
-    /// Like `connect`, and ends in a failure soon after `wish` turned true.
+    /// Like `connect`, but fails soon after `wish` becomes true.
     pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
         let told = |fault| cannot_connect(fault, &self.connection, &self.address);
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
@@ -122,7 +123,7 @@ impl Connector {
             match self.enter(&endpoint, wish) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(told(fault)),
-                // Only an address that cannot be reached is worth trying another one.
+                // Only if an address cannot be reached is another one tried.
                 Err(fault @ Fault::Io(_)) => last = fault,
                 Err(fault) => return Err(told(fault)),
             }
@@ -144,8 +145,9 @@ impl Connector {
             };
         }
         match self.start(&attempt, self.config.as_ref()) {
-            // `prefer`: a server that offers TLS but will not have us that way may have us without. Where it is we who do
-            // not take its certificate, nobody would know that the connection is not encrypted.
+            // With `prefer`, a server that offers TLS but rejects the client over TLS may accept it without.
+            // If the client rejects the server's certificate, the attempt fails: falling back would silently drop the
+            // encryption.
             Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
                 self.start(&attempt, None)
             }
@@ -171,7 +173,7 @@ impl Connector {
         self.settle(channel)
     }
 
-    /// A connected channel, with TLS when wanted and to be had.
+    /// Opens a channel, with TLS if requested and available.
     fn open(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Channel, Fault> {
         let mut interrupt = attempt.wish.map(|wish| Interrupt::new(wish.clone(), None));
         let socket = attempt.endpoint.open(attempt.deadline, interrupt.as_mut())?;
@@ -195,7 +197,8 @@ impl Connector {
                     .hint("switch TLS on in the server (ssl = on), or use sslmode=prefer")
                     .into());
             }
-            // An error in place of an answer; unauthenticated text is not shown to people (CVE-2024-10977).
+            // An error instead of an answer. Its text is unauthenticated and must not be shown to users
+            // (CVE-2024-10977).
             b'E' => {
                 return Err(Error::failure(server_at(&self.address), "it answered the request for TLS with an error")
                     .hint("the server's log says why")
@@ -206,7 +209,7 @@ impl Connector {
         Ok(channel)
     }
 
-    /// Reads what the server tells between authentication and its first ReadyForQuery.
+    /// Reads the server's messages between authentication and the first ReadyForQuery.
     fn settle(&self, mut channel: Channel) -> std::result::Result<Connected, Fault> {
         let mut parameters = Vec::new();
         let (mut backend_pid, mut secret) = (0, 0);
@@ -240,7 +243,7 @@ impl Connector {
     }
 }
 
-/// Asks the server to cancel what a session is running; may be used from any thread, any number of times.
+/// Asks the server to cancel the statement of a session. Can be used from any thread, any number of times.
 #[derive(Clone)]
 pub struct Cancel {
     connector: Connector,
@@ -255,14 +258,14 @@ impl std::fmt::Debug for Cancel {
 }
 
 impl Cancel {
-    /// `send`, of a copy of its own.
+    /// Returns a function that calls `send`.
     pub fn cancelling(&self) -> Cancelling {
         let cancel = self.clone();
         Box::new(move || cancel.send())
     }
 
-    /// Sends the request and waits until the server has taken it. The running statement then ends with SQLSTATE 57014,
-    /// unless it was done already.
+    /// Sends the request and waits until the server has accepted it.
+    /// The running statement then ends with SQLSTATE 57014, unless it has already completed.
     pub fn send(&self) -> Result<()> {
         let connector = &self.connector;
         let deadline = Instant::now() + CANCEL_TIMEOUT;
@@ -272,7 +275,7 @@ impl Cancel {
             let sent = connector.open(&attempt, connector.config.as_ref()).and_then(|mut channel| {
                 frontend::cancel_request(&mut channel.output, self.backend_pid, self.secret);
                 channel.flush()?;
-                // The server answers by closing; whatever ends the wait, the request is out.
+                // The server answers by closing the connection. However the wait ends, the request has been sent.
                 let _ = channel.next(Rows::Skip);
                 Ok(())
             });

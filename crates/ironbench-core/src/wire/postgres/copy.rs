@@ -1,4 +1,4 @@
-//! `COPY … FROM STDIN`, pushed.
+//! `COPY … FROM STDIN`, with the data pushed by the caller.
 
 use super::{
     fault::Fault,
@@ -7,11 +7,12 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// Data are sent in CopyData messages of about this size. Large enough that the cost of a system call and of a message
-/// vanishes, small enough to stay in a core's second-level cache between us and the server.
+/// Approximate size of the CopyData messages.
+/// Large enough to make the cost of system calls and messages negligible, small enough to stay in the second-level
+/// cache between client and server.
 const FRAME: usize = 64 * 1024;
 
-/// An open COPY. Dropped before [`CopyIn::finish`], it is undone by the server.
+/// A COPY in progress. If dropped before [`CopyIn::finish`], the server rolls it back.
 #[derive(Debug)]
 pub struct CopyIn<'a> {
     session: &'a mut Session,
@@ -25,12 +26,12 @@ impl<'a> CopyIn<'a> {
     pub(super) fn begin(session: &'a mut Session, sql: &str) -> Result<Self> {
         session.begin(sql)?;
         loop {
-            // The tag is looked at first, because an answer that is no invitation is read in full by `collect`.
+            // Check the tag first: a reply other than CopyInResponse is read completely by `collect`.
             match session.channel.wait_peek() {
                 Err(fault) => return Err(session.lose(fault, sql)),
                 Ok(tag::COPY_IN_RESPONSE) => break,
                 Ok(tag::NOTICE_RESPONSE | tag::PARAMETER_STATUS) => {
-                    // This one alone: the invitation may stand right behind it.
+                    // Take only this message, because CopyInResponse may follow directly.
                     session.step(&mut Outcome::default()).map_err(|fault| session.lose(fault, sql))?;
                 }
                 Ok(_) => {
@@ -47,10 +48,10 @@ impl<'a> CopyIn<'a> {
         Ok(Self { session, sql: sql.to_owned(), frame, open: true })
     }
 
-    /// Sends `data`, in the format the statement asked for. Rows may be cut anywhere between calls.
+    /// Sends `data` in the format that the statement requested. Calls may split rows anywhere.
     ///
     /// # Errors
-    /// Failure: the server refused rows sent earlier, or is gone; the COPY is over then.
+    /// Failure: the server rejected rows sent earlier, or the connection was lost. The COPY has then ended.
     pub fn send(&mut self, mut data: &[u8]) -> Result<()> {
         while !data.is_empty() {
             let room = FRAME.saturating_sub(self.frame.len());
@@ -66,13 +67,14 @@ impl<'a> CopyIn<'a> {
         Ok(())
     }
 
-    /// Ends the COPY; the number of rows copied.
+    /// Ends the COPY. Returns the number of rows copied.
     pub fn finish(mut self) -> Result<u64> {
         self.ship()?;
         self.open = false;
         frontend::copy_done(&mut self.session.channel.output);
         let sent = self.session.channel.flush();
-        // A server that refused the data may have closed its side: its words come before the broken pipe.
+        // A server that rejected the data may have closed the connection: its error takes precedence over the broken
+        // pipe.
         match self.session.collect(&self.sql) {
             Ok(outcome) => sent.map(|()| outcome.affected).map_err(|error| self.session.lose(error.into(), &self.sql)),
             Err(error) => Err(error),
@@ -110,7 +112,7 @@ impl Drop for CopyIn<'_> {
     fn drop(&mut self) {
         if self.open {
             frontend::copy_fail(&mut self.session.channel.output, "stopped by the client");
-            // What comes of it shows in the session's next statement.
+            // An error will show in the session's next statement.
             let _ = self.session.channel.flush();
             let _ = self.session.collect(&self.sql);
         }

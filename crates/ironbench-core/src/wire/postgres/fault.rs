@@ -1,4 +1,4 @@
-//! Faults of a connection to PostgreSQL in words for people.
+//! Error messages for connections to PostgreSQL.
 
 use super::address::wanted;
 use super::protocol::{Malformed, backend::ServerError};
@@ -15,15 +15,15 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// How users write where the server is.
+/// How users write the server's address.
 const PLACE: &str = "host and port (a host starting with / is the directory of its Unix socket)";
 
-/// How messages name the server.
+/// The server's name in messages.
 pub(super) fn server_at(address: &Address) -> String {
     format!("PostgreSQL server at {address}")
 }
 
-/// Why no connection came about.
+/// Words the error of a failed connection attempt.
 pub(super) fn cannot_connect(fault: Fault, connection: &PostgresConnection, address: &Address) -> Error {
     let server = server_at(address);
     match fault {
@@ -36,7 +36,7 @@ pub(super) fn cannot_connect(fault: Fault, connection: &PostgresConnection, addr
     }
 }
 
-/// The server answered and said no. Codes: PostgreSQL documentation, appendix A.
+/// Words the server's refusal of a connection. Codes: PostgreSQL documentation, appendix A.
 fn not_admitted(error: &ServerError, server: String, connection: &PostgresConnection) -> Error {
     let (kind, hint) = match error.sqlstate.as_str() {
         "28P01" => (Kind::Input, "correct the password: in the DSN, in PGPASSWORD or in ~/.pgpass"),

@@ -1,5 +1,5 @@
-//! PostgreSQL: its messages (`protocol`), getting in (`connect`, `auth`), and a blocking session for everything
-//! outside the timed window (`session`, `copy`). `channel` is the stream of messages under connect and session.
+//! PostgreSQL: its messages (`protocol`), connecting (`connect`, `auth`), and a blocking session for everything outside
+//! the measured window (`session`, `copy`). `channel` is the message stream that connect and session use.
 mod address;
 mod auth;
 mod channel;

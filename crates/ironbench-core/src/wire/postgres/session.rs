@@ -1,4 +1,4 @@
-//! A blocking session: everything that talks to PostgreSQL outside the timed window.
+//! A blocking PostgreSQL session, used for everything outside the measured window.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,20 +30,20 @@ pub struct Session {
     parameters: BTreeMap<String, String>,
     backend_pid: i32,
     cancel: Cancel,
-    /// What the server said of its own end, in a notice before it closed the connection.
+    /// The reason that the server gave, in a notice, before it closed the connection.
     last_words: Option<Box<ServerError>>,
-    /// Set when the connection is of no use any more.
+    /// Whether the connection is unusable.
     lost: bool,
     committing: Commits,
     commits: u64,
 }
 
-/// How a statement ended.
+/// The result of a statement.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Of the last statement that returned rows.
+    /// Rows of the last statement that returned rows.
     pub rows: Rows,
-    /// Rows the last statement inserted, changed, returned or copied.
+    /// Number of rows that the last statement inserted, changed, returned or copied.
     pub affected: u64,
 }
 
@@ -54,12 +54,12 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects; for the errors see [`Connector::connect`].
+    /// Connects. For errors see [`Connector::connect`].
     pub fn open(connector: &Connector) -> Result<Self> {
         Ok(Self::new(connector.connect()?, connector.address().clone()))
     }
 
-    /// Like `open` and then `interrupt_when`, with `wanted` asked while connecting, too.
+    /// Like `open` followed by `interrupt_when`, but also calls `wanted` while connecting.
     pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
         let wish = wish(wanted);
         let mut session = Self::new(connector.connect_unless(Some(&wish))?, connector.address().clone());
@@ -67,8 +67,8 @@ impl Session {
         Ok(session)
     }
 
-    /// From now on a statement also ends, in a failure, if the server is silent for `silence` and then does not answer a new
-    /// connection: it is frozen, or gone without a word.
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection: it
+    /// hangs, or has gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -84,7 +84,7 @@ impl Session {
         Self { channel, address, parameters, backend_pid, cancel, last_words: None, lost: false, committing, commits }
     }
 
-    /// A parameter the server reports, e.g. `server_version`.
+    /// Returns a parameter that the server reports, e.g. `server_version`.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
     }
@@ -93,7 +93,7 @@ impl Session {
         self.backend_pid
     }
 
-    /// Statements are waited for until then, and for ever without a deadline; one that is late loses the connection.
+    /// Sets the deadline of statements, or none. A statement that exceeds it loses the connection.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.channel.deadline = deadline;
     }
@@ -102,44 +102,44 @@ impl Session {
         self.channel.tls.is_some()
     }
 
-    /// Transactions that the server has committed for this session, besides that of its start.
+    /// Returns how many transactions the server has committed for this session, excluding the one at its start.
     pub fn commits(&self) -> u64 {
         self.commits
     }
 
-    /// Cancels from any thread what this session is running.
+    /// Returns an object that can cancel this session's statement from any thread.
     pub fn canceller(&self) -> Cancel {
         self.cancel.clone()
     }
 
-    /// `wanted` is asked ten times a second while a statement runs; when it returns true the statement is cancelled.
+    /// Calls `wanted` ten times per second while a statement runs; when it returns true, the statement is cancelled.
     pub fn interrupt_when(&mut self, wanted: Box<dyn FnMut() -> bool + Send>) {
         self.channel.interrupt = Some(Interrupt::new(wish(wanted), Some(self.cancel.cancelling())));
     }
 
-    /// Runs one or more statements; the rows of the last one that returned rows.
+    /// Runs one or more statements. Returns the rows of the last one that returned rows.
     ///
     /// # Errors
-    /// Failure: a statement was refused (with the server's SQLSTATE; the session stays usable), or the connection
-    /// was lost (it does not).
+    /// Failure: a statement was rejected (with the server's SQLSTATE; the session stays usable), or the connection was
+    /// lost (the session becomes unusable).
     pub fn query(&mut self, sql: &str) -> Result<Rows> {
         Ok(self.run(sql)?.rows)
     }
 
-    /// Like `query`, with the number of rows affected.
+    /// Like `query`, and also returns the number of affected rows.
     pub fn run(&mut self, sql: &str) -> Result<Outcome> {
         self.begin(sql)?;
         self.collect(sql)
     }
 
-    /// Like `query`, but the rows are read, counted and let go one by one: however many they are, nothing of them is
-    /// left to be freed when the answer has ended.
+    /// Like `query`, but only counts the rows and drops each one, so that no memory has to be freed after the result
+    /// has ended.
     pub fn count(&mut self, sql: &str) -> Result<u64> {
         self.begin(sql)?;
         Ok(self.take(sql, Outcome { rows: Rows::counted(0), affected: 0 })?.rows.len() as u64)
     }
 
-    /// Starts a `COPY … FROM STDIN`; the data are pushed into what it returns.
+    /// Starts a `COPY … FROM STDIN`. The data are pushed into the returned object.
     pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>> {
         CopyIn::begin(self, sql)
     }
@@ -160,11 +160,11 @@ impl Session {
         let Err(error) = self.channel.flush() else {
             return Ok(());
         };
-        // A server that ended the session meanwhile has said why; that can still be read.
+        // If the server ended the session meanwhile, its explanation can still be read.
         Err(self.collect(sql).err().unwrap_or_else(|| self.lose(error.into(), sql)))
     }
 
-    /// Takes what the server has sent since its last answer: notices, and the error that ends the session.
+    /// Handles messages sent since the last reply: notices, and the error that ends the session.
     fn take_unasked(&mut self) -> std::result::Result<(), Fault> {
         self.channel.read_arrived()?;
         while self.channel.peek()?.is_some() && protocol::is_unasked_allowed(self.channel.unread()) {
@@ -180,7 +180,7 @@ impl Session {
         }
     }
 
-    /// Takes the server's answer up to ReadyForQuery.
+    /// Reads the server's reply up to ReadyForQuery.
     pub(super) fn collect(&mut self, sql: &str) -> Result<Outcome> {
         self.take(sql, Outcome::default())
     }
@@ -199,7 +199,7 @@ impl Session {
                     self.channel.flush().map_err(|error| self.lose(error.into(), sql))?;
                 }
                 Ok(Step::Done) => return refusal.map_or(Ok(outcome), |error| Err(refused(&error, sql))),
-                // The last message of a server that ends a session is an error without ReadyForQuery.
+                // When a server ends a session, its last message is an error without ReadyForQuery.
                 Err(fault) => {
                     self.last_words = refusal.or(self.last_words.take());
                     return Err(self.lose(fault, sql));
@@ -208,7 +208,7 @@ impl Session {
         }
     }
 
-    /// Takes one message.
+    /// Handles one message.
     pub(super) fn step(&mut self, outcome: &mut Outcome) -> std::result::Result<Step, Fault> {
         let message = self.channel.next(protocol::Rows::Keep)?;
         match message.tag {
@@ -246,7 +246,8 @@ impl Session {
         Ok(Step::More)
     }
 
-    /// Takes a message while data go out. True: the server has refused the statement and waits for no more data.
+    /// Handles messages while data are being sent.
+    /// Returns true if the server has rejected the statement and expects no more data.
     pub(super) fn objects(&mut self) -> std::result::Result<bool, Fault> {
         self.channel.read_arrived()?;
         while let Some(tag) = self.channel.peek()? {
@@ -258,7 +259,7 @@ impl Session {
         Ok(false)
     }
 
-    /// Puts the end of the connection into words; the session is of no use any more.
+    /// Words the error of a lost connection, and marks the session as unusable.
     pub(super) fn lose(&mut self, fault: Fault, sql: &str) -> Error {
         self.lost = true;
         let server = server_at(&self.address);
@@ -312,7 +313,7 @@ fn refused(error: &ServerError, sql: &str) -> Error {
         .hint(error.hint.clone())
 }
 
-/// What the server points at: the statement from `position` (characters, from 1), cut short.
+/// Returns the part of the statement from `position` (in characters, from 1), shortened.
 fn excerpt(sql: &str, position: usize) -> Option<String> {
     let start = sql.char_indices().nth(position.checked_sub(1)?)?.0;
     Some(shortened(&sql[start..]))

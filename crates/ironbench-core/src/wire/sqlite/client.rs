@@ -1,4 +1,4 @@
-//! One client of a trial: its own connection, its statements prepared once.
+//! The SQLite client of a trial, which has its own connection and prepares its statements once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ use crate::Result;
 use crate::wire::library::{Answer, Library, Parameter, Trouble};
 use pgbench_script::{Gather, Sql};
 
-/// Statements borrow the connection, which is why both live here and are dropped in this order.
+/// A client. Statements borrow the connection, so both are fields here, in the order in which they must be dropped.
 pub struct Client {
-    /// By `Sql::id`; empty until it first ran. A combined command has several statements.
+    /// Statements by `Sql::id`; empty before the first use. A combined command has several.
     statements: Vec<Vec<Prepared>>,
     connection: Shared,
     give_up: Arc<AtomicBool>,
@@ -22,11 +22,11 @@ pub struct Client {
 
 struct Prepared {
     statement: Statement<'static>,
-    /// For each parameter of the statement, its place among the parameters of the command.
+    /// For each parameter of the statement, its index among the parameters of the command.
     places: Vec<usize>,
 }
 
-/// A connection at an address of its own, so that statements may point to it while the client moves.
+/// A connection at a fixed address, so that statements may point to it while the client moves.
 struct Shared {
     connection: *mut Connection,
     patience: *mut Patience,
@@ -38,10 +38,12 @@ impl Shared {
         Ok(Self { connection: Box::into_raw(Box::new(connection)), patience })
     }
 
+    /// Returns a reference with an unlimited lifetime.
+    ///
     /// # Safety
-    /// What is derived from the reference must be dropped before `self`.
+    /// Everything derived from the reference must be dropped before `self`.
     unsafe fn forever(&self) -> &'static Connection {
-        // SAFETY: made by Box::into_raw, freed only in drop, never borrowed mutably.
+        // SAFETY: created by Box::into_raw, freed only in drop, never borrowed mutably.
         unsafe { &*self.connection }
     }
 
@@ -53,18 +55,18 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: made by Box::into_raw; `Client` dropped all statements before (order of its fields).
+        // SAFETY: created by Box::into_raw; `Client` has dropped all statements before (order of its fields).
         drop(unsafe { Box::from_raw(self.connection) });
-        // SAFETY: made by Box::into_raw; the connection that called it is closed.
+        // SAFETY: created by Box::into_raw; the connection that called it is closed.
         drop(unsafe { Box::from_raw(self.patience) });
     }
 }
 
 impl Client {
-    /// Connects to a file that is there. `statements`: how many SQL commands the program has.
+    /// Connects to an existing file. `statements` is the number of SQL commands in the program.
     ///
-    /// SQLite waits up to 5 s for another writer, unless a pragma sets `busy_timeout` otherwise. Setting `give_up` ends
-    /// what the client runs or waits for, as interrupted, now and from then on.
+    /// SQLite waits up to 5 s for another writer, unless a pragma sets another `busy_timeout`.
+    /// Setting `give_up` interrupts whatever the client runs or waits for, now and later.
     pub fn open(path: &str, pragmas: &[String], statements: usize, give_up: Arc<AtomicBool>) -> Result<Self> {
         let connection = connect(path, pragmas, OpenFlags::empty())?;
         let connection =
@@ -72,20 +74,20 @@ impl Client {
         Ok(Self { statements: (0..statements).map(|_| Vec::new()).collect(), connection, give_up })
     }
 
-    /// The SQL command with that id has another text from now on.
+    /// Drops the statements of the SQL command with this ID, whose text has changed.
     pub fn forget(&mut self, id: usize) {
         self.statements[id].clear();
     }
 
-    /// The statements of a combined command are prepared one after the other, each after the last one ran: one may
-    /// create the table that the next one reads.
+    /// Prepares and runs the statements of a combined command one after the other, because one may create the table
+    /// that the next one reads.
     fn prepare_and_run<'v>(
         &self,
         sql: &Sql,
         value: &impl Fn(usize) -> Parameter<'v>,
         answer: &mut Answer,
     ) -> std::result::Result<Vec<Prepared>, Trouble> {
-        // SAFETY: the statements go into `self.statements` or are dropped here, in either case before the connection.
+        // SAFETY: the statements move into `self.statements` or are dropped here, in either case before the connection.
         let connection = unsafe { self.connection.forever() };
         let mut batch = Batch::new(connection, &sql.text);
         let mut prepared = Vec::new();
@@ -164,7 +166,8 @@ impl Prepared {
     }
 }
 
-/// Parameters are `$1`, `$2`, … in the compiled text. To SQLite these are names, numbered as they come up.
+/// Returns the index of each parameter. Parameters are `$1`, `$2`, … in the compiled text.
+/// SQLite treats these as names and numbers them in order of appearance.
 fn places(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<usize>, Trouble> {
     (1..=statement.parameter_count())
         .map(|index| {

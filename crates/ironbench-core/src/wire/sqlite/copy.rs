@@ -1,6 +1,7 @@
 //! Rows in the text format of PostgreSQL's COPY (PostgreSQL 18 documentation, COPY, "Text Format").
 
-/// The INSERT that stores rows of `fields` fields where `sql` (a COPY or an INSERT) says; None for other statements.
+/// Returns the INSERT for rows of `fields` fields into the table of `sql` (a COPY or an INSERT); None for other
+/// statements.
 pub fn insert_for(sql: &str, fields: usize) -> Option<String> {
     let sql = sql.trim().trim_end_matches(';').trim_end();
     let (verb, rest) = sql.split_once(char::is_whitespace)?;
@@ -16,7 +17,7 @@ pub fn insert_for(sql: &str, fields: usize) -> Option<String> {
     Some(format!("INSERT INTO {table} VALUES ({})", places.join(", ")))
 }
 
-/// The field's bytes, made in `buffer` where there are escapes; None for NULL.
+/// Returns the field's bytes, unescaped into `buffer` if necessary; None for NULL.
 pub fn unescape<'a>(raw: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     if raw == b"\\N" {
         return None;

@@ -1,4 +1,4 @@
-//! What SQLite's result codes mean for a trial and for its reader.
+//! Classifies SQLite's result codes for a trial and for messages.
 
 use rusqlite::ffi;
 
@@ -25,7 +25,7 @@ impl Trouble {
     }
 }
 
-/// The names of sqlite.org/rescode.html for the codes a workload can meet.
+/// Returns the name from sqlite.org/rescode.html for codes that a workload can encounter.
 fn class(code: i32) -> Option<&'static str> {
     let name = match code {
         ffi::SQLITE_ERROR => "SQLITE_ERROR",

@@ -1,4 +1,4 @@
-//! SQLite as a library: calls block, so the drive loop gives every client a thread of its own.
+//! SQLite as an embedded library. Its calls block, so the drive loop runs every client in its own thread.
 //!
 //! Only the core opens SQLite files: two SQLite libraries in one process break each other's locks
 //! (sqlite.org/howtocorrupt.html, "Multiple copies of SQLite linked into the same application").

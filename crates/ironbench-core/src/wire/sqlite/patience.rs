@@ -1,4 +1,4 @@
-//! How long a client waits for another writer, and how a trial that ends does not wait for its clients.
+//! Waits for another writer, in a way that the end of a trial can interrupt.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
 
-/// Virtual machine steps between two looks at the flag: well under a millisecond.
+/// Virtual machine steps between two checks of the flag: well under a millisecond.
 const STEPS_PER_LOOK: c_int = 4096;
-/// Milliseconds between tries, the last one repeated: those of SQLite's own `busy_timeout` (src/main.c, 3.53), so that
-/// contention costs here what it costs any application.
+/// Milliseconds between tries; the last one repeats.
+/// The same as in SQLite's own `busy_timeout` (src/main.c, 3.53), so that contention costs as much as in any
+/// application.
 const DELAYS_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 
-/// Waits like SQLite's `busy_timeout`, which cannot be cut short (`sqlite3_interrupt` does not reach it).
+/// Waits like SQLite's `busy_timeout`, which itself cannot be interrupted, not even by `sqlite3_interrupt`.
 #[derive(Debug)]
 pub struct Patience {
     timeout: Duration,
@@ -22,7 +23,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Takes the place of the connection's `busy_timeout`, with the same limit. What is returned must outlive it.
+    /// Replaces the connection's `busy_timeout` by handlers with the same limit.
+    /// The returned value must outlive the connection.
     pub fn install(connection: &Connection, give_up: Arc<AtomicBool>) -> rusqlite::Result<*mut Patience> {
         let timeout_ms: u32 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
         let patience = Patience { timeout: Duration::from_millis(timeout_ms.into()), give_up, began: Instant::now() };
@@ -39,7 +41,7 @@ impl Patience {
         self.give_up.load(Ordering::Relaxed)
     }
 
-    /// Whether to try again, after having waited.
+    /// Waits, and returns whether to try again.
     fn wait(&mut self, tries: usize) -> bool {
         if tries == 0 {
             self.began = Instant::now();
@@ -55,7 +57,7 @@ impl Patience {
 }
 
 unsafe extern "C" fn busy(patience: *mut c_void, tries: c_int) -> c_int {
-    // SAFETY: what `install` gave, alive as long as the connection, and not used by anybody else.
+    // SAFETY: the pointer from `install`, valid as long as the connection, and used only here.
     let patience = unsafe { &mut *patience.cast::<Patience>() };
     c_int::from(patience.wait(usize::try_from(tries).unwrap_or(0)))
 }

@@ -1,4 +1,4 @@
-//! A blocking session for everything outside the timed window: schema, load, checks.
+//! A blocking SQLite session for everything outside the measured window: schema, load, checks.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::wire::digest::digest;
 use crate::wire::library::Trouble;
 use crate::{Error, Result};
 
-/// SQLite has no hash function.
+/// Name of the digest function, which is registered because SQLite has no hash function.
 const DIGEST: &str = "ironbench_digest";
-/// Instructions of SQLite's virtual machine between two looks at the clock: less than a millisecond.
+/// Instructions of SQLite's virtual machine between two readings of the clock: less than a millisecond.
 const STEPS_PER_LOOK: i32 = 10_000;
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// Rows as text, in the words of the PostgreSQL side of the core.
+/// Rows as text, formatted like those of the core's PostgreSQL session.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Table {
     pub columns: Vec<String>,
@@ -33,20 +33,21 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens the file, making it if it is not there, and runs `pragmas`.
+    /// Opens the file, creating it if necessary, and runs `pragmas`.
     pub fn open(path: &str, pragmas: &[String]) -> Result<Self> {
         Ok(Self { connection: connect(path, pragmas, OpenFlags::SQLITE_OPEN_CREATE)?, path: path.to_owned() })
     }
 
-    /// Runs one or more statements; the rows of the last.
+    /// Runs one or more statements. Returns the rows of the last.
     pub fn query(&mut self, sql: &str) -> Result<Table> {
         run_all(&self.connection, sql).map_err(|error| self.failed(&error))
     }
 
-    /// Like `query`, but the rows of the last statement are read, counted and let go one by one: however many they are,
-    /// nothing of them is left to be freed when the answer has ended.
+    /// Like `query`, but only counts the rows of the last statement and drops each one, so that no memory has to be
+    /// freed after the result has ended.
     ///
-    /// `ended` is asked about twenty times a second, on this thread; when it returns true the statement is interrupted.
+    /// `ended` is called about twenty times per second in this thread; when it returns true, the statement is
+    /// interrupted.
     pub fn count(&mut self, sql: &str, mut ended: impl FnMut() -> bool + Send + 'static) -> Result<u64> {
         let mut asked = Instant::now();
         let look = move || {
@@ -64,15 +65,15 @@ impl Session {
         counted.map_err(|error| self.failed(&error))
     }
 
-    /// Rows that the last INSERT, UPDATE or DELETE changed.
+    /// Number of rows that the last INSERT, UPDATE or DELETE changed.
     pub fn changes(&self) -> u64 {
         self.connection.changes()
     }
 
-    /// Inserts rows of PostgreSQL's COPY text format, all or none; the number of rows.
+    /// Inserts rows in PostgreSQL's COPY text format, all or none. Returns the number of rows.
     ///
     /// `sql` is `COPY table [(columns)] FROM STDIN`, or an INSERT with as many parameters as the rows have fields.
-    /// Values are bound as text: the columns' affinity makes them numbers.
+    /// Values are bound as text; the columns' affinity converts them to numbers.
     pub fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
         let first = data.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let insert = copy::insert_for(sql, first.split(|&byte| byte == b'\t').count())
@@ -80,7 +81,7 @@ impl Session {
         if data.is_empty() {
             return Ok(0);
         }
-        // A savepoint works inside a transaction of the caller's as well as outside of one.
+        // A savepoint works inside the caller's transaction and outside of one.
         self.query("SAVEPOINT ironbench_copy")?;
         let copied = self.insert_all(&insert, data);
         let end = if copied.is_ok() {
@@ -93,12 +94,12 @@ impl Session {
         ended.map(|_| rows)
     }
 
-    /// Can end a statement of this session from another thread.
+    /// Returns a handle that can interrupt this session's statement from another thread.
     pub fn interrupter(&self) -> InterruptHandle {
         self.connection.get_interrupt_handle()
     }
 
-    /// Closes the file; the last one to close it checkpoints and removes its write-ahead log.
+    /// Closes the file. The last connection to close it checkpoints and removes its write-ahead log.
     pub fn close(self) -> Result<()> {
         let path = self.path;
         self.connection.close().map_err(|(_, error)| failed(&path, &error))
@@ -149,7 +150,7 @@ impl Session {
     }
 }
 
-/// Opens `path` and runs `pragmas`; an error names the file and SQLite's reason.
+/// Opens `path` and runs `pragmas`. An error names the file and SQLite's reason.
 pub fn connect(path: &str, pragmas: &[String], more: OpenFlags) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| {
@@ -177,7 +178,8 @@ pub fn failed(path: &str, error: &rusqlite::Error) -> Error {
     let trouble = Trouble::of(error);
     let mut failure = Error::failure(format!("SQLite {path}"), format!("{} ({})", trouble.message, trouble.class));
     if !trouble.lasting {
-        // SQLite has no SQLSTATEs. With a code a statement is what failed, and the next one can be answered.
+        // SQLite has no SQLSTATEs.
+        // Setting the code marks an error of the statement, after which the session stays usable.
         failure.sqlstate = trouble.class.into_owned();
     }
     failure
@@ -215,7 +217,7 @@ fn count_all(connection: &Connection, sql: &str) -> rusqlite::Result<u64> {
     Ok(count)
 }
 
-/// A value as the core's PostgreSQL side would say it: NULL is None, bytes are hexadecimal after `\x`.
+/// Formats a value like the core's PostgreSQL session: NULL is None, bytes are hexadecimal after `\x`.
 pub fn text(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null => None,

@@ -1,4 +1,4 @@
-//! The one system call of a round.
+//! The only system call in a round of the io_uring transport.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -7,9 +7,10 @@ use io_uring::IoUring;
 
 use crate::measure::clock::SECOND;
 
-/// io_uring_enter(2) on a ring that is registered with itself, which saves a look-up at every call.
+/// Calls io_uring_enter(2).
+/// The ring's descriptor is registered with the ring itself, which saves a look-up at every call.
 pub struct Enter {
-    /// Place in the thread's table of registered rings, or the ring's own descriptor.
+    /// Index in the thread's table of registered rings, or the ring's own descriptor.
     ring: RawFd,
     flags: u32,
 }
@@ -19,7 +20,7 @@ const ENTER_EXT_ARG: u32 = 8;
 const ENTER_REGISTERED_RING: u32 = 16;
 const REGISTER_RING_FDS: u32 = 20;
 
-/// `struct io_uring_getevents_arg`.
+/// Mirrors `struct io_uring_getevents_arg`.
 #[repr(C)]
 struct Arguments {
     signals: u64,
@@ -28,7 +29,7 @@ struct Arguments {
     timeout: u64,
 }
 
-/// `struct io_uring_rsrc_update`.
+/// Mirrors `struct io_uring_rsrc_update`.
 #[repr(C)]
 struct Registration {
     offset: u32,
@@ -40,7 +41,7 @@ impl Enter {
     pub fn of(ring: &IoUring) -> Self {
         let fd = ring.as_raw_fd();
         let mut place = Registration { offset: u32::MAX, reserved: 0, data: fd as u64 };
-        // SAFETY: the structure lives until the call returns; the kernel writes the place it chose into it.
+        // SAFETY: the structure lives until the call returns; the kernel writes the chosen index into it.
         let registered =
             unsafe { libc::syscall(libc::SYS_io_uring_register, fd, REGISTER_RING_FDS, &raw mut place, 1) };
         match registered {
@@ -49,7 +50,7 @@ impl Enter {
         }
     }
 
-    /// Submits, and waits for a completion for at most `timeout_ns`; how many were submitted.
+    /// Submits entries and waits up to `timeout_ns` for a completion. Returns the number submitted.
     #[inline]
     pub fn call(&self, submit: u32, timeout_ns: u64) -> io::Result<u32> {
         let time = [(timeout_ns / SECOND) as i64, (timeout_ns % SECOND) as i64];

@@ -1,7 +1,7 @@
-//! Non-blocking sockets under one epoll instance: runs on every Linux, and carries TLS.
+//! The epoll transport: non-blocking sockets in one epoll instance. Works on every Linux and supports TLS.
 //!
-//! Sockets are registered once, edge-triggered, so that a transaction costs write, epoll_wait and read and no epoll_ctl
-//! (epoll(7), "Level-triggered and edge-triggered").
+//! Sockets are registered once, edge-triggered, so that a transaction costs write, epoll_wait and read, and no
+//! epoll_ctl (epoll(7), "Level-triggered and edge-triggered").
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,19 +27,19 @@ impl From<Stream> for Socket {
     }
 }
 
-/// Of the event that only ends the wait.
+/// Marks the event that only ends the wait.
 const WAKE: u64 = u64::MAX;
 
 struct Client {
     socket: Socket,
     mailbox: Mailbox,
-    /// How much of the message has been handed to the socket (or to TLS).
+    /// How much of the message has been passed to the socket (or to TLS).
     sent: usize,
-    /// Waits for room in the socket.
+    /// Whether the client waits for room in the socket.
     blocked: bool,
-    /// Then: the message, which was in the outbox.
+    /// The message while blocked, taken from the outbox.
     in_flight: Vec<u8>,
-    /// Wants to know when all of the outbox has left.
+    /// Whether the caller must be notified when the whole outbox has been sent.
     shipping: bool,
 }
 
@@ -50,23 +50,23 @@ pub struct Epoll {
     next: usize,
     failed: Vec<(usize, io::Error)>,
     shipped: Vec<usize>,
-    /// Clients whose sockets may have more to read, of which no event tells.
+    /// Clients whose sockets may have more to read, without an event that announces it.
     unfinished: Vec<usize>,
-    /// Those of them to be read in this round.
+    /// The unfinished clients to be read in this round.
     resumed: Vec<usize>,
 }
 
-/// Read of one client before the others have their turn: a server may send faster than is read.
+/// Maximum bytes read from one client before the others: a server may send faster than the client reads.
 const MOST_AT_ONCE: usize = 1 << 20;
-/// Replies handled between two looks at timers and schedule.
+/// Maximum replies handled between two checks of timers and schedule.
 const MOST_EVENTS: usize = 256;
 const READABLE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
-/// The other side has closed, or the socket broke.
+/// The peer has closed the socket, or it failed.
 const ENDED: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 impl Epoll {
-    /// Takes each client's socket and the bytes that have been read from it already.
+    /// Takes over each client's socket, with the bytes already read from it.
     pub fn new(streams: Vec<(Stream, Vec<u8>)>) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let mut clients = Vec::with_capacity(streams.len());
@@ -94,7 +94,7 @@ impl Epoll {
         }
     }
 
-    /// Reads what has arrived for a client. `ended`: see [`Client::pull`].
+    /// Reads what has arrived for a client. For `ended` see [`Client::pull`].
     #[inline]
     fn pull(&mut self, id: usize, ended: bool) -> Option<Arrival> {
         match self.clients[id].pull(ended) {
@@ -104,14 +104,14 @@ impl Epoll {
                 if bytes >= MOST_AT_ONCE && error.is_none() {
                     self.unfinished.push(id);
                 }
-                // What came before the end is to be read first.
+                // Bytes that arrived before the end must be read first.
                 self.failed.extend(error.map(|error| (id, error)));
                 Some(Arrival::Bytes(id))
             }
         }
     }
 
-    /// Sends as much as the socket takes.
+    /// Sends as much as the socket accepts.
     fn push(&mut self, id: usize) {
         let client = &mut self.clients[id];
         let pushed = client.push();
@@ -132,7 +132,7 @@ impl Epoll {
                 self.watch(id, READABLE | EventFlags::OUT);
             }
             Ok(_) => {}
-            // What the server said before it left is still to be read; reading tells the rest.
+            // The server's last message must still be read; reading also reports the error.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
             Err(error) => self.failed.push((id, error)),
         }
@@ -166,7 +166,7 @@ impl Transport for Epoll {
     }
 
     fn receive(&mut self, _client: usize) {
-        // Everything has been read when an event is handed out; the next one comes by itself.
+        // Nothing to do: an event is handled by reading everything, and the next event needs no request.
     }
 
     fn farewell(&mut self, client: usize) {
@@ -175,12 +175,12 @@ impl Transport for Epoll {
             return;
         }
         client.sent = 0;
-        // Whether it arrives makes no difference to anybody.
+        // Errors are ignored, because the session ends anyway.
         let _ = client.push();
     }
 
     fn replace(&mut self, client: usize, stream: Stream, unread: &[u8]) -> io::Result<()> {
-        // The old socket leaves the epoll instance when it is closed.
+        // Closing the old socket removes it from the epoll instance.
         self.clients[client] = Client::watched(&self.epoll, client, stream, unread)?;
         Ok(())
     }
@@ -212,7 +212,7 @@ impl Transport for Epoll {
                     return Some(Arrival::Shipped(client));
                 }
                 if let Some(client) = self.resumed.pop() {
-                    // As an end may have come meanwhile, of which the event was taken already.
+                    // The connection may have ended meanwhile, in an event that was already consumed.
                     match self.pull(client, true) {
                         None => continue,
                         arrival => return arrival,
@@ -246,13 +246,13 @@ impl Client {
         Ok(Self { socket, mailbox, sent: 0, blocked: false, in_flight: Vec::new(), shipping: false })
     }
 
-    /// The message has left, or never will: its room is the outbox's again.
+    /// Returns the buffer to the outbox, because the message was sent or never will be.
     fn unblock(&mut self) {
         self.blocked = false;
         self.mailbox.reuse(std::mem::take(&mut self.in_flight));
     }
 
-    /// True when everything has left for the kernel.
+    /// Sends more of the message. Returns true when the kernel has accepted all of it.
     fn push(&mut self) -> io::Result<bool> {
         let message = if self.blocked { &self.in_flight } else { &self.mailbox.outbox };
         match &mut self.socket {
@@ -283,8 +283,8 @@ impl Client {
         }
     }
 
-    /// Reads until the socket is empty, or [`MOST_AT_ONCE`] bytes. `ended`: the other side has closed it, so that its end is to be read too; no
-    /// further event would tell.
+    /// Reads until the socket is empty, or [`MOST_AT_ONCE`] bytes.
+    /// `ended`: whether the peer has closed it; the end must then be read too, because no further event reports it.
     #[inline]
     fn pull(&mut self, ended: bool) -> Pulled {
         let inbox = &mut self.mailbox.inbox;
@@ -304,7 +304,7 @@ impl Client {
                     if bytes >= MOST_AT_ONCE {
                         return Pulled { bytes, error: None };
                     }
-                    // A stream socket that gave less than there was room for is empty (epoll(7), question 9).
+                    // If a stream socket returns less than requested, it is empty (epoll(7), question 9).
                     if n < room && !ended && matches!(self.socket, Socket::Plain(_)) {
                         return Pulled { bytes, error: None };
                     }
@@ -317,7 +317,7 @@ impl Client {
     }
 }
 
-/// What a socket gave, and why it will give no more.
+/// Bytes read from a socket, and the error that ended reading.
 struct Pulled {
     bytes: usize,
     error: Option<io::Error>,
@@ -344,7 +344,7 @@ impl Socket {
     }
 }
 
-/// A socket as rustls reads and writes it.
+/// A socket, with the traits that rustls needs to read and write it.
 struct Descriptor<'a>(&'a OwnedFd);
 
 impl Read for Descriptor<'_> {

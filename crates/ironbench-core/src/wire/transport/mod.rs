@@ -1,4 +1,4 @@
-//! How bytes of many clients travel through one thread.
+//! Transports, which send and receive the bytes of many clients in one thread.
 
 mod enter;
 pub mod epoll;
@@ -11,16 +11,16 @@ use std::os::fd::BorrowedFd;
 
 use super::Stream;
 
-/// One client's bytes, in both directions.
+/// The input and output of one client.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    /// What is to be sent; emptied by whoever writes the next message.
+    /// Bytes to send; cleared before the next message is written.
     pub outbox: Vec<u8>,
     pub inbox: Inbox,
 }
 
 impl Mailbox {
-    /// Takes back the room of a message that has left.
+    /// Reuses the buffer of a message that has been sent.
     fn reuse(&mut self, mut message: Vec<u8>) {
         if self.outbox.capacity() == 0 {
             message.clear();
@@ -36,17 +36,17 @@ pub struct Inbox {
     filled: usize,
 }
 
-/// Most replies of short transactions fit; a longer one makes room for itself.
+/// Initial size, which fits most replies of short transactions; longer replies make it grow.
 const FIRST_ROOM: usize = 2 << 10;
 const MOST_GROWTH: usize = 1 << 20;
 
-/// The end of a stream that should have gone on.
+/// The error for a stream that ended too early.
 pub(crate) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")
 }
 
 impl Inbox {
-    /// Begins with bytes that have been received before.
+    /// Creates an inbox that contains bytes already received.
     pub fn holding(bytes: &[u8]) -> Self {
         Self { room: bytes.to_vec(), filled: bytes.len() }
     }
@@ -55,7 +55,7 @@ impl Inbox {
         &self.room[..self.filled]
     }
 
-    /// Drops the first `n` bytes.
+    /// Removes the first `n` bytes.
     #[inline]
     pub fn consume(&mut self, n: usize) {
         if n < self.filled {
@@ -64,7 +64,7 @@ impl Inbox {
         self.filled -= n;
     }
 
-    /// Where to receive: never empty. Doubles when full.
+    /// Returns the space to receive into, which is never empty. Doubles the buffer when full.
     #[inline]
     pub fn space(&mut self) -> &mut [u8] {
         if self.filled == self.room.len() {
@@ -73,7 +73,7 @@ impl Inbox {
         &mut self.room[self.filled..]
     }
 
-    /// Takes a copy of `bytes`.
+    /// Appends a copy of `bytes`.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) {
         while self.room.len() - self.filled < bytes.len() {
@@ -89,7 +89,7 @@ impl Inbox {
         self.room.resize(self.room.len() + growth, 0);
     }
 
-    /// `n` bytes have been written at the start of `space`.
+    /// Called when `n` bytes have been written at the start of `space`.
     #[inline]
     pub fn received(&mut self, n: usize) {
         self.filled += n;
@@ -97,22 +97,23 @@ impl Inbox {
     }
 }
 
-/// What became of a client that was waiting.
+/// An event of a waiting client.
 #[derive(Debug)]
 pub enum Arrival {
-    /// There is more in the client's inbox.
+    /// More bytes are in the client's inbox.
     Bytes(usize),
-    /// What `ship` was given has left for the kernel; the outbox may be written anew.
+    /// The kernel has accepted the message given to `ship`; the outbox can be filled again.
     Shipped(usize),
-    /// The engine has closed the connection, or it broke.
+    /// The engine has closed the connection, or the connection broke.
     Lost(usize, io::Error),
 }
 
-/// Carries the messages of the clients `0..n` of one thread.
+/// Sends and receives the messages of a thread's clients `0..n`.
 pub trait Transport {
-    /// Sending takes time at once, rather than in the next `wait`: the clock is read again for every reply.
+    /// Whether sending happens immediately rather than in the next `wait`.
+    /// If so, the clock is read again for every reply.
     const SENDS_AT_ONCE: bool;
-    /// As the record says it.
+    /// Name of the transport in records.
     const NAME: &'static str;
 
     fn mailbox(&mut self, client: usize) -> &mut Mailbox;
@@ -120,44 +121,45 @@ pub trait Transport {
     /// Sends the outbox and expects a reply.
     fn send(&mut self, client: usize);
 
-    /// Sends the outbox of a stream that nobody answers; `Arrival::Shipped` tells when it has left.
+    /// Sends the outbox without expecting a reply. `Arrival::Shipped` reports when it has been sent.
     fn ship(&mut self, client: usize);
 
-    /// The last message has not left yet. Its bytes are the transport's own by then, whatever becomes of the outbox.
+    /// Whether the last message is still being sent.
+    /// The transport then has its own copy of the bytes, so the outbox may change.
     fn is_sending(&self, _client: usize) -> bool {
         false
     }
 
-    /// Expects more of the reply.
+    /// Waits for more of the reply.
     fn receive(&mut self, client: usize);
 
-    /// From now on a lost connection is told of, though nothing has been sent on it yet.
+    /// Makes the transport report a lost connection even if nothing has been sent on it yet.
     fn watch_for_loss(&mut self, _client: usize) {}
 
-    /// Returns when something has arrived, at `until` at the latest (not before `until` when nothing has). `now` is a
-    /// recent reading of the clock.
+    /// Waits until something has arrived, but not beyond `until`. If nothing arrives, does not return before `until`.
+    /// `now` is a recent reading of the clock.
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()>;
 
-    /// Sends the outbox without waiting and without expecting an answer.
+    /// Sends the outbox without waiting and without expecting a reply.
     fn farewell(&mut self, _client: usize) {}
 
-    /// Puts a new connection in the place of a client's old one, with the bytes that have been read from it already. No
-    /// message of the client is under way.
+    /// Replaces a client's connection, with the bytes already read from the new one.
+    /// No message of the client may be in flight.
     fn replace(&mut self, _client: usize, _stream: Stream, _unread: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// From now on `wait` also returns when this descriptor, of an eventfd(2), is written to.
+    /// Makes `wait` also return when this eventfd(2) is written to.
     fn wake_by(&mut self, _event: BorrowedFd) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// How often receiving had to be started again because all receive buffers were in use.
+    /// How often receiving had to be restarted because all receive buffers were in use.
     fn rearms(&self) -> u64 {
         0
     }
 
-    /// What has arrived; `None` when another `wait` is needed.
+    /// Returns the next arrival; `None` means that another `wait` is needed.
     fn next(&mut self) -> Option<Arrival>;
 }
 
@@ -186,7 +188,8 @@ mod tests {
         assert_eq!(inbox.bytes()[0], b'd');
     }
 
-    /// A message of a client is overwritten because its server answers before it has read it; what that server reads.
+    /// Overwrites a client's outbox after the server has answered but before it has read the message.
+    /// Returns what the server reads.
     fn read_after_answering(transport: &mut impl Transport, mut server: UnixStream) -> Vec<u8> {
         const LENGTH: usize = 4 << 20;
         transport.mailbox(0).outbox = vec![b'a'; LENGTH];
@@ -224,7 +227,7 @@ mod tests {
         let mut transport = epoll::Epoll::new(vec![(Stream::Plain(client), Vec::new())]).unwrap();
         assert!(read_after_answering(&mut transport, server).iter().all(|byte| *byte == b'a'));
         let (client, server) = pair();
-        // Where the kernel or its administrator allows io_uring.
+        // io_uring may be disabled by the kernel or its administrator.
         if let Ok(prepared) = uring::Uring::prepare(1) {
             let mut transport = prepared.carry(vec![(client, Vec::new())]).unwrap();
             assert!(read_after_answering(&mut transport, server).iter().all(|byte| *byte == b'a'));

@@ -1,5 +1,5 @@
-//! The engine that does nothing: every message is answered at once, or after a fixed time without using CPU. What is
-//! left is the cost of the harness.
+//! The null engine, which answers every message immediately, or after a fixed time without using CPU. It measures the
+//! cost of the harness.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,10 +12,10 @@ use crate::measure::clock;
 pub struct Null {
     mailboxes: Vec<Mailbox>,
     service_ns: u64,
-    /// Sent and not yet answered, of clients served at once.
+    /// Clients whose messages have been sent and not answered yet, without a service time.
     sent: VecDeque<usize>,
     shipped: VecDeque<usize>,
-    /// Answers that `next` may hand out.
+    /// Number of answers that `next` may return.
     answered: usize,
     served: BinaryHeap<Reverse<(u64, usize)>>,
     now: u64,

@@ -1,5 +1,5 @@
-//! Buffers that the kernel picks from when something arrives (`IORING_REGISTER_PBUF_RING`, io_uring_register_buf_ring(3)):
-//! clients that wait hold none, so that thousands of them need little memory.
+//! Receive buffers from which the kernel picks when something arrives (`IORING_REGISTER_PBUF_RING`,
+//! io_uring_register_buf_ring(3)). Waiting clients need no buffer, so thousands of clients need little memory.
 
 use std::io;
 use std::ptr::NonNull;
@@ -9,33 +9,33 @@ use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Most replies of short transactions fit into one.
+/// Size of a buffer; most replies of short transactions fit into one.
 const BUFFER: usize = 4 << 10;
 const MOST_BUFFERS: usize = 256;
-/// The only group of a ring of ours.
+/// The ring's only buffer group.
 pub const GROUP: u16 = 0;
 
-/// `count` descriptors, which the kernel reads as a ring, and behind them the buffers.
+/// A pool of `count` descriptors, which the kernel reads as a ring, followed by the buffers.
 pub struct Pool {
     memory: NonNull<u8>,
     count: u16,
-    /// Buffers handed to the kernel since the start, modulo 2^16.
+    /// Number of buffers given to the kernel since the start, modulo 2^16.
     tail: u16,
 }
 
-// SAFETY: the memory is this value's own; the ring that shares it moves to other threads together with it.
+// SAFETY: this value owns the memory, and the ring that shares it moves to other threads together with it.
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// Made and registered for a ring of `clients`.
+    /// Creates a pool and registers it for a ring of `clients`.
     pub fn register(ring: &IoUring, clients: usize) -> io::Result<Self> {
         let count = (2 * clients).next_power_of_two().clamp(16, MOST_BUFFERS);
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: a new anonymous mapping concerns no other memory. It is aligned to pages, as the kernel wants it.
+        // SAFETY: a new anonymous mapping affects no other memory. It is aligned to pages, as the kernel requires.
         let memory = unsafe { mmap_anonymous(std::ptr::null_mut(), length(count), protection, flags)? };
         let memory = NonNull::new(memory.cast()).expect("a mapping is not at address zero");
         let mut pool = Self { memory, count: count as u16, tail: 0 };
-        // SAFETY: the mapping outlives the ring: whoever owns both drops the ring's operations first.
+        // SAFETY: the mapping outlives the ring, because their owner ends the ring's operations first.
         unsafe {
             ring.submitter().register_buf_ring_with_flags(memory.as_ptr() as u64, pool.count, GROUP, 0)?;
         }
@@ -44,19 +44,19 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The first `n` bytes of a buffer that the kernel has filled.
+    /// Returns the first `n` bytes of a buffer that the kernel has filled.
     #[inline]
     pub fn bytes(&self, buffer: u16, n: usize) -> &[u8] {
         assert!(buffer < self.count && n <= BUFFER);
-        // SAFETY: within the mapping (checked above); the kernel does not write into a buffer it has handed to us.
+        // SAFETY: within the mapping (checked above). The kernel does not write into a buffer that it has returned.
         unsafe { std::slice::from_raw_parts(self.buffer(buffer), n) }
     }
 
-    /// Lets the kernel have a buffer again, once `publish` is called.
+    /// Returns a buffer to the kernel; takes effect with `publish`.
     #[inline]
     pub fn give(&mut self, buffer: u16) {
         let place = self.tail & (self.count - 1);
-        // SAFETY: `place` is below `count` and the descriptor is ours until it is published.
+        // SAFETY: `place` is below `count`, and the kernel does not use the descriptor until it is published.
         let entry = unsafe { &mut *self.memory.as_ptr().cast::<BufRingEntry>().add(place.into()) };
         entry.set_addr(self.buffer(buffer) as u64);
         entry.set_len(BUFFER as u32);
@@ -81,12 +81,12 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and the owner has seen the end of all operations.
+        // SAFETY: this value owns the mapping, and its owner has waited for the end of all operations.
         let _ = unsafe { munmap(self.memory.as_ptr().cast(), length(self.count.into())) };
     }
 }
 
-/// Bytes of the descriptors, in whole buffers so that those stay aligned.
+/// Returns the size of the descriptors in bytes, rounded up to whole buffers to keep those aligned.
 fn descriptors(count: usize) -> usize {
     (count * size_of::<BufRingEntry>()).next_multiple_of(BUFFER)
 }

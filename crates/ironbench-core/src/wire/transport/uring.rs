@@ -1,9 +1,10 @@
-//! io_uring: one ring for a thread. A round of the loop is one system call, however many clients it serves.
+//! The io_uring transport: one ring per thread. A round of the loop is one system call, however many clients it serves.
 //!
-//! Every client has one receive that stays armed for the whole trial (multishot) and is handed a buffer when something
-//! arrives; a message costs one entry, a send that completes silently. Sends and receives are independent, so that client
-//! and server cannot block each other over a long message. Only this thread submits, and completions are worked off only
-//! while it waits (`IORING_SETUP_SINGLE_ISSUER`, `IORING_SETUP_DEFER_TASKRUN`, Linux 6.1); older kernels use epoll.
+//! Every client has one receive that stays armed for the whole trial (multishot) and gets a buffer when something
+//! arrives. A message takes one entry: a send that completes silently.
+//! Sends and receives are independent, so that client and server cannot block each other over a long message.
+//! Only this thread submits, and completions are processed only while it waits (`IORING_SETUP_SINGLE_ISSUER`,
+//! `IORING_SETUP_DEFER_TASKRUN`, Linux 6.1); older kernels use epoll.
 //! Sources: io_uring_setup(2), io_uring_enter(2), io_uring_prep_recv_multishot(3).
 
 use std::io;
@@ -18,20 +19,20 @@ use super::pool::{GROUP, Pool};
 use super::{Arrival, Inbox, Mailbox, Transport};
 use crate::wire::Stream;
 
-/// Entries of the submission queue: when more clients send in one round, it is submitted in parts.
+/// Entries of the submission queue. When more clients send in one round, the round is submitted in parts.
 const MOST_ENTRIES: u32 = 4096;
-/// A longer message may have to wait for room in the socket.
+/// A longer message may have to wait for room in the socket, so its completion is awaited.
 const LONGEST_SILENT: usize = 2 << 10;
-/// How long the kernel may take to let go of our buffers at the end.
+/// How long the kernel may take to release the buffers at the end.
 const CANCEL_TIMEOUT: Timespec = Timespec::new().nsec(200_000_000);
 
 struct Client {
     mailbox: Mailbox,
-    /// The kernel receives for it.
+    /// Whether the receive is armed.
     armed: bool,
-    /// Which of its connections this is: what completes of an earlier one is let go.
+    /// Number of the client's connection; completions of earlier connections are ignored.
     connection: u16,
-    /// A message whose end the kernel will tell.
+    /// A message whose completion the kernel will report.
     in_flight: Option<Vec<u8>>,
     /// Such messages of earlier connections.
     abandoned: Vec<Vec<u8>>,
@@ -43,33 +44,33 @@ pub struct Uring {
     pool: Option<Pool>,
     clients: Vec<Client>,
     sockets: Vec<OwnedFd>,
-    /// Ends the wait when it is written to.
+    /// An eventfd that ends the wait when written to.
     event: RawFd,
     queued: u32,
-    /// What completed in the last round.
+    /// Completions of the last round.
     completed: Vec<cqueue::Entry>,
     next: usize,
-    /// Receives that found all buffers in use.
+    /// Number of receives that found all buffers in use.
     rearms: u64,
 }
 
-/// A ring that this kernel and its administrator allow.
+/// A ring, created only if the kernel and its administrator permit it.
 pub struct Prepared {
     ring: IoUring,
     pool: Pool,
 }
 
-/// `user_data`: the client, which of its connections, and which operation it was.
+/// Encoding of `user_data`: the client, the number of its connection, and the operation.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
 const SHIP: u64 = 2;
 const OPERATION_BITS: u32 = 2;
 const CONNECTION_BITS: u32 = 16;
-/// `user_data` of what only ends the wait.
+/// `user_data` of the completion that only ends the wait.
 const WAKE: u64 = u64::MAX;
 
 impl Uring {
-    /// Makes the ring of the calling thread, which must be the one that drives.
+    /// Creates the ring of the calling thread, which must be the driving thread.
     pub fn prepare(clients: usize) -> io::Result<Prepared> {
         let wanted = 2 * clients.max(4) as u32;
         let ring: IoUring = IoUring::builder()
@@ -85,16 +86,17 @@ impl Uring {
 
     #[inline]
     fn queue(&mut self, entry: &Entry) {
-        // SAFETY: a message that a socket may not take at once is not touched until the kernel tells its end; like the pool it
-        // is given up only after `drop` has seen the end of all operations.
+        // SAFETY: a message that the socket may not accept immediately is not touched until the kernel reports its
+        // completion. Like the pool, it is freed only after `drop` has waited for all operations.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             self.submit_queued();
         }
         self.queued += 1;
     }
 
-    /// The whole outbox as one operation. A short message completes silently: a socket takes it at once. The buffer of a
-    /// longer one is taken out of the outbox until the kernel is done with it.
+    /// Sends the whole outbox as one operation.
+    /// A short message completes silently, because a socket accepts it immediately.
+    /// The buffer of a longer message is taken out of the outbox until the kernel has finished with it.
     #[inline]
     fn transmit(&mut self, id: usize, operation: u64) {
         let tag = self.tag(id, operation);
@@ -112,7 +114,7 @@ impl Uring {
         self.dispatch(id, &entry);
     }
 
-    /// The kernel is done with the client's last message.
+    /// Called when the kernel has finished with the client's last message.
     #[inline]
     fn left(&mut self, id: usize) {
         let client = &mut self.clients[id];
@@ -131,7 +133,7 @@ impl Uring {
 
     #[cold]
     fn submit_queued(&mut self) {
-        // What cannot be submitted now stays queued; `wait` meets the same error and reports it.
+        // Entries that cannot be submitted now stay queued; `wait` gets the same error and reports it.
         let _ = self.ring.submit();
         self.queued = self.ring.submission().len() as u32;
     }
@@ -149,7 +151,7 @@ impl Uring {
         self.queue(&entry.build().user_data(self.tag(id, RECEIVE)));
     }
 
-    /// Something of a connection that the client has no more.
+    /// Ignores a completion of an earlier connection and returns its buffer.
     #[cold]
     fn let_go(&mut self, entry: &cqueue::Entry) {
         if let Some(buffer) = cqueue::buffer_select(entry.flags()) {
@@ -163,7 +165,7 @@ impl Uring {
         self.queue(&entry.build().user_data(WAKE));
     }
 
-    /// Takes what was received into the client's inbox.
+    /// Moves received bytes into the client's inbox.
     #[inline]
     fn received(&mut self, id: usize, entry: &cqueue::Entry) -> Option<Arrival> {
         let client = &mut self.clients[id];
@@ -183,7 +185,7 @@ impl Uring {
                 Some(Arrival::Bytes(id))
             }
             error => match -error {
-                // All buffers are in use, in this very round; they will have been given back when this is submitted.
+                // The buffers are all in use in this round; they will be free again when this entry is submitted.
                 errno @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
                     self.rearms += u64::from(errno == libc::ENOBUFS);
                     self.arm(id);
@@ -196,7 +198,7 @@ impl Uring {
 }
 
 impl Prepared {
-    /// Takes each client's socket and the bytes that have been read from it already.
+    /// Takes over each client's socket, with the bytes already read from it.
     pub fn carry(self, sockets: Vec<(OwnedFd, Vec<u8>)>) -> io::Result<Uring> {
         let Self { ring, pool } = self;
         let fds: Vec<_> = sockets.iter().map(|(fd, _)| fd.as_raw_fd()).collect();
@@ -247,7 +249,7 @@ impl Transport for Uring {
     }
 
     fn receive(&mut self, _client: usize) {
-        // The receive stays armed.
+        // Nothing to do: the receive stays armed.
     }
 
     fn watch_for_loss(&mut self, id: usize) {
@@ -261,7 +263,7 @@ impl Transport for Uring {
             return;
         }
         let outbox = &self.clients[client].mailbox.outbox;
-        // Whether it arrives makes no difference to anybody.
+        // Errors are ignored, because the session ends anyway.
         let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
         let _ = rustix::net::send(&self.sockets[client], outbox, flags);
     }
@@ -270,7 +272,7 @@ impl Transport for Uring {
         let Stream::Plain(socket) = stream else {
             return Err(io::Error::other("the server now wants TLS, and did not before"));
         };
-        // Ends the receive that is armed: as long as it is, the kernel keeps the old socket open.
+        // Ends the armed receive: until then the kernel keeps the old socket open.
         let _ = rustix::net::shutdown(&self.sockets[id], rustix::net::Shutdown::Both);
         self.ring.submitter().register_files_update(id as u32, &[socket.as_raw_fd()])?;
         self.sockets[id] = socket;
@@ -302,7 +304,7 @@ impl Transport for Uring {
         match self.enter.call(self.queued, until.saturating_sub(now)) {
             Ok(submitted) => self.queued -= submitted,
             Err(error) => match error.raw_os_error() {
-                // Time out, signal, or completions to be taken first. What was queued may have been taken in part.
+                // Timeout, signal, or completions to process first. The queue may have been submitted in part.
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => {
                     self.queued = self.ring.submission().len() as u32;
                 }
@@ -337,7 +339,7 @@ impl Transport for Uring {
             }
             self.left(id);
             match -entry.result() {
-                // What the server said before it left is still to be read; the receive tells the rest.
+                // The server's last message must still be read; the receive also reports the error.
                 libc::EPIPE | libc::ECONNRESET | libc::ECANCELED => {}
                 errno if errno > 0 => return Some(Arrival::Lost(id, io::Error::from_raw_os_error(errno))),
                 _ if operation == SHIP => return Some(Arrival::Shipped(id)),
@@ -349,14 +351,14 @@ impl Transport for Uring {
 }
 
 impl Drop for Uring {
-    /// The kernel must not write into memory that is no longer ours.
+    /// Waits for all operations, because the kernel must not write into freed memory.
     fn drop(&mut self) {
         for socket in &self.sockets {
-            // Ends whatever is still waiting on it; one that is closed already needs no more.
+            // Ends all pending operations of the socket. Errors are ignored: the socket may be closed already.
             let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
         }
         let cancelled = self.ring.submitter().register_sync_cancel(Some(CANCEL_TIMEOUT), CancelBuilder::any());
-        // "Not found": there was nothing to cancel.
+        // "Not found" means that there was nothing to cancel.
         let done = cancelled.map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |()| true);
         if !done {
             std::mem::forget(std::mem::take(&mut self.clients));

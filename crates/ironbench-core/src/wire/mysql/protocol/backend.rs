@@ -1,20 +1,20 @@
-//! Packets from the server, taken apart; `framing` cuts them out of the stream.
+//! Parses packets from the server, which `framing` has cut out of the stream.
 
 use super::{Malformed, capability, status};
 use crate::wire::words::{self, said};
 
-/// First bytes of answers to a command.
+/// First bytes of replies to a command.
 pub mod head {
     pub const OK: u8 = 0;
     pub const MORE_DATA: u8 = 1;
-    /// The server wants the bytes of a file.
+    /// The server requests the contents of a file.
     pub const LOCAL_INFILE: u8 = 0xfb;
-    /// The end of rows; during authentication, the wish for another method.
+    /// End of rows; during authentication, a request to switch the method.
     pub const END: u8 = 0xfe;
     pub const ERROR: u8 = 0xff;
 }
 
-/// Reads a packet from front to end.
+/// Reads a packet sequentially.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(pub &'a [u8]);
 
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A text that ends with a zero byte.
+    /// Reads a string that ends with a zero byte.
     pub fn text(&mut self) -> Result<&'a [u8], Malformed> {
         let end = self.0.iter().position(|&byte| byte == 0).ok_or(Malformed::Nonsense)?;
         let text = &self.0[..end];
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// An integer of one to nine bytes.
+    /// Reads a length-encoded integer of one to nine bytes.
     #[inline]
     pub fn integer(&mut self) -> Result<u64, Malformed> {
         match self.byte()? {
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text behind its length.
+    /// Reads a string preceded by its length.
     #[inline]
     pub fn string(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.integer()?;
@@ -83,11 +83,11 @@ pub struct Greeting {
     pub connection_id: u32,
     pub capabilities: u64,
     pub plugin: String,
-    /// Random bytes that a password is mixed with.
+    /// Random bytes for the proof of the password.
     pub nonce: Vec<u8>,
 }
 
-/// MariaDB calls itself so in front of its version, for replicas that take it for MySQL (before 11.0).
+/// Prefix that MariaDB adds to its version for replicas that take it for MySQL (before 11.0).
 const DISGUISE: &str = "5.5.5-";
 
 impl Greeting {
@@ -101,7 +101,7 @@ impl Greeting {
         let mut nonce = rest.bytes(8)?.to_vec();
         rest.byte()?;
         let low = rest.u16()?;
-        rest.bytes(3)?; // character set and status
+        rest.bytes(3)?; // skip character set and status
         let high = rest.u16()?;
         let nonce_length = rest.byte()?;
         rest.bytes(6)?;
@@ -123,7 +123,7 @@ impl Greeting {
     }
 }
 
-/// A command has been done, or the last row of its answer was sent.
+/// The end of a command, or of the rows of its result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
     pub affected: u64,
@@ -132,13 +132,13 @@ pub struct Done {
 }
 
 impl Done {
-    /// Reads an OK packet, whichever of the two first bytes it has.
+    /// Reads an OK packet, with either of its two first bytes.
     #[inline]
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Reader(body);
         rest.byte()?;
         let affected = rest.integer()?;
-        rest.integer()?; // the last number of an AUTO_INCREMENT column
+        rest.integer()?; // skip the last AUTO_INCREMENT value
         Ok(Self { affected, status: rest.u16()?, warnings: rest.u16()? })
     }
 
@@ -147,7 +147,7 @@ impl Done {
         self.status & status::MORE_RESULTS != 0
     }
 
-    /// Of the session: `autocommit=1`.
+    /// Whether the session has `autocommit=1`.
     #[inline]
     pub fn commits_by_itself(self) -> bool {
         self.status & status::AUTOCOMMIT != 0
@@ -159,7 +159,7 @@ impl Done {
     }
 }
 
-/// What the server said of a failure.
+/// An error reported by the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerError {
     pub number: u16,
@@ -167,13 +167,13 @@ pub struct ServerError {
     pub message: String,
 }
 
-/// SQLSTATE of errors that have none of their own.
+/// SQLSTATE of errors that have no specific one.
 const GENERAL: &str = "HY000";
 
 pub fn server_error(body: &[u8]) -> ServerError {
     let number = body.get(1..3).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
     let rest = body.get(3..).unwrap_or_default();
-    // An error before the greeting carries no SQLSTATE.
+    // An error before the greeting has no SQLSTATE.
     let (sqlstate, message) = match rest.split_first_chunk::<6>() {
         Some((&[b'#', ref state @ ..], message)) => (words::sqlstate(state).unwrap_or(GENERAL), message),
         _ => (GENERAL, rest),
@@ -189,18 +189,19 @@ impl std::fmt::Display for ServerError {
 
 impl std::error::Error for ServerError {}
 
-/// What begins the answer to a command.
+/// The first packet of the reply to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     Done(Done),
-    /// Rows of so many columns follow. False: the columns are those of the last time and are not described again.
+    /// A result with this many columns. False if the columns are the same as last time and are not described again.
     Rows(usize, bool),
     Error,
     LocalInfile,
 }
 
 impl Answer {
-    /// `cached`: `MARIADB_CACHE_METADATA` was agreed on and this answers an Execute.
+    /// Parses the packet.
+    /// `cached`: whether `MARIADB_CACHE_METADATA` was negotiated and this is the reply to an Execute.
     #[inline]
     pub fn read(body: &[u8], cached: bool) -> Result<Self, Malformed> {
         match body.first() {
@@ -215,8 +216,8 @@ impl Answer {
                     return Err(Malformed::Nonsense);
                 }
                 let described = !cached || rest.byte()? != 0;
-                // MariaDB says in a further byte that descriptions follow, also where it may not leave them out. Anything else
-                // is no number of columns, but a description or a row.
+                // MariaDB announces the descriptions with another byte, even when it must not omit them.
+                // Any other packet is not a column count, but a description or a row.
                 if !matches!(rest.0, [] | [1]) {
                     return Err(Malformed::Nonsense);
                 }
@@ -226,10 +227,10 @@ impl Answer {
     }
 }
 
-/// Both servers allow 4096.
+/// Maximum number of columns accepted; both servers allow 4096.
 const MOST_COLUMNS: u64 = 65_535;
 
-/// A column of an answer.
+/// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     pub name: String,
@@ -240,7 +241,7 @@ pub struct Column {
 impl Column {
     const UNSIGNED: u16 = 32;
 
-    /// Whether a packet describes a column: its first text, the catalog, is always `def`.
+    /// Whether a packet describes a column: its first string, the catalog, is always `def`.
     #[inline]
     pub fn begins(body: &[u8]) -> bool {
         body.first() == Some(&3)
@@ -249,19 +250,19 @@ impl Column {
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Reader(body);
         for _ in 0..4 {
-            rest.string()?; // catalog, schema, table by both of its names
+            rest.string()?; // skip catalog, schema, and the table's two names
         }
         let name = String::from_utf8_lossy(rest.string()?).into_owned();
         rest.string()?;
         let mut rest = Reader(rest.string()?);
-        rest.bytes(6)?; // character set, length
+        rest.bytes(6)?; // skip character set and length
         let kind = rest.byte()?;
         let flags = rest.u16()?;
         Ok(Self { name, kind, unsigned: flags & Self::UNSIGNED != 0 })
     }
 }
 
-/// The answer to a Prepare; descriptions of its parameters and columns follow.
+/// The reply to a Prepare. Descriptions of parameters and columns follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared {
     pub statement: u32,
@@ -279,7 +280,7 @@ impl Prepared {
     }
 }
 
-/// The values of a row of the text protocol, as text or NULL.
+/// Iterates over the values of a row in the text protocol, as text or NULL.
 pub fn text_row(body: &[u8]) -> impl Iterator<Item = Result<Option<&[u8]>, Malformed>> {
     let mut rest = Reader(body);
     std::iter::from_fn(move || {
@@ -315,7 +316,7 @@ mod tests {
         }
     }
 
-    /// As MariaDB 10.11 greets.
+    /// Returns the greeting of MariaDB 10.11.
     fn greeting() -> Vec<u8> {
         let mut body = b"\x0a5.5.5-10.11.6-MariaDB\0\x07\0\0\0abcdefgh\0\xfe\xf7\x2d\x02\0\xff\x81\x15".to_vec();
         body.extend_from_slice(&[0; 6]);

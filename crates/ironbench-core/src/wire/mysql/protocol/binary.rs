@@ -1,4 +1,4 @@
-//! Values in the binary form of prepared statements.
+//! Values in the binary protocol of prepared statements.
 
 use std::io::Write;
 
@@ -23,12 +23,12 @@ pub mod kind {
     pub const VAR_STRING: u8 = 253;
 }
 
-/// A column's value.
+/// The value of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     Null,
     Integer(i64),
-    /// Above the greatest signed one.
+    /// An integer above the maximum of i64.
     Unsigned(u64),
     Float(f32),
     Double(f64),
@@ -38,7 +38,7 @@ pub enum Value<'a> {
     Time(Moment),
 }
 
-/// A point in time, or a span of it: then `year` and `month` are 0.
+/// A point in time, or a time interval, for which `year` and `month` are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment {
     negative: bool,
@@ -51,13 +51,13 @@ pub struct Moment {
     micros: u32,
 }
 
-/// The values of a row, `columns` in number and kind; `each` gets the number of the column and its value.
+/// Parses the values of a row with these columns; `each` gets a column's index and value.
 pub fn row<'a>(body: &'a [u8], columns: &[Column], mut each: impl FnMut(usize, Value<'a>)) -> Result<(), Malformed> {
     let mut rest = Reader(body);
     if rest.byte()? != 0 {
         return Err(Malformed::Nonsense);
     }
-    // The first two bits are not used.
+    // The first two bits are unused.
     let nulls = rest.bytes((columns.len() + 2).div_ceil(8))?;
     for (number, column) in columns.iter().enumerate() {
         let bit = number + 2;
@@ -90,12 +90,12 @@ fn value<'a>(rest: &mut Reader<'a>, column: &Column) -> Result<Value<'a>, Malfor
         kind::DATE => Value::Date(moment(rest)?),
         kind::DATETIME | kind::TIMESTAMP => Value::DateTime(moment(rest)?),
         kind::TIME => Value::Time(span(rest)?),
-        // Decimals come as text.
+        // Decimals are sent as text.
         _ => Value::Bytes(rest.string()?),
     })
 }
 
-/// Zeros at the end are not sent.
+/// Parses a date or time. The server omits trailing zeros.
 fn moment(rest: &mut Reader) -> Result<Moment, Malformed> {
     let mut bytes = sent::<11>(rest)?;
     Ok(Moment {
@@ -123,7 +123,7 @@ fn span(rest: &mut Reader) -> Result<Moment, Malformed> {
     })
 }
 
-/// Up to `N` bytes behind their number, filled up with zeros.
+/// Reads up to `N` bytes preceded by their number, and pads them with zeros.
 fn sent<const N: usize>(rest: &mut Reader) -> Result<Filled<N>, Malformed> {
     let length = usize::from(rest.byte()?);
     let mut bytes = [0; N];
@@ -157,8 +157,7 @@ impl<const N: usize> Filled<N> {
 }
 
 impl Value<'_> {
-    /// Appends the value as the text protocol gives it; nothing for NULL. Of fractions of a second the zeros at the end are
-    /// left out.
+    /// Appends the value as in the text protocol; nothing for NULL. Trailing zeros of fractional seconds are omitted.
     pub fn write_text(self, out: &mut Vec<u8>) {
         // Writing to a Vec cannot fail.
         let _ = match self {

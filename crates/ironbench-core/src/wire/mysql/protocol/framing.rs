@@ -1,9 +1,9 @@
-//! Cuts whole packets out of the bytes that have arrived, and refuses those that are too long.
+//! Cuts complete packets out of the bytes that have arrived, and rejects those that are too long.
 
 use super::backend::head::ERROR;
 use crate::wire::UNASKED;
 
-/// What arrived is no packet that we take: the stream cannot be used any more.
+/// The received bytes are not a packet that the client accepts: the stream has become unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent something that is no packet of MySQL's protocol")]
@@ -14,44 +14,44 @@ pub enum Malformed {
     Unasked,
 }
 
-/// A longer packet comes in several parts; we take none of those but rows that nobody looks at.
+/// Maximum length of an accepted packet. A longer packet arrives in several parts; only skipped rows may have several.
 pub const LONGEST: usize = PART - 1;
-/// A part of this length is followed by another one.
+/// Length of a part that is followed by another one.
 pub(super) const PART: usize = 0xff_ffff;
-/// Length and sequence number.
+/// Size of the header: length and sequence number.
 pub const HEAD: usize = 4;
 
-/// One packet without its head.
+/// A packet without its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Number of this packet in its dialogue; an answer within the same dialogue has the next one.
+    /// Sequence number of this packet; a reply to it has the next number.
     pub sequence: u8,
     pub body: &'a [u8],
 }
 
-/// Whether rows are handed out, or passed over without being looked at (and without needing room).
+/// Whether rows are returned, or skipped without parsing (and without needing memory).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     Keep,
-    /// Only while rows are awaited: what begins a row means something else in other places.
+    /// Only valid while rows are expected, because the first byte of a row has other meanings elsewhere.
     Skip,
 }
 
-/// Whether all that has arrived may come while nothing is awaited: the error by which a server ends the session. Anything else
-/// would be taken for the next answer.
+/// Whether everything that has arrived may be sent while no reply is expected: the error with which a server ends the
+/// session. Anything else would be taken for the next reply.
 pub fn is_unasked_allowed(input: &[u8]) -> bool {
     input.get(HEAD).is_none_or(|first| *first == ERROR)
 }
 
 /// Cuts packets out of a stream that arrives in pieces of any size.
 ///
-/// The caller owns the buffer: it gives the unread bytes, takes packets until `None`, moves what is left to the front and
-/// reads more behind it. With `Rows::Skip` unread rows never take room: their bytes are consumed as they come.
+/// The caller owns the buffer: it passes the unread bytes, takes packets until `None`, moves the rest to the front and
+/// reads more behind it. With `Rows::Skip` unread rows never take memory: their bytes are consumed as they arrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Framer {
-    /// Bytes of a skipped row that have not arrived yet,
+    /// Bytes of a skipped row that have not arrived yet.
     owed: usize,
-    /// and behind them comes another part of the same row.
+    /// Whether another part of the same row follows.
     continued: bool,
 }
 
@@ -60,7 +60,8 @@ impl Framer {
         Self::default()
     }
 
-    /// The next whole packet of `input`, which is moved past it. `None`: `input` holds no whole packet (keep it).
+    /// Returns the next complete packet, and advances `input` past it.
+    /// `None` means that `input` contains no complete packet and must be kept.
     #[inline]
     pub fn next<'a>(&mut self, input: &mut &'a [u8], rows: Rows) -> Result<Option<Packet<'a>>, Malformed> {
         let mut rest = *input;
@@ -101,7 +102,8 @@ impl Framer {
         }
     }
 
-    /// While rows are awaited: whether this packet is one, and not their end or an error. `None`: more must arrive.
+    /// While rows are expected: whether this packet is a row, and not the end of rows or an error.
+    /// `None` means that more must arrive.
     #[inline]
     fn is_row(self, length: usize, first: Option<&u8>) -> Option<bool> {
         if self.continued || length == PART {
@@ -110,7 +112,7 @@ impl Framer {
         if length == 0 {
             return Some(false);
         }
-        // A row that begins so holds a value of 16 MiB or more, so that its packet has another part.
+        // A row with such a first byte contains a value of at least 16 MiB, so its packet has another part.
         first.map(|first| !matches!(first, 0xfe | 0xff))
     }
 }
@@ -131,7 +133,8 @@ mod tests {
         out
     }
 
-    /// Reads `stream` in pieces of the given sizes, as a transport does; the packets and the most bytes ever kept.
+    /// Reads `stream` in pieces of the given sizes, as a transport does.
+    /// Returns the packets and the maximum number of bytes kept.
     fn decoded(stream: &[u8], sizes: &[usize], rows: Rows) -> (Vec<Vec<u8>>, usize) {
         let (mut framer, mut buffer, mut found, mut kept) = (Framer::new(), Vec::new(), Vec::new(), 0);
         let (mut at, mut turn) = (0, 0);

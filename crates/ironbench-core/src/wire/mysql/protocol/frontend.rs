@@ -1,9 +1,9 @@
-//! Packets to the server. Functions append to `out`, so that several can travel in one write.
+//! Packets to the server. Functions append to `out`, so that one write can send several packets.
 
 use super::capability;
 use super::framing::{HEAD, PART};
 
-/// Numbers of commands.
+/// Command codes.
 mod command {
     pub const QUIT: u8 = 1;
     pub const QUERY: u8 = 3;
@@ -15,7 +15,7 @@ mod command {
 /// utf8mb4_general_ci, which all servers know by this number.
 const CHARACTER_SET: u8 = 45;
 
-/// One packet. A body of 16 MiB or more is cut into parts.
+/// Appends a packet. A body of 16 MiB or more is split into parts.
 #[inline]
 pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
@@ -28,13 +28,13 @@ pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) 
     out[start..start + HEAD].copy_from_slice(&head(length, sequence));
 }
 
-/// The head of a packet whose `length` bytes (less than 16 MiB − 1) follow.
+/// Returns the header of a packet whose `length` bytes (less than 16 MiB − 1) follow.
 pub fn head(length: usize, sequence: u8) -> [u8; HEAD] {
     let [a, b, c, _] = (length as u32).to_le_bytes();
     [a, b, c, sequence]
 }
 
-/// Parts of the greatest length, and a shorter one (which may be empty) that ends the packet.
+/// Splits the body into parts of maximum length and a shorter one (possibly empty) that ends the packet.
 #[cold]
 fn cut(out: &mut Vec<u8>, start: usize, mut sequence: u8) {
     let body = out.split_off(start).split_off(HEAD);
@@ -51,20 +51,20 @@ fn cut(out: &mut Vec<u8>, start: usize, mut sequence: u8) {
     }
 }
 
-/// What a client says of itself.
+/// The client's side of the handshake.
 #[derive(Debug, Clone, Copy)]
 pub struct Introduction<'a> {
     pub capabilities: u64,
     pub user: &'a str,
     pub database: &'a str,
     pub plugin: &'a str,
-    /// What proves the password.
+    /// Proof of the password.
     pub proof: &'a [u8],
-    /// As `performance_schema.session_connect_attrs` shows it.
+    /// Program name for `performance_schema.session_connect_attrs`.
     pub program: &'a str,
 }
 
-/// Asks for TLS; the handshake follows at once.
+/// Requests TLS; the handshake follows immediately.
 pub fn ssl_request(out: &mut Vec<u8>, sequence: u8, capabilities: u64) {
     packet(out, sequence, |out| opening(out, capabilities));
 }
@@ -77,7 +77,7 @@ fn opening(out: &mut Vec<u8>, capabilities: u64) {
     out.extend_from_slice(&((capabilities >> 32) as u32).to_le_bytes());
 }
 
-/// The answer to the server's greeting.
+/// Replies to the server's greeting.
 pub fn introduction(out: &mut Vec<u8>, sequence: u8, introduction: &Introduction) {
     let Introduction { capabilities, user, database, plugin, proof, program } = *introduction;
     packet(out, sequence, |out| {
@@ -105,7 +105,7 @@ fn text(out: &mut Vec<u8>, value: &str) {
     out.push(0);
 }
 
-/// A text behind its length.
+/// Appends a string preceded by its length.
 #[inline]
 pub fn string(out: &mut Vec<u8>, value: &[u8]) {
     match value.len() {
@@ -126,7 +126,7 @@ pub fn string(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// One or more statements by the text protocol; `write` appends the SQL.
+/// Runs one or more statements with the text protocol; `write` appends the SQL.
 #[inline]
 pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     packet(out, 0, |out| {
@@ -146,7 +146,7 @@ pub fn prepare(out: &mut Vec<u8>, sql: &str) {
     });
 }
 
-/// Gives up a prepared statement. The server does not answer.
+/// Closes a prepared statement. The server does not reply.
 pub fn close(out: &mut Vec<u8>, statement: u32) {
     packet(out, 0, |out| {
         out.push(command::STATEMENT_CLOSE);
@@ -154,7 +154,7 @@ pub fn close(out: &mut Vec<u8>, statement: u32) {
     });
 }
 
-/// Runs a prepared statement, without a cursor; `write` appends its parameters as `binary` forms them.
+/// Runs a prepared statement without a cursor; `write` appends its parameters in the format of `binary`.
 #[inline]
 pub fn execute(out: &mut Vec<u8>, statement: u32, write: impl FnOnce(&mut Vec<u8>)) {
     packet(out, 0, |out| {

@@ -1,5 +1,6 @@
-//! The client protocol of MySQL and MariaDB, version 10: `frontend` appends packets to a caller's buffer, `framing` cuts the
-//! server's out of a stream and `backend` reads them. None does any I/O or allocates on the way of a transaction.
+//! The client protocol of MySQL and MariaDB, version 10:
+//! `frontend` appends packets to a caller's buffer, `framing` cuts the server's packets out of a stream, and `backend`
+//! parses them. These modules do no I/O, and allocate nothing during a transaction.
 //!
 //! Sources: MySQL 8.4 Source Code Documentation, "Client/Server Protocol"; MariaDB Knowledge Base, "MariaDB Protocol".
 
@@ -10,11 +11,11 @@ pub mod frontend;
 
 pub use framing::{Framer, Malformed, Packet, Rows, is_unasked_allowed};
 
-/// What client and server can do, negotiated at the start.
+/// Capabilities of client and server, negotiated at the start.
 pub mod capability {
-    /// Set by MySQL; a MariaDB server leaves it out, and tells by `MARIADB_…` what it can do beside.
+    /// Set by MySQL. A MariaDB server does not set it, and announces additional capabilities with `MARIADB_…`.
     pub const LONG_PASSWORD: u64 = 1;
-    /// An UPDATE counts the rows it found and not only those it changed, as other databases do.
+    /// Makes an UPDATE count the rows it found, not only those it changed, like other databases.
     pub const FOUND_ROWS: u64 = 1 << 1;
     pub const LONG_FLAG: u64 = 1 << 2;
     pub const CONNECT_WITH_DB: u64 = 1 << 3;
@@ -30,14 +31,14 @@ pub mod capability {
     pub const CONNECT_ATTRS: u64 = 1 << 20;
     pub const PLUGIN_AUTH_LENENC_DATA: u64 = 1 << 21;
     pub const DEPRECATE_EOF: u64 = 1 << 24;
-    /// The server leaves out the descriptions of columns that have not changed since the last time.
+    /// The server omits the descriptions of columns that have not changed since the last time.
     pub const MARIADB_CACHE_METADATA: u64 = 1 << 36;
 
-    /// Without these we do not talk: every server since MySQL 5.7.5 and MariaDB 10.2 has them.
+    /// Capabilities that the client requires; every server since MySQL 5.7.5 and MariaDB 10.2 has them.
     pub const NEEDED: u64 = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH | DEPRECATE_EOF;
 }
 
-/// Flags of the session that each OK packet carries.
+/// Session status flags in each OK packet.
 pub mod status {
     pub const IN_TRANSACTION: u16 = 1;
     pub const AUTOCOMMIT: u16 = 2;

@@ -1,9 +1,9 @@
-//! Messages from the server, taken apart; `framing` cuts them out of the stream.
+//! Parses messages from the server, which `framing` has cut out of the stream.
 
 use super::Malformed;
 use crate::wire::words::{self, said};
 
-/// Tags of the messages a client meets.
+/// Tags of the messages that a client receives.
 pub mod tag {
     pub const AUTHENTICATION: u8 = b'R';
     pub const BACKEND_KEY_DATA: u8 = b'K';
@@ -30,14 +30,14 @@ pub mod tag {
     pub const ROW_DESCRIPTION: u8 = b'T';
 }
 
-/// The fields of a DataRow, as text or NULL.
+/// Iterates over the fields of a DataRow, as text or NULL.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     left: usize,
     rest: &'a [u8],
 }
 
-/// Reads a DataRow's body.
+/// Parses a DataRow's body.
 #[inline]
 pub fn data_row(body: &[u8]) -> Result<Fields<'_>, Malformed> {
     let (count, rest) = body.split_first_chunk::<2>().ok_or(Malformed::Nonsense)?;
@@ -63,7 +63,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// How many fields the row says that it has left.
+    /// Returns the number of remaining fields, according to the row.
     #[inline]
     pub fn announced(&self) -> usize {
         self.left
@@ -82,9 +82,9 @@ fn take_field<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
     Ok(Some(field))
 }
 
-/// Names of the columns of a RowDescription's body.
+/// Parses the column names in a RowDescription's body.
 pub fn column_names(body: &[u8]) -> Result<Vec<String>, Malformed> {
-    /// Table, column number, type, type size, modifier, format.
+    /// Length of the other attributes: table, column number, type, type size, modifier, format.
     const REST_OF_COLUMN: usize = 4 + 2 + 4 + 2 + 4 + 2;
     let (count, mut rest) = body.split_first_chunk::<2>().ok_or(Malformed::Nonsense)?;
     (0..u16::from_be_bytes(*count))
@@ -103,7 +103,7 @@ fn take_text<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
     Ok(text)
 }
 
-/// Rows a CommandComplete's body speaks of (`INSERT 0 5`: 5); 0 for commands without a count.
+/// Parses the row count in a CommandComplete's body (5 for `INSERT 0 5`); 0 for commands without a count.
 #[inline]
 pub fn affected_rows(body: &[u8]) -> u64 {
     let text = body.strip_suffix(b"\0").unwrap_or(body);
@@ -111,7 +111,7 @@ pub fn affected_rows(body: &[u8]) -> u64 {
     text[text.len() - digits..].iter().fold(0, |n: u64, byte| n.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')))
 }
 
-/// Name and value of a ParameterStatus's body.
+/// Parses name and value in a ParameterStatus's body.
 pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), Malformed> {
     let mut rest = body;
     let name = std::str::from_utf8(take_text(&mut rest)?).map_err(|_| Malformed::Nonsense)?;
@@ -119,18 +119,18 @@ pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), Malformed> {
     Ok((name, value))
 }
 
-/// Process id and secret of a BackendKeyData's body.
+/// Parses process ID and secret in a BackendKeyData's body.
 pub fn backend_key(body: &[u8]) -> Result<(i32, i32), Malformed> {
     let &[a, b, c, d, e, f, g, h] = <&[u8; 8]>::try_from(body).map_err(|_| Malformed::Nonsense)?;
     Ok((i32::from_be_bytes([a, b, c, d]), i32::from_be_bytes([e, f, g, h])))
 }
 
-/// Where a ReadyForQuery says the session stands.
+/// Transaction status of the session in a ReadyForQuery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     Idle,
     InTransaction,
-    /// In a transaction that failed: only ROLLBACK is accepted.
+    /// In a failed transaction, where only ROLLBACK is accepted.
     InFailedTransaction,
 }
 
@@ -144,7 +144,7 @@ pub fn ready_for_query(body: &[u8]) -> Result<Standing, Malformed> {
     }
 }
 
-/// One field of an ErrorResponse's or NoticeResponse's body, by its letter (`C`: SQLSTATE, `M`: message).
+/// Returns one field of an ErrorResponse's or NoticeResponse's body, by its letter (`C`: SQLSTATE, `M`: message).
 #[inline]
 pub fn error_field(body: &[u8], letter: u8) -> Option<&[u8]> {
     let mut rest = body;
@@ -161,24 +161,24 @@ pub fn error_field(body: &[u8], letter: u8) -> Option<&[u8]> {
     None
 }
 
-/// The SQLSTATE of an ErrorResponse; `XX000` (internal error) when the server gave none.
+/// Returns the SQLSTATE of an ErrorResponse; `XX000` (internal error) if the server sent none.
 #[inline]
 pub fn sqlstate(body: &[u8]) -> &str {
     error_field(body, b'C').and_then(|code| words::sqlstate(code.try_into().ok()?)).unwrap_or("XX000")
 }
 
-/// What the server said of a failure, in full.
+/// An error of the server, with all its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerError {
-    /// `ERROR`, `FATAL` or `PANIC`; never translated where the server can say so (since 9.6).
+    /// `ERROR`, `FATAL` or `PANIC`; not translated if the server sends that field (since 9.6).
     pub severity: String,
     pub sqlstate: String,
     pub message: String,
     pub detail: String,
     pub hint: String,
-    /// Where it happened, innermost first: a row of a COPY, a line of a function.
+    /// Where the error happened, innermost first: a row of a COPY, a line of a function.
     pub context: String,
-    /// Character of the statement, from 1; 0: not said.
+    /// Position in the statement, in characters from 1; 0 if unknown.
     pub position: usize,
 }
 
@@ -196,7 +196,7 @@ pub fn server_error(body: &[u8]) -> ServerError {
 }
 
 impl std::fmt::Display for ServerError {
-    /// `message; detail; innermost place (SQLSTATE 23505)`.
+    /// Formats the error as `message; detail; innermost place (SQLSTATE 23505)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;
         if !self.detail.is_empty() {

@@ -1,21 +1,21 @@
-//! Which answers to a session are commits, as the server counts them (`xact_commit` of `pg_stat_database`).
+//! Counts the commits in a session's replies as the server counts them (`xact_commit` in `pg_stat_database`).
 
 use super::backend::Standing;
 
-/// Of what was answered since the last ReadyForQuery.
+/// State since the last ReadyForQuery.
 #[derive(Debug, Default)]
 pub struct Commits {
-    /// A command has completed,
+    /// Whether a command has completed.
     ran: bool,
-    /// and the last of them ended the transaction.
+    /// Whether the last command ended the transaction.
     ended: bool,
-    /// A transaction block was begun and not left.
+    /// Whether a transaction block was started and not ended.
     begun: bool,
     failed: bool,
 }
 
 impl Commits {
-    /// CommandComplete; how many commits it reports.
+    /// Handles a CommandComplete. Returns how many commits it reports.
     #[inline]
     pub fn completed(&mut self, body: &[u8]) -> u64 {
         let commit = body.starts_with(b"COMMIT\0");
@@ -26,23 +26,23 @@ impl Commits {
         u64::from(commit)
     }
 
-    /// EmptyQueryResponse.
+    /// Handles an EmptyQueryResponse.
     pub fn completed_empty(&mut self) {
         self.ran = true;
     }
 
-    /// ErrorResponse.
+    /// Handles an ErrorResponse.
     pub fn failed(&mut self) {
         self.failed = true;
     }
 
-    /// Whether ReadyForQuery says that there is no transaction block, though one was begun.
+    /// Whether ReadyForQuery reports no transaction block although one was started.
     #[inline]
     pub fn contradict(&self, standing: Standing) -> bool {
         self.begun && standing == Standing::Idle
     }
 
-    /// ReadyForQuery; 1 if a command outside a transaction block has committed by itself.
+    /// Handles a ReadyForQuery. Returns 1 if a command outside a transaction block was committed by autocommit.
     #[inline]
     pub fn ready(&mut self, standing: Standing) -> u64 {
         let Self { ran, ended, failed, .. } = std::mem::take(self);

@@ -1,9 +1,9 @@
-//! Cuts whole messages out of the bytes that have arrived, and refuses those that are too long.
+//! Cuts complete messages out of the bytes that have arrived, and rejects those that are too long.
 
 use super::backend::tag;
 use crate::wire::UNASKED;
 
-/// What arrived is no PostgreSQL message that we take: the stream cannot be used any more.
+/// The received bytes are not a PostgreSQL message that the client accepts: the stream has become unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent something that is no PostgreSQL message")]
@@ -17,15 +17,16 @@ pub enum Malformed {
     Unasked,
 }
 
-/// Longest messages, head included. A row that is kept holds values of a query of ours or of `\gset`; PostgreSQL itself
-/// makes none above 1 GB, and rows nobody looks at are passed over, whatever their length.
+/// Maximum length of a row message that is kept, including its header.
+/// Kept rows contain values of ironbench's own queries or of `\gset`. PostgreSQL itself sends no row above 1 GB.
+/// Other rows are skipped, whatever their length.
 const LONGEST_ROW: usize = 64 << 20;
-/// Texts for people, and descriptions of up to 65,535 columns or parameters.
+/// Maximum length of messages with text, and of descriptions of up to 65,535 columns or parameters.
 const LONGEST_TEXT: usize = 8 << 20;
-/// All others are short; libpq (fe-protocol3.c) draws the line at 30,000.
+/// Maximum length of all other messages, which are short; the limit of libpq (fe-protocol3.c) is 30,000.
 const LONGEST_OTHER: usize = 64 << 10;
 
-/// By tag; 0: no message has this tag.
+/// Maximum length by tag; 0 if no message has this tag.
 const LONGEST: [usize; 256] = {
     use tag::*;
     let mut longest = [0; 256];
@@ -61,27 +62,27 @@ const LONGEST: [usize; 256] = {
     longest
 };
 
-/// One message; `body` is what follows its length.
+/// A message; `body` is what follows its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     pub tag: u8,
     pub body: &'a [u8],
 }
 
-/// Whether DataRow and CopyData are handed out, or passed over without being looked at (and without needing room).
+/// Whether DataRow and CopyData are returned, or skipped without parsing (and without needing memory).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     Keep,
     Skip,
 }
 
-/// Tag and length.
+/// Size of the header: tag and length.
 const HEAD: usize = 5;
 
 /// Cuts messages out of a stream that arrives in pieces of any size.
 ///
-/// The caller owns the buffer: it gives the unread bytes, takes messages until `None`, moves what is left to the front
-/// and reads more behind it. With `Rows::Skip` unread rows never take room: their bytes are consumed as they come.
+/// The caller owns the buffer: it passes the unread bytes, takes messages until `None`, moves the rest to the front and
+/// reads more behind it. With `Rows::Skip` unread rows never take memory: their bytes are consumed as they arrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Framer {
     /// Bytes of a skipped message that have not arrived yet.
@@ -93,7 +94,8 @@ impl Framer {
         Self::default()
     }
 
-    /// The next whole message of `input`, which is moved past it. `None`: `input` holds no whole message (keep it).
+    /// Returns the next complete message, and advances `input` past it.
+    /// `None` means that `input` contains no complete message and must be kept.
     #[inline]
     pub fn next<'a>(&mut self, input: &mut &'a [u8], rows: Rows) -> Result<Option<Message<'a>>, Malformed> {
         let mut rest = *input;
@@ -135,8 +137,9 @@ fn refused(tag: u8, size: usize) -> Malformed {
     if LONGEST[usize::from(tag)] == 0 { Malformed::Nonsense } else { Malformed::TooLong { tag, size } }
 }
 
-/// Whether all that has arrived are messages that a server sends on its own: notices, changed settings, notifications, and the
-/// error that ends the session. Anything else while nothing is awaited would be taken for the next answer.
+/// Whether everything that has arrived are messages that a server sends on its own: notices, changed settings,
+/// notifications, and the error that ends the session.
+/// Anything else, while no reply is expected, would be taken for the next reply.
 pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     use tag::{ERROR_RESPONSE, NOTICE_RESPONSE, NOTIFICATION_RESPONSE, PARAMETER_STATUS};
     while let Some(&tag) = input.first() {
@@ -152,7 +155,8 @@ pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     true
 }
 
-/// Like [`message_size`], of a message that is kept: one that is longer than its kind may be is refused by its head.
+/// Like [`message_size`], for a message that is kept: rejects a message that is longer than its type may be, based
+/// on its header.
 pub fn kept_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     match message_size(input)? {
         Some(size) if size > LONGEST[usize::from(input[0])] => Err(refused(input[0], size)),
@@ -160,8 +164,8 @@ pub fn kept_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     }
 }
 
-/// Bytes of the message at the start of `input`, head included; `None`: its head has not arrived. Tells how much room a
-/// buffer needs for a message that is larger than it.
+/// Returns the length in bytes of the message at the start of `input`, including its header; `None` if the header is
+/// incomplete. Tells how much memory a buffer needs for a larger message.
 #[inline]
 pub fn message_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     let Some(&[_, a, b, c, d]) = input.first_chunk::<HEAD>() else {
@@ -187,7 +191,8 @@ mod tests {
         out
     }
 
-    /// Reads `stream` in pieces of the given sizes, as a transport does; the messages and the most bytes ever kept.
+    /// Reads `stream` in pieces of the given sizes, as a transport does.
+    /// Returns the messages and the maximum number of bytes kept.
     fn decoded(stream: &[u8], sizes: &[usize], rows: Rows) -> (Vec<(u8, Vec<u8>)>, usize) {
         let (mut framer, mut buffer, mut found, mut kept) = (Framer::new(), Vec::new(), Vec::new(), 0);
         let (mut at, mut turn) = (0, 0);

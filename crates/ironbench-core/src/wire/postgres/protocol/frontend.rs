@@ -1,17 +1,18 @@
-//! Messages to the server, each appended to `out`. Texts must hold no zero byte (the protocol ends them by one): callers
-//! that take SQL from people check with [`has_zero_byte`] first.
+//! Messages to the server, each appended to `out`.
+//! Strings must not contain a zero byte (the protocol terminates them with one): callers that take SQL from users check
+//! with [`has_zero_byte`] first.
 
-/// Protocol 3.0: the version every supported server speaks.
+/// Protocol 3.0, which every supported server accepts.
 const VERSION: i32 = 0x0003_0000;
 const SSL_REQUEST: i32 = 80_877_103;
 const CANCEL_REQUEST: i32 = 80_877_102;
 
-/// Whether `text` cannot be sent as one of the protocol's strings.
+/// Whether `text` contains a zero byte and so cannot be sent as a string.
 pub fn has_zero_byte(text: &str) -> bool {
     text.as_bytes().contains(&0)
 }
 
-/// Appends a message: `tag`, the length of what `body` appends (and of itself), the body.
+/// Appends a message: `tag`, the length (including itself), and what `body` appends.
 #[inline(always)]
 fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
@@ -39,7 +40,7 @@ fn text(out: &mut Vec<u8>, value: &str) {
     out.push(0);
 }
 
-/// The first message of a connection. `parameters`: `user`, `database`, and run-time settings.
+/// Appends the first message of a connection. `parameters` contains `user`, `database`, and run-time settings.
 pub fn startup<'a>(out: &mut Vec<u8>, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) {
     untagged(out, |out| {
         out.extend_from_slice(&VERSION.to_be_bytes());
@@ -51,12 +52,12 @@ pub fn startup<'a>(out: &mut Vec<u8>, parameters: impl IntoIterator<Item = (&'a 
     });
 }
 
-/// Asks for TLS; the server answers with one byte, `S` or `N`.
+/// Requests TLS; the server answers with one byte, `S` or `N`.
 pub fn ssl_request(out: &mut Vec<u8>) {
     untagged(out, |out| out.extend_from_slice(&SSL_REQUEST.to_be_bytes()));
 }
 
-/// Sent alone on a connection of its own.
+/// Appends a cancel request, the only message on its connection.
 pub fn cancel_request(out: &mut Vec<u8>, backend_pid: i32, secret: i32) {
     untagged(out, |out| {
         out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
@@ -84,12 +85,12 @@ pub fn sasl_response(out: &mut Vec<u8>, data: &[u8]) {
     message(out, b'p', |out| out.extend_from_slice(data));
 }
 
-/// One or more statements by the simple protocol.
+/// Runs one or more statements with the simple protocol.
 pub fn query(out: &mut Vec<u8>, sql: &str) {
     message(out, b'Q', |out| text(out, sql));
 }
 
-/// Like [`query`], of SQL put together in place: `write` appends it, without the zero at the end.
+/// Like [`query`], with SQL that `write` appends, without the terminating zero byte.
 #[inline]
 pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     message(out, b'Q', |out| {
@@ -98,7 +99,7 @@ pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     });
 }
 
-/// Prepares `sql` as `statement` (`""`: the unnamed one). The server infers the types of the parameters.
+/// Prepares `sql` as `statement` (`""` is the unnamed one). The server infers the parameter types.
 pub fn parse(out: &mut Vec<u8>, statement: &str, sql: &str) {
     message(out, b'P', |out| {
         text(out, statement);
@@ -107,8 +108,8 @@ pub fn parse(out: &mut Vec<u8>, statement: &str, sql: &str) {
     });
 }
 
-/// Binds `statement` to the unnamed portal, parameters and results as text. `write(i, out)` appends parameter `i` and
-/// returns true, or returns false for NULL (and then appends nothing).
+/// Binds `statement` to the unnamed portal, with parameters and results as text.
+/// `write(i, out)` appends parameter `i` and returns true, or returns false for NULL without appending anything.
 #[inline]
 pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl FnMut(usize, &mut Vec<u8>) -> bool) {
     message(out, b'B', |out| {
@@ -122,30 +123,30 @@ pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl
             let length = if write(i, out) { (out.len() - start - 4) as i32 } else { -1 };
             patch_length(out, start, length);
         }
-        out.extend_from_slice(&[0, 1, 0, 0]); // one format for all results: text, as libpq says it
+        out.extend_from_slice(&[0, 1, 0, 0]); // one format for all results: text, as libpq sends it
     });
 }
 
-/// Like [`bind`], with parameters in binary: `write` appends each as its length in four bytes and its value.
+/// Like [`bind`], with binary parameters: `write` appends each as a four-byte length and its value.
 #[inline]
 pub fn bind_binary(out: &mut Vec<u8>, statement: &str, parameters: u16, write: impl FnOnce(&mut Vec<u8>)) {
     message(out, b'B', |out| {
         out.push(0);
         text(out, statement);
-        out.extend_from_slice(&[0, 1, 0, 1]); // one format for all: binary
+        out.extend_from_slice(&[0, 1, 0, 1]); // one format for all parameters: binary
         out.extend_from_slice(&parameters.to_be_bytes());
         write(out);
         out.extend_from_slice(&0i16.to_be_bytes());
     });
 }
 
-/// Asks for the RowDescription of the unnamed portal.
+/// Requests the RowDescription of the unnamed portal.
 #[inline]
 pub fn describe_portal(out: &mut Vec<u8>) {
     message(out, b'D', |out| out.extend_from_slice(b"P\0"));
 }
 
-/// Runs the unnamed portal to its end.
+/// Runs the unnamed portal to completion.
 #[inline]
 pub fn execute(out: &mut Vec<u8>) {
     out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0");
@@ -172,7 +173,7 @@ pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
     message(out, b'd', |out| out.extend_from_slice(data));
 }
 
-/// The head of a CopyData message whose `length` bytes follow on the socket from elsewhere.
+/// Returns the header of a CopyData message whose `length` bytes the caller sends separately.
 pub fn copy_data_head(length: usize) -> [u8; 5] {
     let [a, b, c, d] = (length as i32 + 4).to_be_bytes();
     [b'd', a, b, c, d]
