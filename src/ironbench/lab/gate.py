@@ -26,7 +26,7 @@ class Policy:
     """What to do if a gate is inconclusive."""
 
     undecided: str
-    """One of `study.gate.POLICIES`."""
+    """An entry of `study.gate.POLICIES`."""
     more_s: float = 0.0
     """Seconds for further blocks before that."""
 

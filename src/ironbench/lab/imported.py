@@ -10,7 +10,7 @@ from ironbench.records.labs import LabDirectory
 
 
 def require_trust(directory: LabDirectory, lab: Lab) -> None:
-    """InputError for an imported lab. It names the actions that resuming would take on this machine."""
+    """InputError for an imported lab, naming the actions that resuming would take on this machine."""
     if directory.imported():
         cause = "was imported, and resuming it would " + "; ".join(would_do(lab) or ["run trials on this machine"])
         hint = "if you trust who made it: `ironbench lab resume " + str(directory.path) + " --trust`"

@@ -344,7 +344,7 @@ def _emulated(model: str) -> str:
 
 
 _ANYWHERE = "/var/tmp/ironbench-new"
-"""A directory that is never created. It is only used to ask whether the engine can put its WAL elsewhere."""
+"""A directory that is never created, only used to ask whether the engine can put its WAL elsewhere."""
 
 
 def _takes(here: AtHand, **fields: Any) -> bool:

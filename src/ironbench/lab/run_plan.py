@@ -1,4 +1,4 @@
-"""The plan of `ironbench run`: what its options declare, made possible on this machine, new or resumed."""
+"""The plan of `ironbench run`: validates its options for this machine, for a new or a resumed run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OF_DEVICES = ("capacity", "fs", "backing")
 
 
 def planned(asked: RunFile) -> tuple[Plan, Secrets]:
-    """The validated plan. InputError names the option at fault."""
+    """Returns the validated plan. InputError names the invalid option."""
     own, repeats = asked.run, asked.measure.repeats or 1
     search = sweep.search(asked.load.clients, asked.load.rate, asked.load.limit, repeats)
     declared = _declared(asked, search)
@@ -81,7 +81,7 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
 
 
 def _require_log(own: RunSection, setup: Setup) -> None:
-    """InputError where no log of transactions can be written."""
+    """InputError if no transaction log can be written."""
     option, file = "--log-transactions", Path(own.log_transactions).absolute()
     workload, load = workloads.get(setup.choice.workload), setup.cell.load
     if not own.log_transactions:
@@ -98,14 +98,15 @@ def _require_log(own: RunSection, setup: Setup) -> None:
 
 
 def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
-    """The plan of the newest run of the same command on this machine. InputError: there is none."""
+    """Returns the plan of the newest run of the same command on this machine. InputError: there is none."""
     plan, secrets = planned(asked)
     machine, cells = content_key(fingerprint()), {trial.cell.name for trial in plan.trials}
     loads = {trial.cell.load for trial in plan.trials}
 
     @cache
     def like(server: str) -> set[str]:
-        """`server`: the machine that did the work, which for a running server only its records know."""
+        """Keys of matching index rows. `server`: the machine that did the work, known only from records for a running
+        server."""
         return {index.alike(plan.system, plan.choice, load, (server, machine)) for load in loads}
 
     rows: dict[str, list[Listed]] = {}
@@ -118,7 +119,7 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
         before = store.records([row.id for row in of_it])
         if before and not _alike(plan, before[0]):
             continue
-        # The seed decides the order of trials, and is the only thing that nobody need have written.
+        # The seed determines the order of trials and is the only thing that a user need not repeat.
         if before and asked.measure.seed in (None, before[0].cell.load.seed):
             other = {name: text for name, text in plan.tags.items() if before[0].tags.get(name) != text}
             for name, text in other.items():
@@ -133,19 +134,19 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
 
 def _alike(plan: Plan, record: Record) -> bool:
-    """Whether the record, of like work and load, is of the plan's command: by its options, and by what it searched or
-    cut."""
+    """Whether a record of like work and load comes from the plan's command: same options, search and power cut."""
     searched = (record.search_range, record.limits) == (plan.search_range, plan.limits)
     return searched and record.crash == plan.crash and record.choice.options == plan.choice.options
 
 
 def measured(store: Store, series: str) -> list[Record]:
-    """The records of a run so far."""
+    """Returns the records of a run so far."""
     return store.records([row.id for row in store.listed() if row.series == series])
 
 
 def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup]) -> tuple[int, list[Setup]]:
-    """As many blocks, of such length, as resolve most within the budget. InputError."""
+    """Returns the number of blocks and the setups with the trial length that resolve most within the budget.
+    InputError."""
     budget_s = range_of("measure.budget").read("--budget", asked.measure.budget)
     if search:
         raise InputError("--budget", "a search takes as many trials as its answer needs", "leave it out")
@@ -164,7 +165,10 @@ def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup
 
 
 def _require_undecided(asked: RunFile, engine: Engine) -> None:
-    """InputError for what an ideal part decides, given together with it. In labs a level may free what others set."""
+    """InputError if an option is combined with an idealised part that overrides it.
+
+    In labs, a factor value may idealise a part that other values set.
+    """
     think_s = range_of("load.think_time").read("--think-time", asked.load.think_time)
     decided: Mapping[str, Mapping[str, bool]] = {
         "log": {"--log": bool(asked.layout.log)},
@@ -182,7 +186,7 @@ def _require_undecided(asked: RunFile, engine: Engine) -> None:
 
 
 def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
-    """As a lab file would declare it, of one factor: the clients, or the rate that is searched."""
+    """Returns the run as a declared lab with one factor: the clients, or the rate that is searched for."""
     factor = search.of if search else "clients"
     if factor == "rate" and len(asked.sweep) > 1:
         cause = "a search for a rate has one number of clients"
@@ -194,7 +198,7 @@ def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
     base: dict[str, Any] = {section: msgspec.to_builtins(getattr(asked, section)) for section in SECTIONS}
     base["system"]["label"] = _label(asked.system.label)
     base["layout"] = {role: _place(role, getattr(asked.layout, role)) for role in arrange.ROLES}
-    base["load"]["limit"] = []  # of the search, which is none of a cell's here
+    base["load"]["limit"] = []  # limits apply to the search, not to a configuration
     if search:
         base["load"][factor] = search.high
     base["devices"] = _devices(asked, base["layout"])
@@ -224,12 +228,13 @@ def _label(text: str) -> str:
 
 
 def _place(role: str, text: str) -> str:
-    """A directory as it is; a device expression in its normal form, so that roles on equal ones share a device."""
+    """Normalises a device expression, so that roles with equal expressions share a device. Returns a directory
+    unchanged."""
     return expression.normal(written(f"layout.{role}"), text) if arrange.is_expression(text) else text
 
 
 def _devices(asked: RunFile, layout: Mapping[str, str]) -> dict[str, Any]:
-    """[devices] where an option says more of them than their expressions do."""
+    """Returns the [devices] section if options add to the device expressions."""
     emulated = [where for where in layout.values() if arrange.is_expression(where)]
     chosen = {name: value for name in _OF_DEVICES if (value := getattr(asked.every_device, name))}
     unused = [*chosen, *(["trace"] if asked.run.trace else [])]

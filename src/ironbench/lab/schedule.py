@@ -1,4 +1,4 @@
-"""Which trial comes next, given the records so far, or why an experiment is over: a sweep, a search, a lab's blocks."""
+"""Chooses the next trial from the records so far, or ends the experiment: sweep, search, or blocks of a lab."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ from ironbench.words import in_percent
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The trial that comes next."""
+    """The next trial."""
 
     trial: Trial
     notes: TrialNotes = NO_NOTES
-    """For its record."""
+    """Notes for the trial's record."""
     title: str = ""
-    """What is shown while it runs, where that is not what follows from the trial."""
+    """Text shown while the trial runs; empty for the default."""
     quiet_s: float | None = None
-    """The longest wait for a quiet machine; None: nobody looks."""
+    """Maximum wait for an idle machine; None to skip the wait."""
     left: str = ""
-    """How long a lab will take still; empty: nobody reckons."""
+    """Estimated remaining time of a lab; empty if not estimated."""
 
 
 class Schedule(Protocol):
     """A rule that chooses trials."""
 
     def next(self, records: Sequence[Record]) -> Due | None:
-        """The trial that comes next, by the records so far and nothing else; None: the experiment is over."""
+        """Returns the next trial, based only on the records so far; None if the experiment is finished."""
 
 
 class Sweep:
-    """Every trial of a plan in its order, then fresh ones of the peak."""
+    """Every trial of a plan in its order, then fresh trials of the peak."""
 
     def __init__(self, plan: Plan, store: Store) -> None:
         self._plan, self._store = plan, store
@@ -71,7 +71,7 @@ class Sweep:
 
 
 def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
-    """The plan of a sweep with only those trials that have no record yet."""
+    """Returns the plan of a sweep with only the trials that have no record yet."""
     trials, left = tuple(_all_missing(plan.trials, records)), plan.confirmations
     if not trials:
         best = curve.peak([record for record in records if record.purpose == Purpose.SWEEP])
@@ -80,7 +80,7 @@ def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
 
 
 class BestLoad:
-    """Trials chosen one by one until the best load is found, then fresh ones of it.
+    """Trials chosen one by one until the best load is found, then fresh trials of it.
 
     FailureError: a limit is on a metric that the trials lack.
     """
@@ -112,7 +112,8 @@ class BestLoad:
 
 
 class Blocks:
-    """A lab: searches, the peak and pilots, then blocks stage after stage, until the findings decide."""
+    """Schedule of a lab: searches, the baseline's peak and pilots, then blocks, stage by stage, until the findings
+    decide."""
 
     def __init__(
         self,
@@ -123,9 +124,11 @@ class Blocks:
         now: Callable[[], float] = time.monotonic,
         spent_s: float = 0.0,
     ) -> None:
-        """`before`: records of earlier processes; `forgiven`: ids of failed ones of searches, pilots and the peak that
-        do not count; `say`: shows what a search chose; `now`: seconds that count against the budget; `spent_s`: of it,
-        by the screen that it confirms.
+        """Creates the schedule.
+
+        `before`: records of earlier processes. `forgiven`: ids of failed records of searches, pilots and the peak to
+        ignore. `say`: shows the result of a search. `now`: monotonic seconds that count towards the budget. `spent_s`:
+        seconds of the budget spent by the screen that this lab confirms.
         """
         lab = directory.lab()
         self._directory, self._lab, self._before, self._forgiven = directory, lab, len(before), forgiven
@@ -133,16 +136,16 @@ class Blocks:
         self._pace, self._say = Pace(lab, now), say
 
     def ready(self) -> None:
-        """The data are loaded: from here on time is that of trials."""
+        """Marks the end of loading. From here on, time counts towards the pace of trials."""
         self._allowance.ready()
 
     @property
     def why(self) -> str:
-        """Why the budget ended the lab; empty when it did not."""
+        """Reason why the budget ended the lab; otherwise empty."""
         return self._allowance.reason
 
     def next(self, records: Sequence[Record]) -> Due | None:
-        """FailureError: trial after trial fails, or a search leaves nothing to compare."""
+        """Returns the next trial. FailureError: trials fail repeatedly, or a search leaves nothing to compare."""
         fresh = records[self._before :]
         _refuse_futile(self._lab, fresh)
         self._allowance.passed = len(fresh)
@@ -159,11 +162,12 @@ class Blocks:
         return replace(due, title=title, quiet_s=quiet_s, left=self._pace.left)
 
     def waiting(self, records: Sequence[Record]) -> Trial | None:
-        """The next trial of the blocks, then of those that are observed. FailureError as of `planned`."""
+        """Returns the next trial in blocks, then the next one with observers. FailureError as in `planned`."""
         return self.planned(records) or self._observed(records)
 
     def _observed(self, records: Sequence[Record]) -> Trial | None:
-        """The next observed trial of a configuration that has results to explain; a failed one is tried once more."""
+        """Returns the next trial with observers, for configurations that have results. A failed one is repeated
+        once."""
         for trial in planned.observed_trials(self._directory.lab()):
             own = [one for one in records if one.cell.name == trial.cell.name]
             tries = [one for one in own if one.purpose == Purpose.OBSERVED]
@@ -173,9 +177,10 @@ class Blocks:
         return None
 
     def planned(self, records: Sequence[Record]) -> Trial | None:
-        """The next trial in the planned order; declares the next stage when one is over and left something open.
+        """Returns the next trial in planned order. Declares the next stage if the previous one was inconclusive.
 
-        The budget ends a lab at a look only, whatever the look showed. FailureError: searches left nothing to compare.
+        The budget ends a lab only between stages, regardless of the findings. FailureError: searches left nothing to
+        compare.
         """
         searching.require_cells(self._directory.lab())
         while True:
@@ -185,7 +190,7 @@ class Blocks:
                 return waiting[0]
             lab, number = self._directory.lab(), len(declared)
             stage = next((one for one in lab.method.stages if one.number == number + 1), None)
-            # Another round is not begun by what the one before left open, and not forgone by what it decided.
+            # An added round starts regardless of the findings of the round before.
             if stage is None or (number and not stage.added and decided(lab, records, number)):
                 return None
             of_stage = tuple(trial for trial in lab.trials if trial.stage == stage.number)
@@ -194,7 +199,7 @@ class Blocks:
             self._directory.declare(stage, of_stage)
 
     def _first(self, planned: Trial, records: Sequence[Record]) -> Due:
-        """The planned trial, or one that must be known before it."""
+        """Returns the planned trial, or a trial whose result it requires."""
         if (of_peak := _peak_trial(self._directory, records, self._forgiven)) is not None:
             return Due(of_peak)
         lab = self._directory.lab()
@@ -210,12 +215,12 @@ class Blocks:
 
 
 def _missing(trials: Sequence[Trial], records: Sequence[Record]) -> Trial | None:
-    """The first trial of a run without a record."""
+    """Returns the first trial of a run without a record."""
     return next(_all_missing(trials, records), None)
 
 
 def _all_missing(trials: Sequence[Trial], records: Sequence[Record]) -> Iterator[Trial]:
-    """Trials of a run without a record, in their order; one that was cut short is attempted again."""
+    """Yields trials of a run without a record, in order; aborted trials are repeated."""
     for trial in trials:
         place = trial.purpose, trial.cell.name, trial.block
         tries = [record for record in records if (record.purpose, record.cell.name, record.block) == place]
@@ -232,16 +237,21 @@ def _warmed(
     notes: TrialNotes = NO_NOTES,
     forgiven: Collection[str] = (),
 ) -> Due:
-    """The trial with its warm-up, or first the pilot of one of `cells`. `piloted`: the cell whose pilot decides it;
-    `forgiven`: see `warmup.missing`."""
+    """Returns the trial with its warm-up, or else a pilot of one of `cells` that is still missing.
+
+    `piloted`: the configuration whose pilot determines the warm-up. `forgiven`: see `warmup.missing`.
+    """
     pilot = warmup.missing(cells, records, forgiven)
     found, warmed = warmup.applied(pilot or trial, records, store, piloted)
     return Due(found, notes.merge(warmed.conditions, warmed.warnings))
 
 
 def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
-    """Whether the findings after a stage end the lab: there is no other look, or every comparison has its verdict and
-    every claim its answer, but for those of cells that no later stage measures."""
+    """Whether the findings after a stage end the lab.
+
+    Either no further interim analysis is planned, or every comparison has a verdict and every claim an answer.
+    Comparisons and claims about configurations that later stages do not measure are ignored.
+    """
     look = looks.at(lab.method, stage)
     if look.number == look.looks:
         return True
@@ -257,10 +267,9 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
 
 
 def more(directory: LabDirectory, blocks: int) -> None:
-    """Declares another round after a lab that is over: its cells in its order, rated ones in the first blocks; of a
-    screen those of its confirmation.
+    """Adds a round to a finished lab, with its configurations and order; fixed-rate ones only in the first blocks.
 
-    What was planned beyond is not measured.
+    A screen's round repeats its confirmation. Planned but skipped stages are not measured.
     """
     lab, declared = directory.lab(), directory.declared()
     first = 1 + max(trial.block for one in declared for trial in one.trials)
@@ -278,10 +287,10 @@ def more(directory: LabDirectory, blocks: int) -> None:
 
 
 def repeat_failed(directory: LabDirectory) -> int:
-    """Plans every block with a failed trial again, whole and in a new random order; how many blocks there are.
+    """Repeats every block with a failed trial, as a whole and in a new random order. Returns the number of blocks.
 
-    A failed trial measured alone, later, would be paired with trials from another time: whatever changed in between
-    would count as a difference between the configurations. Comparisons therefore pair only what one block measured.
+    A failed trial repeated on its own would be paired with trials from another time, so that any change in between
+    would count as a difference between configurations. Comparisons therefore pair only trials of one block.
     """
     lab = directory.lab()
     method, plots = lab.method, commands.plots(lab.all_setups)
@@ -301,14 +310,14 @@ def repeat_failed(directory: LabDirectory) -> int:
 
 
 def _of_another(record: Record) -> bool:
-    """Whether its system did not fail, but another one of its block."""
+    """Whether the failure was caused by another system of its block."""
     return any(one.code == NOT_WHOLE for one in record.causes)
 
 
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
-    """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
-    # Loads beyond what a system carries, and systems whose partner failed, are no attempts of their own. Observed
-    # trials come after every block.
+    """FailureError if no trial succeeded for the length of a whole block, since further trials would also fail."""
+    # Loads above a system's capacity, and systems whose partner failed, do not count as failures. Trials with observers
+    # come after all blocks.
     others = (Purpose.SEARCH, Purpose.OBSERVED)
     fresh = [one for one in fresh if one.purpose not in others and not _of_another(one)]
     enough = progress.TRIES * len(lab.possible)
@@ -322,9 +331,9 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
 
 
 def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
-    """The next trial of the peak; None when no rate is a share of it, or it is known, which is then kept.
+    """Returns the next trial to measure the baseline's peak; None if it is not needed or known. Stores a new peak.
 
-    FailureError when one failed as often as it is tried.
+    FailureError if a trial failed as often as it may be attempted.
     """
     lab = directory.lab()
     if not rates.wanted(lab.all_setups) or directory.peak() is not None:
@@ -343,7 +352,7 @@ def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Co
 
 
 def _rate_notes(trial: Trial, directory: LabDirectory) -> TrialNotes:
-    """What the record of a trial shall say of its rate."""
+    """Returns the note for a trial's record on the origin of its rate."""
     peak, load = directory.peak(), trial.cell.load
     if peak is None or load.rate is None or load.rate_share is None:
         return NO_NOTES

@@ -1,4 +1,4 @@
-"""How large a screen is, what it can see, and what its confirmation will take."""
+"""Chooses the size of a screen, and estimates its minimum detectable effect and the time of its confirmation."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ from ironbench.trial.load.estimate import Content
 from ironbench.words import counted
 
 EXPECTED = 2
-"""Factors that matter, as far as time is planned: few do, as a rule (Box and Meyer, Technometrics 28, 1986)."""
+"""Expected number of factors that matter, for time estimates; usually few do (Box and Meyer, Technometrics 28,
+1986)."""
 
 
 def detector(factors: int) -> budget.Detect:
-    """For the effect of one of so many factors, corrected as the screen will."""
+    """Returns a function for the minimum detectable effect of one factor, with the screen's correction for all
+    factors."""
     from ironbench.stats.multiplicity import LEVEL
     from ironbench.stats.power import errors_found, likely_spread
 
@@ -45,18 +47,18 @@ def detector(factors: int) -> budget.Detect:
 
 @dataclass(frozen=True, slots=True)
 class Confirming:
-    """What a confirmation takes, where so many factors matter."""
+    """Size of a confirmation, for a number of factors that matter."""
 
     factors: int
     cells: int
     least_s: float
-    """With the fewest blocks,"""
+    """Seconds with the minimum number of blocks."""
     most_s: float
-    """and with the most."""
+    """Seconds with the maximum number of blocks."""
 
 
 def confirming(costs: Cells, trial_s: float, factors: int = EXPECTED) -> Confirming:
-    """The baseline, each factor alone, and all together."""
+    """Estimates a confirmation of the baseline, each factor separately, and all factors together."""
     cells = factors + (2 if factors > 1 else 1)
     block_s = cells * costs.block_s(trial_s) / len(costs.around_s)
     return Confirming(factors, cells, screen.FIRST_LOOK * block_s, screen.MOST_CONFIRMING * block_s)
@@ -69,7 +71,7 @@ def sized(
     budget_s: float | None,
     secrets: dict[str, Secrets],
 ) -> Planned:
-    """With as many blocks, of such length, as declared or as the budget allows; and what that finds."""
+    """Plans a screen with the declared size, or with the best size within the budget, and computes what it detects."""
     known = noise.known(labs.results())
     spread = size.of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()))
     detect, lab = detector(len(draft.factors)), draft
@@ -93,7 +95,7 @@ def sized(
 
 
 def _within(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content], budget_s: float, spread: Spread) -> Lab:
-    """InputError: the budget does not hold the smallest screen and its confirmation."""
+    """Returns the screen with the best size within the budget. InputError: the smallest screen does not fit."""
     setups = draft.setups
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in setups):
         raise InputError(

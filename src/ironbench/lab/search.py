@@ -1,4 +1,5 @@
-"""The search for the best load as a rule on records: of a run, and of each cell of a lab before its first block."""
+"""Searches for the best load, based on records: in a run, and for each configuration of a lab before its first
+block."""
 
 from __future__ import annotations
 
@@ -22,24 +23,24 @@ from ironbench.study.subjects import counted_in
 
 
 def answer(search: Search, records: Sequence[Record]) -> SearchResult | None:
-    """What the search of a run found, by its records alone; None when it was interrupted."""
+    """Returns the result of a run's search, from its records; None if it was interrupted."""
     found = step(search, of_run(records))
     return found if isinstance(found, SearchResult) else None
 
 
 def of_run(records: Sequence[Record]) -> list[Record]:
-    """Trials that the search of a run goes by."""
+    """Returns the trials that a run's search is based on."""
     return [record for record in records if record.purpose == Purpose.SWEEP and record.status is not Status.CUT_SHORT]
 
 
 def step(search: Search, tried: Sequence[Record]) -> NextLoad | SearchResult:
-    """What comes next after the trials that count. FailureError: a limit is on a metric that they lack."""
+    """Returns the next load, or the result. FailureError: a limit is on a metric that the trials lack."""
     found = next_step(search, _observed(search, tried))
     return replace(found, doubt=_too_few(found, tried)) if isinstance(found, SearchResult) else found
 
 
 def reopen(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> None:
-    """Has cells searched again whose search hangs on forgiven trials, unless they are measured at its answer."""
+    """Restarts searches that depend on forgiven trials, unless their configuration was measured at the result."""
     measured = {record.cell.name for record in records if record.purpose != Purpose.SEARCH}
     cells = {record.cell.name for record in records if record.purpose == Purpose.SEARCH and record.id in forgiven}
     names = {setup.cell.name for setup in directory.frozen().lab.setups}
@@ -52,9 +53,9 @@ def next_trial(
     say: Callable[[str], object],
     forgiven: Collection[str] = (),
 ) -> tuple[Trial, str] | None:
-    """The next trial that searches for the best load of a cell, and why it comes next; None when all are known.
+    """Returns the next trial of a search in a lab, with its reason; None when all searches are finished.
 
-    What a search chose is kept, and shown by `say`. FailureError: too few cells have a load that can be measured.
+    Stores results and reports them by `say`. FailureError: too few configurations have a load that can be measured.
     """
     for setup in directory.frozen().lab.setups:
         if setup.search is None or setup.skipped or setup.cell.name in directory.best():
@@ -69,7 +70,7 @@ def next_trial(
 
 
 def require_cells(lab: Lab) -> None:
-    """FailureError: searches left the lab without its baseline, or with nothing to compare it with."""
+    """FailureError: searches left the lab without its baseline, or with nothing to compare with it."""
     none = [setup for setup in lab.setups if setup.best and setup.best.point is None]
     if none and (lab.setup(lab.baseline).skipped or not lab.comparisons):
         why = none[0].skipped
@@ -82,7 +83,8 @@ def require_cells(lab: Lab) -> None:
 def _cell_step(
     setup: Setup, search: Search, records: Sequence[Record], forgiven: Collection[str]
 ) -> tuple[Trial, str] | Best:
-    """The next trial of a cell's search, or its end. A trial that failed is tried once more before it counts."""
+    """Returns the next trial of a configuration's search, or its result. A failed trial is repeated once before it
+    counts."""
     places: dict[int, list[Record]] = {}
     for record in sorted(records, key=lambda one: one.attempt):
         if (record.purpose, record.cell.name) == (Purpose.SEARCH, setup.cell.name):
@@ -92,7 +94,7 @@ def _cell_step(
             trial = Trial(attempts[0].cell, block, Purpose.SEARCH, attempt=attempts[-1].attempt + 1)
             return trial, "once more"
     tried = [next((one for one in tries if one.status.comparable), tries[-1]) for _, tries in sorted(places.items())]
-    if tried and not tried[0].status.comparable:  # the lowest load of all
+    if tried and not tried[0].status.comparable:  # the lowest load failed
         why = f"its trials failed at the lowest load: {wording.cause(tried[0])}"
         return Best(None, why, (), (tried[0].id,), failed=True)
     found = step(search, tried)
@@ -105,7 +107,7 @@ def _cell_step(
             result=found.note,
         )
     load = sweep.load_at(search, setup.cell.load, setup.cell.load.threads, found.point)
-    # A pilot decides the warm-up at the load that is found; until then the planned one has to do.
+    # A pilot chooses the warm-up at the final load; until then, use the planned one.
     cell = replace(setup.cell, load=replace(load, warmup_auto=False))
     return Trial(cell, len(tried), Purpose.SEARCH), f"{search.of}={found.point}, {wording.text(found.why)}"
 
@@ -122,7 +124,8 @@ def _table(search: Search, tried: Sequence[Record]) -> tuple[Tried, ...]:
 
 
 def _too_few(found: SearchResult, tried: Sequence[Record]) -> tuple[str, tuple[tuple[float, int], ...]] | None:
-    """What is counted, and the percentiles by which the answer depends on a limit and which have too few of it."""
+    """Returns what is counted, and percentiles with too few counts although the result depends on their limit; or
+    None."""
     at = [record for record in tried if _point(found.search, record) in (found.point, found.ended_at)]
     comparable = [record for record in at if record.status.comparable]
     missing = lacking(comparable, [one.metric for one in found.search.limits])
@@ -135,7 +138,7 @@ def _point(search: Search, record: Record) -> int:
 
 
 def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
-    """The trials as the search sees them; where the system failed its throughput is 0."""
+    """Converts trials for the search; throughput is 0 if the system failed."""
     found = []
     for record in tried:
         point = _point(search, record)

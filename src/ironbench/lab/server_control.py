@@ -1,4 +1,5 @@
-"""What ironbench changes on a server's machine over ssh, with the user's consent: its CPUs, its caches, its restart."""
+"""Changes that ironbench makes on a server's machine over ssh, with the user's consent: CPU pinning, caches,
+restart."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _ONLINE = "/sys/devices/system/cpu/online"
 
 
 def validated(system: System) -> System:
-    """InputError: what is to be changed nowhere, or not by us. Nothing is asked yet."""
+    """Checks the options without contacting the machine. InputError: a change is not allowed, or has no machine."""
     if system.restart and not system.control:
         cause = "says how ironbench may restart the server, and it may change nothing there"
         raise InputError(written("system.restart"), cause, f"allow it: {written('system.control', 'ssh')}")
@@ -42,7 +43,7 @@ def validated(system: System) -> System:
 
 
 def require_use(setups: Sequence[Setup]) -> None:
-    """InputError: a restart is said, and no trial makes one; or changes are allowed, and no trial asks for any."""
+    """InputError: a restart command or the permission for changes is given, but no trial uses it."""
     restarts = [setup.system.restart for setup in setups if setup.system.restart]
     if restarts and not any(setup.system.restart and setup.cell.load.cache == "cold" for setup in setups):
         cause = f"the server restarts for {written('load.cache', 'cold')} alone, and no trial asks for that"
@@ -56,7 +57,7 @@ def require_use(setups: Sequence[Setup]) -> None:
 
 
 def planned(system: System, load: Load) -> list[str]:
-    """What will be changed there for each trial."""
+    """Lists the changes on the server's machine for each trial."""
     found = []
     if system.control and load.cache == "cold":
         found += [f"restart the server: {shortened(clean(system.restart))}", change.DROP]
@@ -74,7 +75,8 @@ def _cpus(system: System) -> str:
 
 
 def require(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
-    """All that cells want changed can be changed there. InputError, FailureError; nothing is changed."""
+    """Checks that all required changes are possible on the server's machine. InputError, FailureError; changes
+    nothing."""
     asked: set[object] = set()
     for setup in setups:
         system, cold = setup.system, setup.cell.load.cache == "cold"
@@ -87,7 +89,7 @@ def require(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
 
 
 def of_trial(session: Session, system: System, load: Load) -> ServerControl | None:
-    """None: nothing is changed for it. InputError, FailureError."""
+    """Prepares the changes for a trial; None if there are none. InputError, FailureError."""
     cold = load.cache == "cold"
     return _of(session, system, cold) if system.control and (system.server_cpus or cold) else None
 
@@ -110,7 +112,7 @@ def _of(session: Session, system: System, cold: bool) -> ServerControl:
 
 @dataclass(slots=True)
 class ServerControl:
-    """Of one trial. As a context: what lasts as long as it is in force, and undone on every way out."""
+    """Changes on the server's machine for one trial. As a context manager, it applies and undoes those that last."""
 
     session: Session
     system: System
@@ -118,14 +120,14 @@ class ServerControl:
     pins: Rights | None = None
     drops: Rights | None = None
     restart: str = ""
-    """Command."""
+    """Command that restarts the server."""
     _pin: Pin | None = None
     _broken: str = ""
-    """Why what was to last did not."""
+    """Reason why a lasting change was lost."""
     _runs: list[CommandRun] = field(default_factory=list)
 
     def __enter__(self) -> ServerControl:
-        if self.drops is None:  # a restart would undo it
+        if self.drops is None:  # otherwise the restart would undo the pinning
             self._hold()
         return self
 
@@ -136,8 +138,7 @@ class ServerControl:
             self._release()
 
     def chill(self) -> Mapping[str, str]:
-        """Restarts the server and empties the page cache of its machine; what was done, as conditions.
-        FailureError."""
+        """Restarts the server and drops the page cache of its machine. Returns what was done. FailureError."""
         assert self.drops is not None and isinstance(self.session, Restarted)
         session, drops, there = self.session, self.drops, self._there
         restart = shortened(clean(redacted(self.restart)))
@@ -148,7 +149,7 @@ class ServerControl:
         return {"cache": f"{state}: server restarted, page cache of its machine dropped"}
 
     def server(self) -> int:
-        """Its first process there. InputError: not seen."""
+        """Returns the pid of the server's first process. InputError: it is not visible."""
         place = engines.get(self.session.engine).administration.whereabouts(self.session, self.machine)
         if not place.processes:
             cause = f"the server's processes are not seen there: {place.unseen}"
@@ -156,7 +157,7 @@ class ServerControl:
         return place.processes[0]
 
     def noted(self, notes: TrialNotes) -> TrialNotes:
-        """With what was done and undone."""
+        """Adds the changes that were made and undone to the notes."""
         conditions = {}
         if self.pins is not None:
             conditions["server CPUs"] = f"{_cpus(self.system)}, by taskset over ssh"
@@ -164,7 +165,7 @@ class ServerControl:
         return replace(found, commands=(*found.commands, *self._runs))
 
     def judged(self, driven: Driven) -> Driven:
-        """With a check that what was to last has lasted."""
+        """Adds a check that lasting changes stayed in effect."""
         if self.pins is None or driven.failure:
             return driven
         check = Check(

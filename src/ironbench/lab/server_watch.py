@@ -1,4 +1,4 @@
-"""Who samples a trial: the core on this machine, or ironbench over ssh where the server runs."""
+"""Chooses who samples a trial: the core on this machine, or ironbench over ssh on the server's machine."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from ironbench.records import Store
 from ironbench.trial import observe
 
 LOST = "link-lost"
-"""Code of the warning of a trial of which not everything was seen."""
+"""Code of the warning about a trial with missing samples."""
 UNSEEN = "server-unseen"
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _OF_READERS = "/proc/self/"
-"""Files of whoever reads them: elsewhere that is not us."""
+"""Files that describe the reading process, which on another machine is not ironbench."""
 
 
 def require(systems: Iterable[System]) -> None:
-    """Every machine that is to be watched lets us in. InputError, FailureError."""
+    """Checks that every machine to be watched accepts an ssh login. InputError, FailureError."""
     for text in dict.fromkeys(system.server for system in systems if system.server):
         tree.fetched(link.to(address.parse(text)))
 
 
 def machines(lab: Lab) -> dict[str, Mapping[str, Any]]:
-    """Returns the fingerprint of the machine of each watched server of a lab, by its address. InputError, FailureError:
-    it lets nobody in."""
+    """Returns the machine fingerprints of a lab's watched servers, by address. InputError, FailureError: login
+    fails."""
     addresses = dict.fromkeys(setup.system.server for setup in lab.possible if setup.system.server)
     return {text: msgspec.to_builtins(of_tree(tree.fetched(link.to(address.parse(text))))) for text in addresses}
 
 
 def validated(system: System) -> System:
-    """InputError: there is nothing to watch there. Nothing is asked yet."""
+    """Checks the options without contacting the machine. InputError: there is no server to watch."""
     if system.server is None:
         return system
     if system.dsn is None:
@@ -59,7 +59,7 @@ def validated(system: System) -> System:
 
 @dataclass(slots=True)
 class ServerWatch:
-    """Of one trial: sources before it, samples after it."""
+    """Watches the server's machine during one trial: provides sources before it and samples after it."""
 
     session: Session
     load: Load
@@ -72,7 +72,7 @@ class ServerWatch:
     _notes: dict[str, str] = field(default_factory=dict)
 
     def sources(self) -> Sequence[Source]:
-        """What the core shall sample; the rest is sampled elsewhere from now on."""
+        """Starts sampling on the server's machine, and returns the sources that the core must sample."""
         if not (self.observe and self.server):
             return observe.sources(self.session, self.observe, clients=self.load.clients)
         try:
@@ -94,12 +94,12 @@ class ServerWatch:
             self._watch.follow(phase, elapsed_s)
 
     def close(self) -> None:
-        """Ends what a trial that was broken off has left."""
+        """Stops sampling after a trial that was interrupted."""
         if self._watch is not None:
             self._watch.stop()
 
     def watched(self, driven: Driven) -> Driven:
-        """The trial with what was seen elsewhere."""
+        """Returns the trial with the samples from the server's machine."""
         if self._watch is None or self._there is None:
             return self._noted(driven)
         now = monotonic() - time()
@@ -142,7 +142,7 @@ def of_trial(plan: Plan, session: Session, load: Load, store: Store) -> ServerWa
 
 
 class _There:
-    """A session as observers of its machine see it: its processes and directories are those there."""
+    """A session as seen by observers of its machine, with the process ids and directories there."""
 
     def __init__(self, session: Session, place: Whereabouts) -> None:
         self._session, self._place = session, place

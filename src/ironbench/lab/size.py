@@ -1,5 +1,7 @@
-"""How many blocks of which length, what they take, and how small a difference they resolve: the plan's arithmetic with
-the analysis' statistics."""
+"""Chooses the number of blocks and their length, and estimates their time and minimum detectable effect.
+
+Uses the same statistics as the analysis.
+"""
 
 from __future__ import annotations
 
@@ -30,29 +32,29 @@ from ironbench.trial.load.estimate import Content
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a lab of this size can find."""
+    """The effects that a lab of this size can detect."""
 
     detectable: float | None
-    """Smallest relative difference found with 90 % power at the last look; None: too few blocks for any verdict."""
+    """Minimum relative difference detected with 90% power at the last stage; None with too few blocks for a verdict."""
     target: float
-    """A smaller one that one might ask for,"""
+    """A smaller difference that a user might want to detect."""
     needed: int | None
-    """and the blocks it needs; None: more than 500."""
+    """Blocks needed for `target`; None for more than 500."""
     trial_s: float
-    """The length of trials that it holds for: the shortest, which are the noisiest."""
+    """Trial length in seconds that this applies to: the shortest, which has the most noise."""
     spread: Spread
 
     @property
     def varies(self) -> float:
-        """The spread that the blocks are computed with: of trials of this length, and its upper limit by what is known
-        of it."""
+        """Variation assumed for the number of blocks: at this trial length, and at the upper bound of what is known."""
         from ironbench.stats import power
 
         return power.likely_spread(self.spread.at(self.trial_s), self.spread.seen)
 
 
 def detector(comparisons: int) -> budget.Detect:
-    """For so many comparisons, corrected as the findings will be."""
+    """Returns a function for the minimum detectable effect, corrected for this number of comparisons as findings
+    are."""
     from ironbench.stats import power
     from ironbench.stats.multiplicity import LEVEL, levels
 
@@ -75,13 +77,13 @@ def resolution(
 
 
 def of_blocks(setups: Sequence[Setup], count: int) -> Resolution:
-    """What a lab of two cells with so many blocks of a run's trials can find; the setups are those of the run."""
+    """Computes what a lab with two configurations and this many blocks of a run's trials can detect."""
     spread = of_machine(setups, "throughput", noise.known(labs.results()), content_key(fingerprint()))
     return resolution(setups, (Stage(1, count),), spread, 1, 1)
 
 
 def comparisons(lab: Lab) -> int:
-    """As many as the findings will correct for."""
+    """Number of comparisons that findings are corrected for."""
     from ironbench.study.findings import declared
 
     return len(declared(lab))
@@ -90,9 +92,10 @@ def comparisons(lab: Lab) -> int:
 def of_machine(
     setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str, method: str = TRIALS
 ) -> Spread:
-    """What `lab noise` measured on this machine: of this work, else the largest of any; else the assumption.
+    """Returns the variation measured by `lab noise` here: for this work, else the largest of any work, else an
+    assumption.
 
-    Each `method` has a noise of its own.
+    Noise depends on the `method`.
     """
     whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
     alike = (noise for noise in whole if noise.method == method)
@@ -106,22 +109,22 @@ def of_machine(
 
 
 MOST_OBSERVED = 0.1
-"""Share of a budget that observed trials may take from the blocks; else there are none."""
+"""Maximum share of a budget for trials with observers; if they need more, they are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A lab, and what went into sizing it."""
+    """A sized lab, and the estimates behind its size."""
 
     lab: Lab
     secrets: dict[str, Secrets]
-    """By name of cell."""
+    """Credentials by configuration name."""
     costs: Cells
     resolution: Resolution
     crowded_out: bool = False
-    """Whether the budget had no room for the rated cells."""
+    """Whether the budget was too small for the fixed-rate configurations."""
     doubts: tuple[str, ...] = ()
-    """What is not there yet."""
+    """Requirements that are not met yet."""
 
 
 def sized(
@@ -131,7 +134,7 @@ def sized(
     budget_s: float | None,
     secrets: dict[str, Secrets],
 ) -> Planned:
-    """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
+    """Plans a lab with the declared size, or with the best size within the budget, and computes what it detects."""
     method = TRIALS if draft.method.slice_s is None else SLICES
     known = noise.known(labs.results())
     spread = of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()), method)
@@ -172,7 +175,11 @@ def _within(
     detect: budget.Detect,
     spread: budget.Spread,
 ) -> tuple[Lab, int]:
-    """The lab with the blocks and trial length that resolve most, and how many blocks have rated cells. InputError."""
+    """Returns the lab with the blocks and trial length that detect most, and the number of blocks with fixed-rate
+    trials.
+
+    InputError.
+    """
     able = draft.possible
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in able):
         raise InputError(
@@ -205,7 +212,7 @@ def _within(
 
 
 def keep_lengths(setups: Sequence[Setup]) -> bool:
-    """Whether a budget leaves the lengths of their trials as they are."""
+    """Whether a budget must not change the lengths of these trials."""
     loads = [setup.cell.load for setup in setups]
     own = any(load.curve is not None for load in loads)
     own |= any(workloads.get(setup.choice.workload).own_length for setup in setups)
@@ -213,10 +220,12 @@ def keep_lengths(setups: Sequence[Setup]) -> bool:
 
 
 def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[int, float]:
-    """Blocks and trial length of a run. `declared`: the user gave a length. The lengths of all trials are known.
-    InputError: too little time."""
+    """Chooses the blocks and trial length of a run with known trial lengths. `declared`: the user gave a length.
+
+    InputError: too little time.
+    """
     contents = {setup.cell.name: content(setup, "auto") for setup in setups}
-    for setup in setups:  # by the dump, whatever is kept of it by now: --resume plans the same run again
+    for setup in setups:  # use the size of the dump, not of stored copies, so that --resume plans the same run
         if setup.choice.data is not None and setup.choice.data.imported:
             name = setup.cell.name
             contents[name] = replace(contents[name], bytes=setup.choice.data.data_bytes)
@@ -233,13 +242,13 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
 
 
 def declared_s(declared: DeclaredLab, possible: Sequence[Setup]) -> float | None:
-    """The trial length that the file asks for; the budget may shorten it, never stretch it."""
+    """Returns the trial length in the lab file, if any. The budget may shorten it but not extend it."""
     asked = declared.base["load"].get("duration", "") != ""
     return possible[0].cell.load.duration_s if asked else None
 
 
 def of_length(setup: Setup, trial_s: float) -> Setup:
-    """The setup with trials of that length."""
+    """Returns the setup with this trial length."""
     return replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, duration_s=trial_s)))
 
 
@@ -265,7 +274,7 @@ def content(setup: Setup, restore: str) -> Content:
 
 
 def data_bytes(setup: Setup) -> int:
-    """About how large the data are that its trials start from."""
+    """Estimates the size of the data that the trials start from."""
     data, workload = setup.choice.data, workloads.get(setup.choice.workload)
     if data is not None and data.imported:
         return snapshot.known_bytes(setup.system, data) or data.data_bytes
@@ -273,7 +282,7 @@ def data_bytes(setup: Setup) -> int:
 
 
 def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
-    """What reads of an emulated device add to work that ends by itself."""
+    """Estimates the extra seconds for reads from an emulated device, for work that ends by itself."""
     device = setup.system.layout.device_of("data")
     if device is None:
         return 0.0

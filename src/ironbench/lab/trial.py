@@ -1,4 +1,4 @@
-"""One trial from its data to its record; and the benches, with one engine for all trials or one for each."""
+"""Measures one trial and makes its record; benches that keep one engine for all trials or start one for each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def measure(
     crew: Crew | None = None,
     live: Live | None = None,
 ) -> Record:
-    """One trial, from driving it to its record in the store. `storage`: what is emulated under the engine."""
+    """Drives one trial and stores its record. `storage`: emulated devices of the engine."""
     how = due.trial.cell.load
     if live is not None:
         live.begin(due.trial, due.title)
@@ -83,7 +83,7 @@ def measure(
         for one in record.warnings:
             if one.code == NOTHING_AT_STAKE:
                 printer.say(f"  warning: {wording.text(one)}")
-    if not record.status.comparable and not driven.failure:  # a failure was said when it happened
+    if not record.status.comparable and not driven.failure:  # a failure was already reported
         printer.say(f"  {record.status.value}: {wording.cause(record)}")
         for one in record.warnings:
             if one.code in (STOPPED_ON_ERROR, STOPPED_ON_LOSS):
@@ -93,7 +93,8 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class OneEngine:
-    """A bench whose engine runs throughout: each trial starts from what the one before left, garbage aside."""
+    """A bench whose engine keeps running: each trial starts from the previous trial's data, with dead tuples
+    removed."""
 
     plan: Plan
     session: Session
@@ -126,14 +127,14 @@ class OneEngine:
         ]
 
     def over(self, record: Record) -> bool:
-        """Interrupted, ended by its first error, or not survived by the engine or its devices."""
+        """Whether the run must end: it was interrupted, stopped by an error, or the engine or its devices died."""
         gone = not self.session.alive() or bool(self.storage.death())
         return record.status is Status.CUT_SHORT or record.warned(STOPPED_ON_ERROR) or gone
 
 
 @dataclass(slots=True)
 class RestoredEach:
-    """A bench of a run on the user's own data: each trial gets them as they were loaded, and an engine of its own."""
+    """A bench for runs on the user's own data: each trial gets freshly restored data and a new engine process."""
 
     plan: Plan
     secrets: Secrets
@@ -172,7 +173,8 @@ class RestoredEach:
         return records
 
     def _begin(self, session: Session, conditions: Mapping[str, str]) -> None:
-        """Of the first trial. InputError: the check cannot be understood."""
+        """Reports the data and validates the user's data check, before the first trial. InputError: the check is
+        invalid."""
         hold(self.plan.system.layout)
         if self._begun:
             return
@@ -186,7 +188,7 @@ class RestoredEach:
 
 @dataclass(frozen=True, slots=True)
 class EngineEach:
-    """A bench that gives every trial of a lab restored data and an engine of its own."""
+    """A bench for labs: each trial gets restored data and a new engine process."""
 
     lab: Lab
     secrets: Mapping[str, Secrets]
@@ -205,7 +207,7 @@ class EngineEach:
         return record.status is Status.CUT_SHORT
 
     def measure(self, due: Due) -> Sequence[Record]:
-        """Data back, an engine, caches, measure, record, stop. Whatever prevents the trial makes a failed record."""
+        """Restores the data, starts the engine and measures the trial. Errors produce a failed record."""
         lab, trial, record = self.lab, due.trial, None
         if self.live is not None:
             self.live.begin(trial, due.title)
@@ -239,38 +241,38 @@ class EngineEach:
                         crew=self.crew,
                         live=self.live,
                     )
-            lasting = not setup.system.layout.devices  # an emulated one ends with its trial
+            lasting = not setup.system.layout.devices  # an emulated device ends with its trial
             if record.status.comparable and lasting and trial.purpose == Purpose.LAB:  # others are in no block
                 self.data.kept(setup, trial.block)
         except UnwrittenError:
             raise
         except IronbenchError as error:
-            if record is not None:  # it is kept; what failed is the engine's end, and nothing may start beside it
+            if record is not None:  # the record is stored; stopping the engine failed, so nothing may start beside it
                 raise
             self.printer.error(error)
             return [failed(plan, trial, self.store, error.note, self.upkeep.taken(prepared))]
         finally:
             if lab.every_command and setup.system.layout.data:
-                place.release(Path(setup.system.layout.data))  # a command may unmount what lies there
+                place.release(Path(setup.system.layout.data))  # a command may unmount the file system of this directory
             self.upkeep.leave_trial()
         return [record]
 
 
 def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialNotes) -> Record:
-    """The record of a trial that never ran."""
+    """Stores the record of a trial that never ran."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     driven = Driven(now, alive=True, failure=cause)
     return make.keep(store, plan, trial, make.TrialOutcome(driven, prepared))
 
 
 def most_connections(plan: Plan) -> int:
-    """How many the engine of a run must take at once: those of its clients, and of whoever works beside them."""
+    """Number of connections that a run's engine must accept at once, for clients and internal sessions."""
     workload, loads = workloads.get(plan.choice.workload), [trial.cell.load for trial in plan.trials]
     return max(connections(plan.system, load, workload.connections(load.clients)) for load in loads)
 
 
 def most_clients(lab: Lab) -> int:
-    """Every engine of a lab is made to take as many, so that they differ in nothing but the factors."""
+    """Number of connections that every engine of a lab accepts, equal for all so that only the factors differ."""
     most = 1
     for setup in lab.setups:
         search = setup.search.high if setup.search and setup.search.of == "clients" else 0

@@ -1,7 +1,7 @@
-"""Carries out the user's commands around trials, and undoes each on every way out.
+"""Runs the user's commands around trials, and undoes each however the trial ends.
 
-Each cleanup is written down before its command begins (`process.undo`), so that it outlives a kill or a power cut:
-`ironbench cleanup` and `ironbench lab resume` then run it.
+A cleanup is stored before its command starts (`process.undo`), so that it survives a kill or a power cut: `ironbench
+cleanup` and `ironbench lab resume` then run it.
 """
 
 from __future__ import annotations
@@ -33,39 +33,40 @@ from ironbench.printer import Printer
 from ironbench.words import clean
 
 NOT_UNDONE = "not-undone"
-"""Code of the warning of a trial before which a cleanup had failed."""
+"""Code of the warning of a trial that started after a failed cleanup."""
 LOG = "commands.jsonl"
-"""In a lab's directory: every command that ended, one JSON document a line."""
+"""File in a lab's directory with every finished command, one JSON document per line."""
 _INTERRUPTED = 130
 _LONGEST = 200
-"""Characters of a command in a record."""
+"""Maximum length of a command in a record, in characters."""
 _KEPT = 16_384
-"""Characters of the output of one command that are kept: the last ones."""
+"""Maximum characters kept of one command's output, from its end."""
 
 
 class Upkeep:
-    """What is in force now, as a stack of scopes, and what became of each command."""
+    """The commands currently in effect, as a stack of scopes, and their results."""
 
     def __init__(self, began: str, folder: str, printer: Printer, log: Path | None = None) -> None:
-        """`began`: as in `PendingCleanup`; `folder`: where commands run; `log`: file that each command is added to."""
+        """Creates an empty stack. `began`: as in `PendingCleanup`; `folder`: where commands run; `log`: file for all
+        commands."""
         self._began, self._folder, self._printer, self._log = began, folder, printer, log
         self._stack: list[tuple[Scope, PendingCleanup | None, Mapping[str, str]]] = []
         self._failed: dict[str, tuple[PendingCleanup, str]] = {}
-        """Cleanups that failed and were not made up for, with why."""
+        """Cleanups that failed and have not succeeded since, with the reason."""
         self._runs: list[CommandRun] = []
         self._output: list[str] = []
         self.waited_s = 0.0
-        """How long people took."""
+        """Seconds spent waiting for people."""
         self.hurried = False
-        """Whether we were asked to end: a person who is to undo something is told, and not waited for."""
+        """Whether ironbench is ending: a person who must undo something is then informed but not waited for."""
 
     def now(self) -> float:
-        """Seconds that grow, but not while a person is waited for."""
+        """Monotonic seconds, without the time spent waiting for a person."""
         return time.monotonic() - self.waited_s
 
     def enter(self, wanted: Sequence[Scope], environment: Mapping[str, str]) -> None:
-        """Undoes what is no longer wanted, then does what is new. FailureError: a command failed; what it began has
-        been undone."""
+        """Undoes what is not wanted any more, then runs what is new. FailureError: a command failed; it has been
+        undone."""
         scopes = [scope for scope, _, _ in self._stack]
         self._leave(planned.shared(scopes, wanted))
         for pending, _ in list(self._failed.values()):
@@ -74,16 +75,16 @@ class Upkeep:
             self._enter(scope, environment)
 
     def leave_trial(self) -> None:
-        """Undoes what was done for one trial alone."""
+        """Undoes commands that were run for one trial only."""
         kept = [scope.own for scope, _, _ in self._stack]
         self._leave(kept.index(True) if True in kept else len(kept))
 
     def close(self) -> None:
-        """Undoes everything."""
+        """Undoes all commands."""
         self._leave(0)
 
     def taken(self, notes: TrialNotes) -> TrialNotes:
-        """The notes of a trial with what was done since the last time."""
+        """Returns a trial's notes with the commands run since the last call."""
         runs, output = tuple(self._runs), "".join(self._output)
         self._runs, self._output = [], []
         warnings = [
@@ -113,7 +114,7 @@ class Upkeep:
         return f"run it by hand in {self._folder}, and correct it{kept}"
 
     def _leave(self, depth: int) -> None:
-        """Undoes from the top of the stack until so many are left."""
+        """Undoes from the top of the stack until `depth` entries are left."""
         while len(self._stack) > depth:
             _, pending, _ = self._stack[-1]
             by_hand = pending is not None and asked(pending.cleanup)
@@ -122,7 +123,7 @@ class Upkeep:
             elif by_hand and pending is not None:
                 self._undo(pending)
             elif pending is not None:
-                with processes.interrupt_held():  # what was begun is undone, whatever asks us to end
+                with processes.interrupt_held():  # finish the cleanup even if ironbench is asked to end
                     self._undo(pending)
             self._stack.pop()
 
@@ -135,7 +136,7 @@ class Upkeep:
                 self._failed.pop(other.id, None)
         known = [one for one, _ in self._failed.values() if (one.cleanup, one.of) == (pending.cleanup, pending.of)]
         if ended.cause and known and known[0].id != pending.id:
-            undo.forget(pending)  # once is enough
+            undo.forget(pending)  # keep a single pending cleanup
             pending = known[0]
         if ended.cause:
             self._failed[pending.id] = pending, ended.cause
@@ -172,11 +173,11 @@ class Upkeep:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, "output": output}, ensure_ascii=False) + "\n")
         except OSError:
-            return  # a full disk must not keep anything from being undone; the next record says that it is full
+            return  # a full disk must not prevent a cleanup; writing the next record will report it
 
 
 def without_passwords(text: str) -> str:
-    """Of what a command wrote."""
+    """Removes passwords from a command's output."""
     return redacted_sql(hidden(text))
 
 
@@ -186,8 +187,10 @@ def _shown(text: str) -> str:
 
 @contextmanager
 def of_lab(lab: Lab, directory: Path, printer: Printer) -> Iterator[Upkeep]:
-    """The upkeep of a lab, its own commands carried out; at the end all is undone. InputError: nobody can be asked.
-    FailureError."""
+    """Runs the commands of a lab on entry, and undoes all commands on exit. InputError: no person can be prompted.
+
+    FailureError.
+    """
     require_person(lab.every_command)
     upkeep = Upkeep(str(directory.absolute()), lab.folder, printer, directory / LOG)
     with _undone(upkeep, lab.every_command):
@@ -197,7 +200,7 @@ def of_lab(lab: Lab, directory: Path, printer: Printer) -> Iterator[Upkeep]:
 
 @contextmanager
 def of_run(plan: Plan, printer: Printer) -> Iterator[Upkeep]:
-    """The same of a run: each of its commands once, before its engine starts."""
+    """Runs the commands of a run before its engine starts, and undoes them on exit."""
     every = plan.system.commands
     require_person(every)
     upkeep = Upkeep(plan.series, str(Path.cwd()), printer)
@@ -223,7 +226,7 @@ def _undone(upkeep: Upkeep, every: Sequence[Commands]) -> Iterator[None]:
 
 
 def require_person(every: Sequence[Commands]) -> None:
-    """InputError: a person is to be asked, and there is no terminal."""
+    """InputError: a person must be prompted, but there is no terminal."""
     for one in every:
         for text in one.both:
             if asked(text) and not command.terminal():
@@ -232,7 +235,7 @@ def require_person(every: Sequence[Commands]) -> None:
 
 
 def before_trial(lab: Lab, upkeep: Upkeep, trial: Trial) -> None:
-    """What this trial needs is in force. FailureError."""
+    """Runs the commands that this trial needs. FailureError."""
     setup = lab.setup(trial.cell.name)
     numbers = [number for number, one in enumerate(lab.trials, 1) if _same(one, trial)]
     own = {
@@ -263,7 +266,7 @@ FORGET = "a cleanup that can never succeed: undo by hand what it would undo, the
 
 
 def code(code: int, began: str, say: Callable[[str], None]) -> int:
-    """The exit code of an experiment that ended with `code`: 1 where something of it is still to be undone."""
+    """Returns the exit code of an experiment that ended with `code`: 1 if cleanups are still pending."""
     left = [pending for pending in undo.all_pending() if pending.began == began]
     for pending in left:
         say(f"not undone: {pending.of}: {shortened(pending.cleanup)}; `ironbench cleanup` tries it again")
@@ -272,8 +275,10 @@ def code(code: int, began: str, say: Callable[[str], None]) -> int:
 
 
 def make_up(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[PendingCleanup]:
-    """Undoes what ended ironbenches left, the latest first; those that could not be undone. `began`: of one experiment
-    alone. `forget`: what fails again is left to the user, and is forgotten."""
+    """Runs the cleanups that ended ironbench processes left, latest first. Returns those that failed.
+
+    `began`: of this experiment only. `forget`: leaves a cleanup that fails again to the user and forgets it.
+    """
     stubborn = []
     for pending in undo.orphans(began):
         undo.end_prepare(pending)

@@ -1,4 +1,4 @@
-"""How long a cell takes to become steady: a pilot trial of each, before any trial that counts."""
+"""Chooses the warm-up of a configuration from a pilot trial, before any trial that counts."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ironbench.records.progress import TRIES, failed
 from ironbench.stats import steadiness
 
 BUCKET_S = 0.1
-"""Of a trial's timeline."""
+"""Bucket width of a trial's timeline, in seconds."""
 PILOT_FAILED, PILOT_DAMAGED = "pilot failed", "pilot damaged"
-"""Why a warm-up could not be assessed, besides the reasons of `steadiness.warm_up`."""
+"""Reasons why a warm-up could not be assessed, besides those of `steadiness.warm_up`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """What a pilot decided."""
+    """Result of a pilot."""
 
     seconds: float
     prepared: TrialNotes
 
 
 def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
-    """The next pilot to be measured; None when every cell that wants one has had it or failed as often as it may.
+    """Returns the next pilot to measure; None if every configuration has had one or failed too often.
 
-    `forgiven`: ids of failed ones that do not count, where no trial of their cell has another warm-up already.
+    `forgiven`: ids of failed pilots to ignore, unless a trial of their configuration already has another warm-up.
     """
     for cell in cells:
         tries = _pilots(cell, records)
@@ -46,13 +46,13 @@ def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collecti
 
 
 def pilot(cell: Cell, attempt: int = 1) -> Trial:
-    """The cell's load, long enough for a decision, from its very beginning."""
+    """Returns a pilot trial: the configuration's load without warm-up, long enough to choose one."""
     load = replace(cell.load, duration_s=PILOT_S, transactions=None, warmup_s=0.0)
     return Trial(replace(cell, load=load), 0, Purpose.PILOT, attempt=attempt)
 
 
 def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | None:
-    """The warm-up of a cell by its pilot; None where the cell declares it itself."""
+    """Returns the warm-up from the configuration's pilot; None if the configuration declares its warm-up."""
     if not cell.load.warmup_auto:
         return None
     usable = [record for record in _pilots(cell, records) if record.status.comparable]
@@ -71,9 +71,9 @@ def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | Non
 def applied(
     trial: Trial, records: Sequence[Record], store: Store, piloted: Cell | None = None
 ) -> tuple[Trial, TrialNotes]:
-    """The trial with the warm-up that its cell's pilot decided, and what its record says of that.
+    """Returns the trial with the warm-up from its configuration's pilot, and the note for its record.
 
-    `piloted`: the cell whose pilot it was, where that is another.
+    `piloted`: configuration of the pilot, if it is another one.
     """
     warmup = None if trial.purpose == Purpose.PILOT else decided(piloted or trial.cell, records, store)
     if warmup is None:

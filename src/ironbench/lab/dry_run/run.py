@@ -28,8 +28,8 @@ _SHOWN_BLOCKS = 12
 def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bool) -> None:
     """Prints what a run would do.
 
-    `before`: records it already has. `over`: whether nothing is left to measure. `drawn`: whether each run draws a new
-    random order.
+    `before`: records it already has. `over`: whether all trials were measured already. `drawn`: whether each run draws
+    a new random order.
     """
     workload = workloads.get(plan.choice.workload)
     data_bytes = size.data_bytes(Setup(plan.trials[0].cell, plan.system, plan.choice))

@@ -1,1 +1,1 @@
-"""A lab by slices: the systems of a block stand side by side and are driven in turns."""
+"""Labs that use slices: all systems of a block run at the same time and are driven in turns."""

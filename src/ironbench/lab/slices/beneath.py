@@ -1,8 +1,8 @@
-"""The emulated devices beneath a system that takes turns: their time stands still with it.
+"""Emulated devices of an interleaved system, whose model time stops with the system.
 
-A device that answers at once asks its model nothing, and its model's time goes on where it stood when it follows the
-model again (`Pace::set`, crates/ironbench-device/src/live/pace.rs): a frozen system's device neither rests nor
-recovers, so no turn begins with a burst that its rest had earned.
+A device without model timing answers at once. When it follows the model again, the model's time continues where it
+stopped (`Pace::set`, crates/ironbench-device/src/live/pace.rs). So the device of a frozen system does not accumulate
+burst credit, and no turn starts with a burst from idle time.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _OBSERVER = "emulation"
 
 @dataclass(slots=True)
 class Beneath:
-    """Of one system."""
+    """Emulated devices of one system."""
 
     devices: Devices
     frozen_io_bytes: int = 0
-    """Read and written on them while the system was frozen."""
+    """Bytes read and written on the devices while the system was frozen."""
     _sources: tuple[Source, ...] = ()
     _first: Mapping[str, bytes] = field(default_factory=dict)
     _at_rest: int | None = None
@@ -37,29 +37,29 @@ class Beneath:
         return [one.pid for one in self.devices.mounted]
 
     def rest(self) -> None:
-        """The system is frozen. FailureError: a device is gone."""
+        """Stops model time after the system was frozen. FailureError: a device has died."""
         self.devices.set_model_timing(on=False)
         self._at_rest = self._moved()
 
     def wake(self) -> None:
-        """The system will be thawed. FailureError."""
+        """Resumes model time before the system is thawed. FailureError."""
         if self._at_rest is not None:
             self.frozen_io_bytes += self._moved() - self._at_rest
             self._at_rest = None
         self.devices.set_model_timing(on=True)
 
     def begin(self, session: Session) -> None:
-        """Before the first slice."""
+        """Starts observation before the first slice."""
         if self.devices.mounted:
             self._sources = observe.get(_OBSERVER).sources(session, Tree())
         self._first = self._read()
 
     def end(self) -> None:
-        """After the last slice: what is written and checked from now on is not of the turns."""
+        """Ends observation after the last slice, so that later writes and checks are excluded."""
         self._last = self._read()
 
     def observed(self, turns_s: float) -> Observation:
-        """What the devices did from `begin` to `end`, or to now, in turns of so many seconds together."""
+        """Returns the devices' activity from `begin` to `end` (or now), over `turns_s` seconds of turns."""
         last = self._read() if self._last is None else self._last
         samples = {name: [Sample(0.0, raw), Sample(turns_s, last[name])] for name, raw in self._first.items()}
         if not samples or turns_s <= 0 or not all(last.values()):
@@ -70,6 +70,6 @@ class Beneath:
         return {one.name: (Tree().read(one.target) or "").encode() for one in self._sources}
 
     def _moved(self) -> int:
-        """Bytes since they were mounted."""
+        """Bytes read and written since the devices were mounted."""
         each = (json.loads(one.counters())["partitions"].values() for one in self.devices.mounted)
         return sum(int(one[kind]["bytes"]) for partitions in each for one in partitions for kind in ("read", "write"))

@@ -1,7 +1,7 @@
-"""The turns of a block: a pilot that chooses the length of slices, then rotations, of which disturbed ones are dropped.
+"""The turns of a block: a pilot chooses the slice length, then rotations are measured and disturbed ones dropped.
 
-A rotation is dropped as a whole, for all systems alike, by what the machine did and never by what a system achieved: so
-that what is left is no choice of results.
+A rotation is dropped as a whole, for all systems, and only because of what the machine did, never because of a system's
+result. So dropping does not bias the results.
 """
 
 from __future__ import annotations
@@ -22,43 +22,44 @@ from ironbench.trial.observe.disturbance import Taken
 from ironbench.words import counted
 
 MOST_START_UP = 0.01
-"""Share of a slice that its start-up may cost it, beyond what is not measured anyway."""
+"""Maximum share of a slice that may be lost to start-up, beyond the start-up that is not measured anyway."""
 MOST_DROPPED = 0.25
-"""This share of the rotations is repeated at most; then disturbed ones stay, and the records are suspect."""
+"""Maximum share of rotations that are repeated. Further disturbed rotations are kept, and the records are flagged."""
 SLOW_START = "slow-start"
 """Code of a warning."""
 _BY_CHANCE = 0.01
-"""How often the pilot says of systems that lose nothing that one does."""
+"""Probability that the pilot reports a loss although no system has one."""
 
 
 @dataclass(slots=True)
 class Rotations:
-    """Of the systems of one block: each has one turn in a rotation."""
+    """Rotations of a block's systems: each system has one turn per rotation."""
 
     sides: Sequence[SliceSide]
     chance: Random
     fixed: bool
-    """The order in each rotation is that of the lab file."""
+    """Whether each rotation uses the order of the lab file."""
     dropped: int = 0
     kept_disturbed: list[Taken] = field(default_factory=list)
-    """Turns in which others took the CPU, and that are measured all the same."""
+    """Disturbed turns that were kept."""
     start_up_s: float | None = None
-    """Worth of work that a turn surely loses after the start-up that is not measured, by the pilot; of the worst
-    system."""
+    """Lower bound of the work lost per turn after the start-up, in seconds, from the pilot; for the worst system."""
 
     def warm_up(self) -> None:
-        """OverError, OfOneError, KeyboardInterrupt."""
+        """Drives each system's warm-up. OverError, OfOneError, KeyboardInterrupt."""
         for side in self._order():
             side.turn(side.warmup_s or START_UP_S, 0.0)
 
     def pilot(self, longest_s: float) -> float:
-        """Length of slices, `longest_s` at most: the shortest at whose start little enough is surely lost; `longest_s`
-        where too few transactions say anything. OverError, OfOneError, KeyboardInterrupt."""
+        """Returns the shortest slice length with a small enough loss at its start, at most `longest_s`.
+
+        Returns `longest_s` if too few transactions were observed. OverError, OfOneError, KeyboardInterrupt.
+        """
         found: dict[str, Started] = {}
         for _ in range(PILOT_TURNS):
             for side in self._order():
                 found[side.cell] = found.get(side.cell, Started(0, 0, 0.0, 0.0)) + side.started()
-        # Of several systems the worst one counts, which would be found by chance once for each of them.
+        # The worst system counts, so a chance finding is as many times as likely as there are systems.
         level = _BY_CHANCE / len(found)
         self.start_up_s = EARLY_S * max(one.surely_lost(level) for one in found.values())
         if any(one.late < FEW for one in found.values()):
@@ -66,8 +67,8 @@ class Rotations:
         return chosen(self.start_up_s, longest_s)
 
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
-        """So many rotations that are kept. OverError, OfOneError, KeyboardInterrupt."""
-        # What ironbench has started is below it; a server that ran already is seen here or not.
+        """Measures `count` rotations that are kept. OverError, OfOneError, KeyboardInterrupt."""
+        # Processes that ironbench started are its descendants; an existing server is visible here or not.
         own = {os.getpid(), *(pid for side in self.sides for pid in side.processes())}
         in_sight = all(side.processes() for side in self.sides)
         most_dropped = int(count * MOST_DROPPED)
@@ -85,7 +86,7 @@ class Rotations:
             show(kept)
 
     def warnings(self) -> tuple[Note, ...]:
-        """For the records of all systems, where more was disturbed than could be dropped."""
+        """Warnings for the records of all systems, if more rotations were disturbed than could be dropped."""
         if not self.kept_disturbed:
             return ()
         worst = max(self.kept_disturbed, key=lambda one: one.share)
@@ -100,7 +101,7 @@ class Rotations:
         )
 
     def in_words(self) -> str:
-        """What the pilot said and what was dropped; empty: neither."""
+        """Describes the pilot's result and the dropped rotations; empty without either."""
         found = []
         if self.start_up_s is not None:
             lost = f"at least {units.span(self.start_up_s)}" if self.start_up_s > 0 else "not surely any"
@@ -116,8 +117,8 @@ class Rotations:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))
-        # A server out of sight would count as another program; so would threads of the kernel that write what a system
-        # left, where they are not told apart: then the slices of the system that writes most would be dropped.
+        # An invisible server would count as another program. So would kernel threads that write back a system's data,
+        # if they are not counted separately: then slices of the system that writes most would be dropped.
         if not in_sight or not taken.counted:
             taken = Taken(0.0, taken.steal)
         side.judge(taken.share)
@@ -125,18 +126,18 @@ class Rotations:
 
 
 def is_disturbed(taken: Taken) -> bool:
-    """By the rule of trials (`record.judge`, "cpu-taken")."""
+    """Whether others used too much CPU time, by the same rule as for trials (`record.judge`, "cpu-taken")."""
     return taken.share > BUSY
 
 
 def chosen(start_up_s: float, longest_s: float = LENGTHS_S[-1]) -> float:
-    """The shortest length of which the start-up is a small enough share; else the longest."""
+    """Returns the shortest length with a small enough share of start-up, or else the longest."""
     return next((one for one in LENGTHS_S if start_up_s < MOST_START_UP * one and one <= longest_s), longest_s)
 
 
 def slow_start(start_up_s: float, slice_s: float) -> tuple[Note, ...]:
-    """Of slices that could not be as long as their start-up asks for: a block would have had too few of them, or none
-    are that long."""
+    """Notes slices that are too short for their start-up, as blocks would have too few longer ones or none are
+    allowed."""
     if start_up_s < MOST_START_UP * slice_s:
         return ()
     needed_s = LEAST_TURNS * chosen(start_up_s)

@@ -1,4 +1,4 @@
-"""Systems of a block that work on the same tables: the checks of each see what all of them have done."""
+"""Checks of a block's systems that use the same tables, each of which sees the work of all systems."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _SUMMED = (
     *("observer_commits", "observer_commits_uncertain", "observer_connections"),
     *("clients", "waiting_clients", "elapsed_s", "warmup_s"),
 )
-"""Fields of a summary that checks hold against the data (`workloads.commits` and those of each workload)."""
+"""Summary fields that checks compare with the data (`workloads.commits` and the checks of each workload)."""
 _OF_SCRIPTS = ("completed", "transactions", "failed")
 _STATEMENTS = 100
-"""At most, of each further system: what its own session asks before it is driven and for its checks."""
+"""Maximum number of statements in the session of each further system, before its start and for its checks."""
 
 
 class Shared:
-    """Of one block and one database. Checks begin when the clients of all of them are gone."""
+    """Synchronises systems of one block on one database: checks start when all clients of all systems have finished."""
 
     def __init__(self, systems: int) -> None:
         self._systems = systems
@@ -28,7 +28,7 @@ class Shared:
         self._changed = threading.Condition()
 
     def whole(self, summary: Summary) -> Summary | None:
-        """Waits until every system has ended; what they have done together. None: one of them never will."""
+        """Waits until every system has ended, and returns their combined summary; None if one failed."""
         with self._changed:
             self._summaries.append(summary)
             self._changed.notify_all()
@@ -36,14 +36,14 @@ class Shared:
             return together(self._summaries) if len(self._summaries) == self._systems else None
 
     def give_up(self) -> None:
-        """One of them has ended without its end, so that nothing can be checked."""
+        """Reports that one of the systems failed, so that nothing can be checked."""
         with self._changed:
             self._given_up = True
             self._changed.notify_all()
 
 
 def together(summaries: Sequence[Summary]) -> Summary:
-    """The work of all of them as that of one trial, as far as checks ask for it."""
+    """Combines the systems' summaries into one, with the fields that checks need."""
     first, *others = summaries
     found = dict(first)
     for name in _SUMMED:

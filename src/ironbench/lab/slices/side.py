@@ -1,4 +1,4 @@
-"""One of the systems of a block that stand side by side: driven in turns, frozen between them."""
+"""A system of a block that runs beside others: driven in turns and frozen in between."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class OverError(Exception):
-    """The drive of a side ended before its time, or came to nothing."""
+    """The drive of a side ended early, or without a result."""
 
     def __init__(self, side: SliceSide) -> None:
         super().__init__(side)
@@ -49,20 +49,21 @@ class OverError(Exception):
 
 
 class AtTurns:
-    """Drives a trial by turns, as `drive` wants it of whoever is not this process's main loop: in a thread of its own,
-    which waits for the next turn while others have theirs."""
+    """Driver that runs a trial in turns, in a separate thread, which waits while other systems have their
+    turns."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
         self.progress: Progress | None = None
         self.rehearsal: Progress | None = None
         self.stopping = False
-        """Somebody wants it to end, perhaps before it begins."""
+        """Whether the drive must end, perhaps before it starts."""
         self.requests = False
-        """Whether checkpoints are requested during trials: then they are in turns, by the system's own time."""
+        """Whether checkpoints are requested during trials. If so, they are requested in turns, by the system's own
+        time."""
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        # What is sampled by the clock would be sampled in the turns of others, too; what is requested, `Side` requests.
+        # Clock-based samples would include other systems' turns. Checkpoints are requested by `SliceSide` instead.
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self.requests = any(one["name"] == REQUEST for one in whole.pop("observers"))
         whole["observers"] = []
@@ -72,12 +73,12 @@ class AtTurns:
         return self._driven(msgspec.json.encode(whole), progress, started)
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Before the first turn, in one piece."""
+        """Drives the rehearsal before the first turn, in one piece."""
         self.rehearsal = progress
         return self._driven(plan, progress, started)
 
     def stop(self) -> None:
-        """Ends what it drives, and what it would drive next. From another thread."""
+        """Ends the current drive and the next one. Called from another thread."""
         self.stopping = True
         for one in filter(None, (self.rehearsal, self.progress)):
             one.stop()
@@ -90,7 +91,7 @@ class AtTurns:
 
 @dataclass(slots=True)
 class SliceSide:
-    """A running system, its clients connected."""
+    """A running system with connected clients."""
 
     plan: Plan
     setup: Setup
@@ -98,37 +99,37 @@ class SliceSide:
     loaded: Loaded
     prepared: TrialNotes
     place: str
-    """Where its data are."""
+    """Location of its data."""
     began_s: float = 0.0
-    """Of the block, by `time.monotonic`."""
+    """Start of the block, by `time.monotonic`."""
     beneath: Beneath = field(default_factory=lambda: Beneath(NO_DEVICES))
     shared: Shared | None = None
-    """With those that work on the same data."""
+    """Shared checks with systems on the same data."""
     freezer: Freezes | None = None
     driven: Driven | None = None
     slices: list[Slice] = field(default_factory=list)
     frozen_used: Used = field(default_factory=Used)
-    """By its processes while it was frozen."""
+    """Resources used by its processes while it was frozen."""
     debt_s: float = 0.0
-    """What still ran of a checkpoint after its last turn, one more, and writing back what that left."""
+    """Seconds after the last turn for a running checkpoint, another one, and writing back their data."""
     unreached: set[str] = field(default_factory=set)
-    """Directories whose file systems could not be told to write, for they are another user's."""
+    """Directories whose file systems could not be synced, because they belong to another user."""
     checkpoints: int = 0
     settled: bool = False
-    """Driven to its end, its checks passed."""
+    """Whether it was driven to the end and its checks passed."""
     record: Record | None = None
-    """Once it is written: a Ctrl-C meanwhile writes no second one."""
+    """Record of the system, once written, so that a Ctrl-C does not write a second one."""
     _at_turns: AtTurns = field(default_factory=AtTurns)
     _thread: threading.Thread | None = None
     _checkpoint: threading.Thread | None = None
     _frozen_at: Used | None = None
     _requested_before: int = 0
-    """Checkpoints, when its last turn began."""
+    """Number of checkpoints when its last turn started."""
     _turn_at_s: float = 0.0
 
     @property
     def cell(self) -> str:
-        """Name of its cell."""
+        """Name of the configuration."""
         return self.setup.cell.name
 
     @property
@@ -140,11 +141,11 @@ class SliceSide:
         return self.setup.cell.load.warmup_s
 
     def processes(self) -> Sequence[int]:
-        """Of its server; none where they are out of sight."""
+        """Process ids of its server; empty if they are not visible."""
         return self.session.processes()
 
     def connect(self) -> None:
-        """Its clients are connected and rest, and it is frozen. OverError: they are not. KeyboardInterrupt."""
+        """Connects its clients and freezes it. OverError: connecting failed. KeyboardInterrupt."""
         self.beneath.wake()
         self._thread = threading.Thread(target=self._drive, name=f"drive {self.cell}", daemon=True)
         self._thread.start()
@@ -166,10 +167,10 @@ class SliceSide:
         try:
             self.driven = drive(self.plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
         except KeyboardInterrupt:
-            return  # its rehearsal was stopped, by whoever waits for it here
+            return  # the waiting thread stopped the rehearsal
         finally:
             if self.shared is not None:
-                self.shared.give_up()  # once all have ended, it has no effect
+                self.shared.give_up()  # no effect once all have ended
 
     @property
     def _progress(self) -> Progress:
@@ -177,14 +178,14 @@ class SliceSide:
         return self._at_turns.progress
 
     def turn(self, start_up_s: float, slice_s: float) -> None:
-        """Its turn; at the end it is frozen. OverError, OfOneError, KeyboardInterrupt."""
+        """Runs a turn and freezes the system afterwards. OverError, OfOneError, KeyboardInterrupt."""
         with attribute_errors_to(self.cell):
             self.wake()
             self._begin(start_up_s, slice_s)
             self._end(slice_s)
 
     def _begin(self, start_up_s: float, slice_s: float) -> None:
-        """It is awake: its clients go to work."""
+        """Starts the clients of the thawed system."""
         self._turn_at_s = time.monotonic() - self.began_s
         self._requested_before = self.checkpoints
         if slice_s > 0:
@@ -192,7 +193,7 @@ class SliceSide:
         self._progress.begin_turn(start_up_s, slice_s, ())
 
     def _end(self, slice_s: float) -> None:
-        """When its clients rest: it has paid what it left to be written, and is frozen. OverError, FailureError,
+        """Waits for its clients, writes back its dirty data and freezes it. OverError, FailureError,
         KeyboardInterrupt."""
         turned = self._rested()
         paid_s = self._pay()
@@ -207,11 +208,11 @@ class SliceSide:
         return turned
 
     def judge(self, taken: float) -> None:
-        """Of its last slice: how much others took meanwhile."""
+        """Adds the share of CPU time used by others to the last slice."""
         self.slices[-1] = replace(self.slices[-1], taken=taken)
 
     def forget(self) -> None:
-        """Its last slice is dropped, and a checkpoint that was requested in it is requested once more."""
+        """Drops the last slice; a checkpoint requested in it will be requested again."""
         self._progress.forget()
         self.checkpoints = self._requested_before
         self.slices[-1] = replace(self.slices[-1], dropped=True)
@@ -221,9 +222,11 @@ class SliceSide:
         return [one for one in self.slices if not one.dropped]
 
     def started(self) -> Started:
-        """What its clients do right after the start-up of a turn, and once they are at work, in two turns that are
-        forgotten: they rest between the two, and are not frozen. The later one has a start-up, too, for it would lose
-        their first transactions. OverError, OfOneError, KeyboardInterrupt."""
+        """Measures transactions right after start-up and at full speed, in two turns that are not recorded.
+
+        The clients pause between the two turns, and the system is not frozen. The second turn also needs a start-up, as
+        otherwise its first transactions would be lost. OverError, OfOneError, KeyboardInterrupt.
+        """
         with attribute_errors_to(self.cell):
             self.wake()
             early, early_s = self._tried(START_UP_S, EARLY_S)
@@ -233,15 +236,17 @@ class SliceSide:
         return Started(early, late, early_s, late_s)
 
     def _tried(self, start_up_s: float, slice_s: float) -> tuple[int, float]:
-        """Of a turn that is forgotten: transactions, and the seconds that each client spent on them."""
+        """Runs a turn that is not recorded. Returns its transactions and the seconds that each client spent on them."""
         self._progress.begin_turn(start_up_s, slice_s, ())
         transactions, _, busy_s, *_ = self._rested()
         self._progress.forget()
         return transactions, busy_s / self.clients if busy_s > 0 else slice_s
 
     def _over(self) -> BaseException:
-        """Why a turn came to nothing. The core takes a Ctrl-C as an end of waiting: then the drive goes on, and whoever
-        waited for it here would wait for a turn that never comes."""
+        """Returns the reason for a turn without a result.
+
+        The core treats a Ctrl-C as the end of waiting. The drive then continues, so waiting for it would never end.
+        """
         if self._at_turns.progress is not None and not self._at_turns.progress.over:
             return KeyboardInterrupt()
         self._join()
@@ -249,7 +254,7 @@ class SliceSide:
 
     @property
     def turns_s(self) -> float:
-        """All that its turns since the first slice took, dropped ones included."""
+        """Total seconds of its turns since the first slice, including dropped ones."""
         return sum(one.start_up_s + one.length_s + one.drain_s + one.paid_s for one in self.slices)
 
     @property
@@ -279,7 +284,8 @@ class SliceSide:
         return workloads.get(self.plan.choice.workload).writes(self.plan.choice.options)
 
     def _pay(self) -> float:
-        """The kernel would write it back later, in the turn of another."""
+        """Writes dirty data back now; the kernel would do it later, in another system's turn. Returns the seconds
+        taken."""
         if not self._writes:
             return 0.0
         began = time.perf_counter()
@@ -289,7 +295,8 @@ class SliceSide:
         return time.perf_counter() - began
 
     def _request_checkpoint(self) -> None:
-        """As often by its own time as a trial would; it runs while its clients work, in this turn and the next ones."""
+        """Requests a checkpoint as often as in a trial, by its own time. It runs in this turn and the following
+        ones."""
         every_s = self.checkpoint_s
         if every_s is None:
             return
@@ -302,7 +309,7 @@ class SliceSide:
 
     @property
     def checkpoint_s(self) -> float | None:
-        """Of its own time, from one requested checkpoint to the next; None: none is requested."""
+        """Interval of requested checkpoints in its own time; None if none are requested."""
         return checkpoints.settled(self.setup).cell.load.checkpoint_s if self._at_turns.requests else None
 
     def _checkpointed(self) -> None:
@@ -313,10 +320,10 @@ class SliceSide:
             finally:
                 line.close()
         except IronbenchError:
-            return  # a server that died is seen by its clients
+            return  # if the server died, its clients notice
 
     def pay_off(self) -> None:
-        """After its last turn: what it owes is paid and timed, while the others rest. FailureError."""
+        """Finishes and times remaining writes after its last turn, while the others are frozen. FailureError."""
         self.wake()
         self.beneath.end()
         began, owed = time.perf_counter(), False
@@ -332,12 +339,12 @@ class SliceSide:
         self.rest()
 
     def finish(self) -> None:
-        """When all have paid: its clients leave, and its checks begin. FailureError."""
+        """Disconnects its clients and starts its checks, after all systems have finished their writes. FailureError."""
         self.wake()
         self._progress.finish()
 
     def settle(self) -> None:
-        """Waits for its checks. OverError: one has failed, or it came to nothing."""
+        """Waits for its checks. OverError: a check failed, or there is no result."""
         self._join()
         self.settled = self._whole()
         if not self.settled:
@@ -351,7 +358,7 @@ class SliceSide:
         return not ended and all(check.passed for check in driven.checks)
 
     def stop(self) -> None:
-        """Ends its drive at once, whatever it does; what it measured is kept. May be called twice."""
+        """Ends its drive immediately and keeps what was measured. May be called twice."""
         if self.freezer is not None:
             self.freezer.thaw()
         self._at_turns.stop()
@@ -365,7 +372,7 @@ class SliceSide:
         self._thread.join()
 
     def figures(self) -> dict[str, float]:
-        """Metrics of its slices."""
+        """Returns the metrics of its slices."""
         kept = self.kept
         found = of_slices.figures([one.rate(self.clients) for one in kept]) | {
             "slices_dropped": float(len(self.slices) - len(kept)),

@@ -1,4 +1,4 @@
-"""Which labs are measured by slices, and where the systems of a block lie that stand side by side."""
+"""Decides which labs use slices, and where the data of systems that run at the same time are stored."""
 
 from __future__ import annotations
 
@@ -23,45 +23,47 @@ from ironbench.words import counted
 from ironbench.workloads import Workload
 
 USUAL_S = 1.0
-"""Length of a slice before a pilot has chosen it."""
+"""Slice length in seconds before a pilot has chosen one."""
 LENGTHS_S = (0.5, 1.0, 2.0, 5.0)
-"""Those that a pilot chooses from."""
+"""Slice lengths that a pilot chooses from."""
 LEAST_TURNS = 5
-"""Of each system in a block: with fewer, it hardly alternates with the others, and shares little of their noise. The
-shortest trials that a budget chooses (`plan.budget.LENGTHS_S`) hold as many of the usual length."""
+"""Minimum number of turns of each system in a block. With fewer, the systems would share little of the machine's noise.
+
+The shortest trials that a budget chooses (`plan.budget.LENGTHS_S`) have this many turns of the usual length.
+"""
 EARLY_S, LATE_S = 0.5, 0.8
-"""Of two turns of the pilot: what follows the start-up of the first is held against what comes later in the second."""
+"""Measured parts of the pilot's two turns: right after the first start-up, and later in the second turn."""
 AT_WORK_S = 0.3
-"""Of the second, before that: clients that began together are at all points of their transactions by then."""
+"""Start of the second turn that is skipped; by its end, clients are at different points of their transactions."""
 START_UP_S = 0.1
-"""Driven and not measured at the start of each turn: processes were thawed, and their caches hold what others did."""
+"""Unmeasured start of each turn: processes were thawed, and CPU caches contain other systems' data."""
 PILOT_TURNS = 3
-"""How often the pilot asks each system, in the first block."""
+"""Number of pilot measurements of each system, in the first block."""
 CHANGE_S = 0.02
-"""About how long it takes to freeze one system and thaw the next."""
+"""Approximate seconds for freezing one system and thawing the next."""
 _PILOTED_S = START_UP_S + EARLY_S + AT_WORK_S + LATE_S + CHANGE_S
-"""What the pilot takes for one system, each time."""
+"""Seconds of the pilot for one system, each time."""
 OWN_BYTES = 256 << 20
-"""Of memory, for each server besides its cache and its data: processes, connections, sorts."""
+"""Memory of each server in addition to cache and data: processes, connections, sorts."""
 
 
 def rotations(load: Load, slice_s: float) -> int:
-    """How many turns each system has in a block: so many that its slices are as long as a trial, together."""
+    """Number of turns of each system in a block, so that its slices add up to the length of a trial."""
     return max(1, round((load.duration_s or 0.0) / slice_s))
 
 
 def fits(duration_s: float, slice_s: float) -> bool:
-    """Whether a block of that length has turns enough."""
+    """Whether a block of that length has enough turns."""
     return duration_s * (1 + 1e-9) >= LEAST_TURNS * slice_s
 
 
 def longest(duration_s: float) -> float:
-    """Of the lengths that a pilot chooses from, in a block of that length; the shortest, where none fits."""
+    """Returns the longest slice length for a pilot in a block of this length; the shortest if none fits."""
     return next((length for length in reversed(LENGTHS_S) if fits(duration_s, length)), LENGTHS_S[0])
 
 
 def fitted(lab: Lab) -> Lab:
-    """The lab with the length of slices that its plan reckons with, where a pilot is to choose it."""
+    """Returns the lab with the slice length assumed for planning, if a pilot chooses the length."""
     if not lab.method.slice_piloted:
         return lab
     duration_s = next(setup.cell.load.duration_s or 0.0 for setup in lab.possible)
@@ -69,7 +71,7 @@ def fitted(lab: Lab) -> Lab:
 
 
 def costing(lab: Lab, costs: Cells) -> Cells:
-    """The costs of its cells with those of their turns."""
+    """Adds the cost of turns to the costs of configurations."""
     slice_s = lab.method.slice_s
     if slice_s is None:
         return costs
@@ -87,14 +89,14 @@ def _observed_s(costs: Cells) -> float:
 
 
 def placed(lab: Lab) -> Sequence[Setup]:
-    """The setups of all cells that are measured, with the directories that their systems have then."""
+    """Returns the setups of all measured configurations, with the directories of their systems."""
     own = lab.possible
     return own if lab.method.slice_s is None else [apart(lab, setup) for setup in own]
 
 
 def apart(lab: Lab, setup: Setup) -> Setup:
-    """The setup with directories that no earlier cell of the lab has: of its data, of its emulated devices, and of what
-    is kept in memory for it."""
+    """Returns the setup with directories that no earlier configuration uses: for data, emulated devices and memory
+    files."""
     own = lab.possible
     place = next((number for number, one in enumerate(own) if one.cell.name == setup.cell.name), 0)
     taken = {directory for one in own[:place] for directory in directories(one)}
@@ -121,13 +123,13 @@ def apart(lab: Lab, setup: Setup) -> Setup:
 
 
 def directories(setup: Setup) -> set[str]:
-    """Of its data, and those that lie on emulated devices."""
+    """Directories of its data and on its emulated devices."""
     layout = setup.system.layout
     return {*layout.emulated, *filter(None, (layout.data,))}
 
 
 def why_trials(lab: Lab, contents: Mapping[str, Content]) -> str:
-    """Why the systems of this lab cannot take turns, in words; empty when they can."""
+    """Reason why the systems of this lab cannot be interleaved; empty if they can."""
     setups = lab.possible
     for setup in setups:
         for why in _against(setup):
@@ -142,7 +144,7 @@ def _of_all(setups: Sequence[Setup], why: str) -> bool:
 
 
 def _against(setup: Setup) -> Iterator[str]:
-    """What keeps one system from taking turns."""
+    """Yields reasons why one system cannot be interleaved."""
     system, load, choice = setup.system, setup.cell.load, setup.choice
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
     if system.control:
@@ -180,12 +182,14 @@ def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str
 
 
 _IN_TURNS = ("drive loop", "thread CPU clock", "counters of the device's process", "timed", "counted")
-"""Beginnings of sources of what records of slices have besides the figures of their workload; observers, which sample
-by the clock, are none of them."""
+"""Prefixes of metric sources that records of slices contain besides the workload's own metrics.
+
+Observers are not among them, because they sample by the clock.
+"""
 
 
 def _against_metrics(lab: Lab, setups: Sequence[Setup]) -> Iterator[str]:
-    """What the answer needs and records of slices have not."""
+    """Yields metrics that a verdict or claim needs but that records of slices lack."""
     cells = {setup.cell.name for setup in setups}
     asked = [lab.method.metric, *(claim.metric for claim in lab.claims if not cells.isdisjoint(claim.cells))]
     for metric in asked:
@@ -195,7 +199,7 @@ def _against_metrics(lab: Lab, setups: Sequence[Setup]) -> Iterator[str]:
 
 
 def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
-    """What keeps these systems from standing side by side."""
+    """Yields reasons why these systems cannot run at the same time."""
     if lab.design == SCREEN:
         yield "a screen has more systems than can stand side by side"
     if lab.method.crash:
@@ -227,7 +231,7 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
 
 
 def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
-    """What keeps systems on servers that were running already from taking turns: nothing of those is frozen."""
+    """Yields reasons why systems on existing servers, which are never frozen, cannot be interleaved."""
     theirs = [setup for setup in setups if setup.system.dsn is not None]
     if not theirs:
         return
@@ -248,25 +252,25 @@ def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
 
 
 def server_of(setup: Setup) -> str:
-    """Of a server that was running already: its address; empty for one of ours."""
+    """Address of an existing server; empty for a server that ironbench starts."""
     system = setup.system
     return engines.get(system.engine).server_of(system.dsn) if system.dsn is not None else ""
 
 
 def _database_of(setup: Setup) -> str:
-    """Of a server that was running already."""
+    """Database of an existing server."""
     return engines.get(setup.system.engine).database_of(str(setup.system.dsn))
 
 
 def frozen(lab: Lab) -> bool:
-    """Whether systems are frozen between their turns: those on one server that was running already are not."""
+    """Whether systems are frozen between turns. Systems on one existing server are not."""
     return all(setup.system.dsn is None for setup in lab.possible)
 
 
 def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
-    """Memory, or space. `setups`: with the directories that they have side by side."""
+    """Yields shortages of memory or space. `setups`: with the directories used when running at the same time."""
     if any(setup.system.dsn is not None for setup in setups):
-        return  # what is there of their server is in use already
+        return  # an existing server already uses its memory and space
     there = memory_there()
     needed = sum(map(_memory_bytes, setups))
     if needed > there:
@@ -283,7 +287,7 @@ def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Itera
 
 
 def _short_of_space(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
-    """Each file system must take the data of all systems that lie on it, and their logs."""
+    """Yields file systems that are too small for the data and WAL of all systems on them."""
     on_each: dict[int, list[Setup]] = {}
     for setup in setups:
         if setup.system.layout.data is not None:
@@ -308,7 +312,8 @@ def memory_there() -> int:
 
 
 def _memory_bytes(setup: Setup) -> int:
-    """What it cannot do without: its limit, or its cache, processes and ideal parts. The page cache has the rest."""
+    """Memory that a system needs: its limit, or its cache, processes and idealised parts. The page cache gets the
+    rest."""
     if setup.system.memory_total_bytes is not None:
         return setup.system.memory_total_bytes
     ideal_bytes = sum(engines.get(setup.system.engine).ideal_bytes(setup.system).values())
@@ -316,7 +321,7 @@ def _memory_bytes(setup: Setup) -> int:
 
 
 def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
-    """That the data of all systems do not fit the page cache together; empty where they do, or have none to share."""
+    """Warns that the data of all systems together exceed the page cache; otherwise empty."""
     own = lab.possible
     if lab.method.slice_s is None or any(setup.system.dsn is not None for setup in own):
         return ""

@@ -1,4 +1,4 @@
-"""What a turn of a system measured, and whose fault a failure is."""
+"""The measurement of one turn, and attribution of errors to systems."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one turn measured."""
+    """Measurement of one turn."""
 
     at_s: float
-    """When its turn began, since the first of the block."""
+    """Start of the turn, in seconds since the first turn of the block."""
     length_s: float
     transactions: int
-    """Transactions that began in it and ended well, whenever they ended."""
+    """Transactions that started in the slice and succeeded, whenever they ended."""
     failed: int
     busy_s: float
-    """Time that all clients spent on these and the failed ones, and thinking after them."""
+    """Seconds that all clients spent on these and on failed transactions, including think time after them."""
     start_up_s: float
-    """From the start of the turn to that of the slice."""
+    """Seconds from the start of the turn to the start of the slice."""
     drain_s: float
-    """From its end until the last client had finished its transaction."""
+    """Seconds from the end of the slice until the last client finished its transaction."""
     paid_s: float
-    """Then, writing back what it had left dirty in the page cache."""
+    """Seconds after that for writing back dirty data from the page cache."""
     taken: float = 0.0
-    """Share of all cores' time that others took meanwhile."""
+    """Share of all cores' time used by others in the meantime."""
     dropped: bool = False
-    """With its rotation, for others had disturbed it; it is in no metric."""
+    """Whether it was dropped with its rotation because of a disturbance, and is in no metric."""
 
     def rate(self, clients: int) -> float:
-        """Transactions per second of so many clients."""
+        """Transactions per second, for this number of clients."""
         return self.transactions * clients / self.busy_s if self.busy_s > 0 else 0.0
 
 
 class OfOneError(Exception):
-    """What failed concerns one system of the block: `cell`."""
+    """A failure that concerns only one system of the block, `cell`."""
 
     def __init__(self, cell: str, error: IronbenchError) -> None:
         super().__init__(cell, error)
@@ -53,7 +53,7 @@ class OfOneError(Exception):
 
 @contextmanager
 def attribute_errors_to(cell: str) -> Iterator[None]:
-    """Inside, one system is acted upon, and what fails is its own. OfOneError, UnwrittenError."""
+    """Attributes errors inside the context to one system. OfOneError, UnwrittenError."""
     try:
         yield
     except UnwrittenError:

@@ -1,9 +1,10 @@
-"""The bench of a lab by slices: the systems of a block stand side by side and are driven in turns.
+"""Measures a lab with slices: the systems of a block run at the same time and are driven in turns.
 
-Noise of a shared machine is slow: it changes from minute to minute more than from second to second. Systems that take
-turns of a second share it, so that it cancels in their ratio (randomised multiple interleaved trials: Abedi and Brecht,
-"Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). What differs from start
-to start of a server is sampled by blocks, each of which starts every system anew: the unit of findings is the block.
+Noise on a shared machine is slow: it changes more from minute to minute than from second to second. Systems that take
+turns of a second share this noise, so it cancels in their ratio (randomised multiple interleaved trials: Abedi and
+Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). Variation
+between server starts is sampled by blocks, each of which restarts every system. Therefore findings are computed from
+blocks.
 """
 
 from __future__ import annotations
@@ -48,22 +49,24 @@ from ironbench.trial.load import restore
 from ironbench.words import counted
 
 SLICES = "slices.json"
-"""File of a record with every slice of its system: when, how long, transactions, and what was not measured."""
+"""File in a record with every slice of its system: start, length, transactions, and unmeasured times."""
 
 
 MUCH_WRITTEN = 0.05
-"""Time of writing between turns, as a share of that of slices, above which a reader must know."""
+"""Seconds of writing between turns, as a share of the slices, from which a warning is added."""
 
 
 @dataclass(slots=True)
 class Turns:
-    """Measures all cells of a block together; their records are kept when the last turn is over. What precedes the
-    blocks, and rated cells, is measured one after another by `each`."""
+    """Measures all configurations of a block together, and stores their records after the last turn.
+
+    Trials before the blocks and fixed-rate trials are measured one after another by `each`.
+    """
 
     each: EngineEach
     directory: LabDirectory
     since: str = ""
-    """When the systems of the block that runs began to take turns."""
+    """Time when the systems of the current block started to take turns."""
 
     def over(self, record: Record) -> bool:
         return self.each.over(record)
@@ -77,13 +80,14 @@ class Turns:
     def _block(self, due: Due) -> Sequence[Record]:
         lab, block = self.each.lab, due.trial.block
         trials = [one for one in lab.trials if one.block == block and not lab.setup(one.cell.name).of]
-        # Whole, whatever is left of an earlier attempt. Trials of the baseline's peak count from block 0, too.
+        # Repeat the whole block, whatever is left of an earlier attempt. Trials of the baseline's peak also count from
+        # block 0.
         before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
         trials = [replace(one, attempt=1 + before) for one in trials]
         sides: list[SliceSide] = []
         if self.each.live is not None:
             self.each.live.begin(due.trial, _title(due, len(trials)))
-        # In all records of the block, also those of systems that did not fail, so that none is taken for killed.
+        # Stored in all records of the block, including systems that did not fail, so that none is mistaken for killed.
         self.since = datetime.now(UTC).isoformat(timespec="milliseconds")
         notes = self.each.known
         with ExitStack() as stack:
@@ -105,7 +109,7 @@ class Turns:
                 kept = [
                     self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides) if side.driven
                 ]
-                # Where the turns were over already, no record says to the loop that it must end.
+                # After the last turn no record is marked as aborted, so the loop would not end.
                 if not any(one.status is Status.CUT_SHORT for one in kept):
                     raise
                 return kept
@@ -157,7 +161,7 @@ class Turns:
                     finish(side)
 
     def _slice_s(self, rotations: Rotations, longest_s: float) -> float:
-        """As long as in the blocks before; in the first one by a pilot, unless the lab names a length."""
+        """Returns the slice length of earlier blocks, or of the lab; in the first block, a pilot may choose it."""
         method = self.each.lab.method
         if not method.slice_piloted:
             return method.slice_s or slice_plan.USUAL_S
@@ -165,7 +169,7 @@ class Turns:
         return next(filter(None, known), None) or rotations.pilot(longest_s)
 
     def _slow_start(self, rotations: Rotations, slice_s: float) -> Sequence[Note]:
-        """By the pilot, in this block or in the first one."""
+        """Returns the pilot's warning, from this block or the first one."""
         if rotations.start_up_s is None:
             before = (warning for one in self._piloted() for warning in one.warnings)
             return list(islice((one for one in before if one.code == SLOW_START), 1))
@@ -175,14 +179,16 @@ class Turns:
         return found
 
     def _piloted(self) -> Iterator[Record]:
-        """Records of earlier blocks whose slices are as long as a pilot chose: whole ones, which hold its warning, too.
-        One that was cut short has its length alone."""
+        """Yields comparable records of earlier blocks with the pilot's slice length, which also contain its warning.
+
+        Aborted records contain only the length.
+        """
         whole = (one for one in self.directory.records() if one.purpose == Purpose.LAB and one.status.comparable)
         return (one for one in whole if one.turns_since)
 
     def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[SliceSide]) -> SliceSide:
-        """Its data are back, and its engine runs, started in this block; or it is a server that ran already, on which
-        one of those `before` may have brought the same data back."""
+        """Restores a system's data and starts its engine. An existing server may already be in use by one of
+        `before`."""
         each, lab = self.each, self.each.lab
         setup = lab.setup(trial.cell.name)
         apart = slice_plan.apart(lab, setup)
@@ -213,9 +219,10 @@ class Turns:
         return [(trial, by_cell[trial.cell.name]) for trial in trials if trial.cell.name in by_cell]
 
     def _kept_of(self, trial: Trial, side: SliceSide, systems: int) -> Record:
-        """The record of a system that was driven, whole or cut short, with so many."""
+        """Returns the stored record of a system that was driven, completely or aborted. `systems`: systems in the
+        block."""
         id = record_id(side.plan.series, trial)
-        if side.record is None and self.each.store.path(id).is_dir():  # a Ctrl-C came when it was just written
+        if side.record is None and self.each.store.path(id).is_dir():  # a Ctrl-C came just after the record was written
             side.record = next(iter(self.each.store.records([id])), None)
         if side.record is not None:
             return side.record
@@ -228,7 +235,7 @@ class Turns:
         driven = replace(driven, storage_died=side.beneath.devices.death())
         measured = make.TrialOutcome(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
         side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)
-        if record.status.comparable and not side.setup.system.layout.devices:  # an emulated one ends with its block
+        if record.status.comparable and not side.setup.system.layout.devices:  # an emulated device ends with its block
             self.each.data.kept(slice_plan.apart(self.each.lab, side.setup), trial.block)
         if not record.status.comparable:
             self.each.printer.say(f"  {trial.cell.name}: {record.status.value}: {wording.cause(record)}")
@@ -243,13 +250,15 @@ class Turns:
         blamed: str = "",
         over: SliceSide | None = None,
     ) -> Sequence[Record]:
-        """A block in which one system failed has no record that could be compared: it is measured again as a whole.
-        `blamed`: its cell, where that is known; `over`: the system, where its drive is over and has a record."""
+        """Stores failed records for a block in which one system failed. The block is repeated as a whole.
+
+        `blamed`: the configuration that failed, if known. `over`: its system, if its drive ended and has a record.
+        """
         stop_all(sides)
         records = []
         for trial in trials:
             if kept := next((one.record for one in sides if one.cell == trial.cell.name), None):
-                records.append(kept)  # written before another one failed
+                records.append(kept)  # written before another system failed
                 continue
             if over is not None and over.driven is not None and trial.cell.name == blamed:
                 records.append(self._kept_of(trial, over, len(sides)))
@@ -293,7 +302,7 @@ def _in_words(side: SliceSide, rotations: Rotations) -> str:
 
 
 def written_between(side: SliceSide) -> tuple[Note, ...]:
-    """What its throughput does not show of the work that it caused: dirty data left to write."""
+    """Notes dirty data left to write between turns, which a system's throughput does not include."""
     share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
     if share <= MUCH_WRITTEN:
         return ()
@@ -301,14 +310,14 @@ def written_between(side: SliceSide) -> tuple[Note, ...]:
 
 
 def not_written_back(side: SliceSide) -> tuple[Note, ...]:
-    """Where a server of another user keeps files that ironbench may not reach."""
+    """Notes that an existing server's files are inaccessible to ironbench, so that they could not be written back."""
     if not side.unreached:
         return ()
     return (note("not-written-back", directories=tuple(sorted(side.unreached))),)
 
 
 def fewer_checkpoints(side: SliceSide) -> tuple[Note, ...]:
-    """Where more were due than began: at the start of each turn one may, and none while the one before still runs."""
+    """Notes that fewer checkpoints started than required: at most one per turn, and none while another is running."""
     every_s = side.checkpoint_s
     planned = 0 if every_s is None else math.ceil(side.measured_s / every_s * (1 - 1e-9))
     if side.checkpoints >= planned:
@@ -317,14 +326,14 @@ def fewer_checkpoints(side: SliceSide) -> tuple[Note, ...]:
 
 
 def stop_all(sides: Sequence[SliceSide]) -> None:
-    """All of them, whatever becomes of one. FailureError: one could not be thawed."""
+    """Stops all systems, even if stopping one fails. FailureError: one could not be thawed."""
     with ExitStack() as stack:
         for side in sides:
             stack.callback(side.stop)
 
 
 def _share(sides: Sequence[SliceSide]) -> None:
-    """Those that work on the same data are checked together."""
+    """Lets systems on the same data share their checks."""
     by_place: dict[str, list[SliceSide]] = {}
     for side in sides:
         by_place.setdefault(side.place, []).append(side)
@@ -335,7 +344,7 @@ def _share(sides: Sequence[SliceSide]) -> None:
 
 
 def _clients(lab: Lab) -> int:
-    """Connections that the engine of a side must take; those of all sides are there at once on one server."""
+    """Number of connections that a system's engine must accept. On one existing server these are for all systems."""
     if slice_plan.frozen(lab):
         return most_clients(lab)
     return sum(workloads.get(one.choice.workload).connections(one.cell.load.clients) for one in lab.possible)
