@@ -184,7 +184,7 @@ def _added(setup: Setup, free: Collection[str]) -> int:
 
 
 def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
-    """Returns what is measured, without what idealising those parts decides (`plan.resolve` and the engines)."""
+    """Returns system, load and work without the settings that idealising those parts changes (see `plan.resolve`)."""
     system = replace(setup.system, label="", reference_score=None, ideal=())
     load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
     if (limit := system.memory_total_bytes) is not None:  # the limit as it was declared
