@@ -1,1 +1,1 @@
-"""This machine and others: processes and their children, control groups, mounts, fingerprint, doctor, ssh."""
+"""Local and remote machines: processes and their children, control groups, mounts, fingerprint, doctor, ssh."""

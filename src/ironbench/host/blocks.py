@@ -6,11 +6,11 @@ from ironbench.host.tree import Tree
 from ironbench.model.machine import Block
 
 _PASSING = ("loop", "ram", "zram", "sr", "fd", "nbd")
-"""Devices that come and go, or hold no database."""
+"""Prefixes of devices that come and go, or that contain no database."""
 
 
 def read_blocks(tree: Tree) -> tuple[Block, ...]:
-    """Every lasting block device with a size."""
+    """Returns every permanent block device that has a size."""
     names = [name for name in tree.names("/sys/block") if not name.startswith(_PASSING)]
     return tuple(block for name in names if (block := read_block(name, tree)).size_bytes)
 
@@ -21,7 +21,7 @@ def read_block(name: str, tree: Tree) -> Block:
     return Block(
         name=name,
         number=tree.read(f"{base}/dev") or "",
-        # The kernel counts this file in sectors of 512 bytes whatever the device's own sector is.
+        # This file counts sectors of 512 bytes, whatever the sector size of the device.
         size_bytes=(tree.integer(f"{base}/size") or 0) * 512,
         model=tree.read(f"{base}/device/model")
         or tree.read(f"{base}/dm/name")
@@ -36,15 +36,15 @@ def read_block(name: str, tree: Tree) -> Block:
 
 
 def down_to_drives(name: str, tree: Tree) -> list[str]:
-    """A device and all that it is made of, by their names in /sys/block: of a logical volume on a partition the drive,
-    too."""
+    """Returns a device and the devices it consists of, by their names in /sys/block; for a logical volume on a
+    partition, this includes the drive."""
     whole = _whole(name, tree)
     parts = tree.names(f"/sys/block/{whole}/slaves")
     return [whole, *(below for part in parts for below in down_to_drives(part, tree))]
 
 
 def _whole(part: str, tree: Tree) -> str:
-    """The disk of a partition; any other device itself."""
+    """Returns the disk of a partition; any other device is returned unchanged."""
     disks = tree.names("/sys/block")
     if part in disks:
         return part

@@ -1,4 +1,4 @@
-"""Things really tried on the running machine: each harmless, each undone at once."""
+"""Tests of what this machine allows. The tests have no lasting effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SYNCS = 40
 
 
 class LiveAttempts:
-    """Tries on this machine. Answers None when it works, else why it does not."""
+    """Tries operations on this machine. Methods return None if the operation works, else the reason for the failure."""
 
     def io_uring(self) -> str | None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -55,8 +55,8 @@ class LiveAttempts:
         return None
 
     def wake_ups(self) -> list[float]:
-        # The kernel may delay wake-ups by the timer slack, 50 µs unless told otherwise (prctl(2)); the core asks for
-        # the least, and so is measured here. Only this thread is changed, and set back (0: the default).
+        # By default, the kernel may delay wake-ups by 50 µs (timer slack, prctl(2)). The core requests the minimum, so
+        # this test does the same. The setting affects only this thread and is reset afterwards (0: the default).
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
         late = []

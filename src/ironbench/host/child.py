@@ -1,11 +1,12 @@
-"""Child processes of ours: one way to start them, to talk to them, and to tell how they ended.
+"""Child processes of ironbench: how they are started, how to communicate with them, and how they ended.
 
-A child runs `main(parent)` of one module under `python -I -S`, which starts fast and is blind to the user's packages
-and variables. Its standard input is one end of a socket pair, on which frames go both ways: a message (JSON) and bytes.
-End of file means that the other side is gone, however it died; a child then goes too. The parent-death signal would not
-do: it fires already when the *thread* ends that started the process (prctl(2)).
+A child runs `main(parent)` of one module under `python -I -S`, which starts fast and ignores the user's packages and
+environment variables. The child's standard input is one end of a socket pair that carries frames in both directions: a
+message (JSON) and bytes. End of file means that the other side is gone, however it died; the child then exits. The
+parent-death signal would not be enough, because it fires as soon as the *thread* that started the process ends
+(prctl(2)).
 
-Only the standard library: both ends import this.
+Parent and child both import this module, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -32,36 +33,36 @@ from ironbench import errors
 from ironbench.errors import EngineDiedError, FailureError, InputError, IronbenchError, written
 
 ORPHANED = 3
-"""Exit code of a child whose parent is gone."""
+"""Exit code of a child whose parent has died."""
 STOP_S = 20.0
-"""How long a child may take to end in good order once it was asked to."""
+"""How long a child may take to end cleanly after it was asked to."""
 _LENGTHS = struct.Struct("<QQ")
-"""Of the message and of the bytes behind it."""
+"""Lengths of the message and of the bytes that follow it."""
 _PACKAGES = str(Path(errors.__file__).resolve().parents[1])
 _TAIL_BYTES = 16384
 _CODE = "import sys; sys.path.extend({packages!r}); from ironbench.host.child import run; run({module!r})"
 
 
 class Channel:
-    """One end of a socket pair. Any thread may send, one receives."""
+    """An end of a socket pair. Any thread may send; only one thread may receive."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
         self._sending = threading.Lock()
 
     def send(self, message: Any, data: bytes = b"") -> None:
-        """OSError: the other side is gone."""
+        """Sends a frame. Raises OSError if the other side is gone."""
         text = json.dumps(message).encode()
         with self._sending:
             self.socket.sendall(_LENGTHS.pack(len(text), len(data)) + text + data)
 
     def tell(self, message: Any, data: bytes = b"") -> None:
-        """As `send`; lost where the other side is gone, which is seen by what it does not say."""
+        """Like `send`, but ignores that the other side is gone; the caller notices when it receives no answer."""
         with contextlib.suppress(OSError):
             self.send(message, data)
 
     def receive(self) -> tuple[Any, bytes] | None:
-        """The next frame; None when the other side is gone, for half a frame is none."""
+        """Returns the next frame; None if the other side is gone, even after half a frame."""
         head = self._exactly(_LENGTHS.size)
         if head is None:
             return None
@@ -70,7 +71,7 @@ class Channel:
         return None if text is None or data is None else (json.loads(text), data)
 
     def waiting(self, timeout_s: float | None) -> bool:
-        """Whether there is something to receive, the end included; waits for it at most so long."""
+        """Whether there is something to receive, including the end of file; waits up to `timeout_s`."""
         return self.socket.fileno() >= 0 and bool(select.select([self.socket], [], [], timeout_s)[0])
 
     def close(self) -> None:
@@ -81,7 +82,7 @@ class Channel:
         while size:
             try:
                 piece = self.socket.recv(min(size, 1 << 20))
-            except OSError:  # reset by a process that was killed, or closed by us
+            except OSError:  # reset by a process that was killed, or closed by this process
                 return None
             if not piece:
                 return None
@@ -91,7 +92,7 @@ class Channel:
 
 
 class Child(Channel):
-    """Our end of a child process."""
+    """The parent's end of a child process."""
 
     def __init__(
         self,
@@ -103,17 +104,18 @@ class Child(Channel):
         packages: Sequence[str] = (),
         keep_open: Sequence[int] = (),
     ) -> None:
-        """`module`: its `main` runs there. `subject`: of error messages. `within`: put before its command.
+        """`module`: the child runs its `main`. `subject`: subject of error messages. `within`: words before its
+        command.
 
-        `log`: for what it writes to standard output and error; None: a file in memory. `packages`: folders where it
-        finds other packages. `keep_open`: file descriptors (locks) that it holds.
+        `log`: file for standard output and error; None: a file in memory. `packages`: folders in which it finds
+        additional packages. `keep_open`: inherited file descriptors (locks).
         """
         self.subject = subject
-        # Behind the standard library: where ironbench is installed, other packages lie beside it.
+        # After the standard library, because other packages are installed in the same directory as ironbench.
         code = _CODE.format(packages=[_PACKAGES, *packages], module=module)
-        # Not held open here: it may lie on a file system that is to be unmounted.
+        # Not kept open here, because the file may be on a file system that must be unmounted.
         self._log = log or Path(f"/proc/self/fd/{self._unnamed()}")
-        written = self._log.open("ab")  # children of its own write to the file as well
+        written = self._log.open("ab")  # children of the child also write to the file
         self._log_start = written.tell()
         ours, theirs = socket.socketpair()
         super().__init__(ours)
@@ -124,7 +126,7 @@ class Child(Channel):
                 stdout=written,
                 stderr=written,
                 pass_fds=keep_open,
-                start_new_session=True,  # the terminal's Ctrl-C is for us to hear and to pass on
+                start_new_session=True,  # Ctrl-C in the terminal reaches only this process, which passes it on
                 cwd="/",
             )
 
@@ -133,7 +135,8 @@ class Child(Channel):
         return self.process.pid
 
     def ask(self, message: Any, data: bytes = b"") -> dict[str, Any]:
-        """Its answer; empty when it has ended. Raises the error that it answers with."""
+        """Sends a request and returns the answer, {} if the child has ended. Raises the error that the child answers
+        with."""
         try:
             self.send(message, data)
             frame = self.receive()
@@ -147,13 +150,13 @@ class Child(Channel):
         return self.process.poll() is None
 
     def how_it_ended(self) -> tuple[str, str]:
-        """In words, with its last line or another hint; both empty while it lives."""
+        """Describes how the child ended, with its last line or another hint; ("", "") while it runs."""
         code = self.process.poll()
         if code is None:
             return "", ""
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         if lines := self._tail():
-            # A crash is told first and explained by a stack; an exception is told last.
+            # A crash is reported first and followed by a stack trace; an exception is reported last.
             return how, f"it wrote: {lines[0 if code < 0 else -1].strip()}"
         if code == -signal.SIGKILL:
             return how, "the kernel does this to the largest process when memory runs out (see dmesg)"
@@ -164,17 +167,18 @@ class Child(Channel):
             with self._log.open("rb") as log:
                 log.seek(max(self._log_start, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
                 return log.read().decode(errors="replace").strip().splitlines()
-        except OSError:  # it went with its folder
+        except OSError:  # the log was deleted with its folder
             return []
 
     def _unnamed(self) -> int:
-        """A file in memory that lasts as long as this does."""
+        """Returns a file in memory that exists as long as this object."""
         file = os.memfd_create("log")
         weakref.finalize(self, os.close, file)
         return file
 
     def died(self, when: str = "", kind: type[FailureError] = EngineDiedError, patience_s: float = 5.0) -> FailureError:
-        """What to raise when it hung up. `when`: what it had not done, e.g. "before the trial was over"."""
+        """Returns the error for a child that closed its connection. `when`: what was unfinished, e.g. "before the trial
+        was over"."""
         try:
             self.process.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -183,7 +187,7 @@ class Child(Channel):
         return kind(self.subject, f"its process {how} {when}".strip(), hint)
 
     def stop(self, patience_s: float = STOP_S) -> None:
-        """Hangs up and waits for its end, but no longer. May be called twice."""
+        """Closes the connection and waits for the child to end; kills it after `patience_s`. May be called twice."""
         self.close()
         try:
             self.process.wait(patience_s)
@@ -193,7 +197,8 @@ class Child(Channel):
 
 
 def package_folder(package: str, engine: str, hint: str) -> str:
-    """Where Python finds an engine's package, without importing it here. InputError: it is not installed."""
+    """Returns where Python finds an engine's package, without importing it. Raises InputError if it is not
+    installed."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         cause = f"the Python package {package} is not installed"
@@ -202,11 +207,11 @@ def package_folder(package: str, engine: str, hint: str) -> str:
 
 
 def run(module: str) -> None:
-    """The child's side of it: an IronbenchError is its last answer; what else is raised stands in the log."""
+    """Entry point of the child. An IronbenchError becomes its last answer; other exceptions are written to the log."""
     faulthandler.enable()
     parent = Channel(socket.socket(fileno=os.dup(0)))
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)  # children of its own shall not hold the line
+    os.dup2(nothing, 0)  # children of the child must not inherit the connection
     os.close(nothing)
     try:
         importlib.import_module(module).main(parent)
@@ -214,11 +219,11 @@ def run(module: str) -> None:
         answer(parent, refusal(error))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # the interpreter's own tidying would take time, and the kernel does it anyway
+    os._exit(0)  # skips the interpreter's cleanup, which takes time and which the kernel does anyway
 
 
 def answer(parent: Channel, message: Any, data: bytes = b"") -> None:
-    """Sends to the parent; ends this process when nobody listens any more."""
+    """Sends to the parent; ends this process if the parent is gone."""
     try:
         parent.send(message, data)
     except OSError:
@@ -226,12 +231,12 @@ def answer(parent: Channel, message: Any, data: bytes = b"") -> None:
 
 
 def refusal(error: IronbenchError) -> dict[str, Any]:
-    """An error as an answer."""
+    """Converts an error to an answer."""
     return {"error": [type(error).__name__, error.subject, error.cause, error.hint, error.sqlstate, error.number]}
 
 
 def raise_refusal(answer: dict[str, Any]) -> None:
-    """Raises the error that an answer is, if it is one."""
+    """Raises the error that an answer contains, if any."""
     if "error" in answer:
         kind, subject, cause, hint, sqlstate, number = answer["error"]
         raised = getattr(errors, kind)(subject, cause, hint)

@@ -1,4 +1,4 @@
-"""A user's own command: by a shell in a session of its own, bounded in time and output; or carried out by a person."""
+"""Runs a user's command in a shell with limits on time and output, or asks a person to carry it out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ironbench.host.programs import last_words
 from ironbench.model.secrets import hidden
 
 MOST_BYTES = 1 << 20
-"""Of output; a command that writes more is ended like one that takes too long."""
+"""Maximum size of the output; a command that writes more is stopped, like one that takes too long."""
 _PATIENCE_S = 2.0
-"""How long its processes may take to end once they were told to."""
+"""How long processes may take to end after SIGTERM."""
 _LOOK_S = 0.1
 
 
@@ -28,12 +28,12 @@ class Ended:
     """How a command ended."""
 
     status: int | None
-    """Exit status; negative: the signal that ended it; None: we ended it, or it never ran."""
+    """Exit status; negative: the signal that ended the command; None: ironbench stopped it, or it never ran."""
     took_s: float
     output: str = ""
     """Standard output and error, without passwords."""
     cause: str = ""
-    """Why it failed, with its own words; empty when it did not."""
+    """Why the command failed, with its last output; "" if it succeeded."""
 
 
 def run(
@@ -44,10 +44,11 @@ def run(
     begun: Callable[[ProcessId | None], None] = lambda _: None,
     without_passwords: Callable[[str], str] = hidden,
 ) -> Ended:
-    """Runs `text` with `sh -c` in `folder`, with nothing to read. `environment` is added to ours; `begun` is told of
-    the shell. What it left running when it ended by itself stays; at its limit, or when we are interrupted, all ends.
+    """Runs `text` with `sh -c` in `folder`, with empty standard input and `environment` added to that of this process.
 
-    Its output goes to a file: whoever inherited a pipe would make us wait for them.
+    `begun` receives the shell's process id. Processes that the command leaves running continue if it ends by itself; if
+    it exceeds its limit or ironbench is interrupted, all are ended. Output goes to a file: with a pipe, ironbench would
+    have to wait for every process that inherited it.
     """
     began = time.monotonic()
     with scratch.folder() as own, (own / "output").open("wb") as output:
@@ -61,12 +62,12 @@ def run(
                     stderr=output,
                     cwd=folder,
                     env=os.environ | dict(environment),
-                    start_new_session=True,  # no terminal to ask on, and the terminal's Ctrl-C is for us to pass on
+                    start_new_session=True,  # commands cannot prompt on the terminal, and Ctrl-C reaches only ironbench
                 )
                 begun(processes.identify(shell.pid))
         except BaseException as error:
             if shell is not None:
-                _end(shell)  # an interrupt that came meanwhile, or `begun`: nobody would wait for it
+                _end(shell)  # interrupted meanwhile, or `begun` failed: no other code would wait for the shell
             elif isinstance(error, OSError):
                 return Ended(None, 0.0, cause=f"cannot be run in {folder}: {error.strerror or error}")
             raise
@@ -81,12 +82,12 @@ def run(
 
 
 def terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether ironbench can ask the user on a terminal."""
     return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
 
 
 def by_a_person(text: str, say: Callable[[str], None]) -> Ended:
-    """Shows `text` and waits for Enter, as long as that takes. KeyboardInterrupt."""
+    """Shows `text` and waits until the user presses Enter, without a limit. Raises KeyboardInterrupt."""
     began = time.monotonic()
     if not terminal():
         return Ended(None, 0.0, cause="there is no terminal on which somebody could be asked")
@@ -97,7 +98,7 @@ def by_a_person(text: str, say: Callable[[str], None]) -> Ended:
 
 
 def _stopped(shell: subprocess.Popen[bytes], output: Path, deadline: float, limit_s: float) -> str:
-    """Waits for the end; why we brought it about, empty where it came by itself."""
+    """Waits until the command ends. Returns why ironbench stopped it, or "" if it ended by itself."""
     try:
         while True:
             try:
@@ -137,7 +138,8 @@ def _signal(number: int) -> str:
 
 
 def _read(path: Path) -> str:
-    """Of too much output the whole lines of its beginning: half a password is hidden nowhere."""
+    """Reads the output; if there is too much, only whole lines from its start, because half a password could not be
+    masked."""
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:

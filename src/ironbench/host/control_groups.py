@@ -1,8 +1,8 @@
-"""Memory control groups for an engine: version 2 (cgroups(7)) or version 1, nested under the group we are in.
+"""Memory control groups for engines: version 2 (cgroups(7)) or version 1, nested below the group of this process.
 
-Nested, so that whatever limits us limits the engine too. A page in the page cache belongs to the group that read it
-first (Linux: Documentation/admin-guide/cgroup-v1/memory.rst, section 2.3): files of the engine must be dropped from the
-page cache before it starts, or they do not count.
+Nesting ensures that limits on ironbench also apply to the engine. A page in the page cache is charged to the group that
+read it first (Linux: Documentation/admin-guide/cgroup-v1/memory.rst, section 2.3). The engine's files must therefore be
+evicted from the page cache before it starts, or their pages are not counted.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ironbench.host.mounts import all_mounts
 from ironbench.host.tree import Tree
 
 _LEAF = "ironbench-itself"
-"""Where we move to in version 2: a group with processes cannot limit groups below it (cgroups(7), "no internal
-processes")."""
+"""Group that this process moves to in version 2, where a group with processes cannot limit groups below it (cgroups(7),
+"no internal processes")."""
 _HINT = "run as root, or `systemd-run --user --scope -p Delegate=yes ironbench …`"
 LEAST_BYTES = 16 << 20
-"""Less holds no engine at all."""
+"""Smallest limit; no engine runs with less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """Our own group, below which groups can be made."""
+    """The group of this process, below which groups can be created."""
 
     version: str
     """`v1` or `v2`."""
@@ -38,7 +38,8 @@ class Parent:
 
 
 def parent(tree: Tree | None = None) -> Parent:
-    """Where groups that limit memory are made. InputError when this kernel or container has no such place."""
+    """Returns where groups that limit memory can be created. Raises InputError if this kernel or container does not
+    allow it."""
     tree = tree or Tree()
     groups = own_groups(tree)
     mounts = all_mounts(tree)
@@ -56,7 +57,8 @@ def parent(tree: Tree | None = None) -> Parent:
 
 
 def require(wanted_bytes: int, tree: Tree | None = None) -> None:
-    """InputError when the memory of an engine cannot be limited to so much. Leaves nothing behind."""
+    """Raises InputError if the memory of an engine cannot be limited to this value. Removes the group it creates for
+    the test."""
     if wanted_bytes < LEAST_BYTES:
         raise InputError(
             written("limits.memory_total", units.exact(wanted_bytes)),
@@ -80,13 +82,13 @@ def require(wanted_bytes: int, tree: Tree | None = None) -> None:
 
 
 def chosen(tree: Tree | None = None) -> Path:
-    """The directory of a group that is yet to be made; noted by the caller before it is. InputError."""
+    """Returns the path of a new group; the caller registers it before creating it. Raises InputError."""
     return parent(tree).directory / f"ironbench-{secrets.token_hex(8)}"
 
 
 def freezing(within: Sequence[str], tree: Tree | None = None) -> Path | None:
-    """The directory of a group by which a server can be frozen: one that it is in already (`within`), or one that is
-    yet to be made; None: no group can be made here."""
+    """Returns the path of a group with which a server can be frozen: the version 2 group it is already in (`within`),
+    or a new one; None if no group can be created."""
     tree = tree or Tree()
     if unified := next((Path(one) for one in within if version(Path(one)) == "v2"), None):
         return unified
@@ -107,7 +109,7 @@ def freezing(within: Sequence[str], tree: Tree | None = None) -> Path | None:
 
 
 def make(group: Path, limit_bytes: int) -> None:
-    """Makes the group with its limit, swap excluded. FailureError."""
+    """Creates the group with its limit, without swap. Raises FailureError."""
     try:
         if (group.parent / "cgroup.controllers").exists():
             _delegate(group.parent)
@@ -124,7 +126,7 @@ def make(group: Path, limit_bytes: int) -> None:
 
 
 def entering(group: Path) -> tuple[str, ...]:
-    """Put before a command, it runs in the group, as the same process."""
+    """Returns words to put before a command, so that it runs in the group with the same process id."""
     return ("/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs"))
 
 
@@ -144,7 +146,7 @@ def _delegated(directory: Path) -> bool:
 
 
 def _alone(directory: Path) -> bool:
-    """Whether every process of the group is ours: this one, or one that it started."""
+    """Whether the group contains only this process and processes that it started."""
     family = {os.getpid()}
     for pid in sorted(int(word) for word in _words(directory / "cgroup.procs")):
         if pid not in family and _parent(pid) not in family:
@@ -161,7 +163,7 @@ def _parent(pid: int) -> int:
 
 
 def _delegate(directory: Path) -> None:
-    """Lets groups below limit memory; where that is not so yet, we and our children move one group down."""
+    """Allows groups below to limit memory; if necessary, first moves this process and its children one group down."""
     if _delegated(directory):
         return
     control = directory / "cgroup.subtree_control"
@@ -179,7 +181,7 @@ def _delegate(directory: Path) -> None:
 
 
 def _write_where_it_is(path: Path, text: str) -> None:
-    """A knob that kernels may lack or refuse."""
+    """Writes a setting that a kernel may lack or refuse."""
     try:
         path.write_text(text)
     except OSError:

@@ -1,4 +1,4 @@
-"""Copies of data files: by reference where the file system can, else extent by extent, holes left out."""
+"""Copies data files: as reflinks if the file system supports them, else extent by extent, without holes."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _FICLONE = 0x40049409
 """ioctl_ficlone(2): `_IOW(0x94, 9, int)`."""
 _NO_REFLINK = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM)
 _CHUNK_BYTES = 64 << 20
-"""Copied by one call, so that Ctrl-C is heard between two."""
+"""Bytes copied by one call, so that Ctrl-C takes effect between two calls."""
 _AT_ONCE = 4
-"""Files that are copied at the same time."""
+"""Number of files copied at the same time."""
 _WRITE = 2
-"""SYNC_FILE_RANGE_WRITE of sync_file_range(2): begins to write what is dirty, and does not wait for it."""
+"""SYNC_FILE_RANGE_WRITE of sync_file_range(2): starts writeback of dirty pages without waiting for it."""
 
 Skip = Callable[[str], bool]
-"""Told a path relative to the tree's root; True leaves it out, with all below."""
+"""Called with a path relative to the root of the tree; True skips it and everything below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a copy took."""
+    """Result of a copy."""
 
     bytes: int = 0
-    """Of the files' contents, holes left out."""
+    """Size of the files' contents, without holes."""
     files: int = 0
     by_reference: int = 0
-    """Files that share their blocks with the original until one of the two changes."""
+    """Number of files that share their blocks with the original until one of the two changes."""
 
     @property
     def how(self) -> str:
-        """`reflink` when all files were copied by reference, else `copy`."""
+        """`reflink` if all files were copied by reference, else `copy`."""
         return "reflink" if self.files and self.by_reference == self.files else "copy"
 
     def __add__(self, other: Copied) -> Copied:
@@ -52,9 +52,9 @@ class Copied:
 
 
 def tree(source: Path, target: Path, skip: Skip = lambda _: False, *, link: bool = False) -> Copied:
-    """Copies a directory to one that does not exist yet; on failure nothing of it is left. FailureError.
+    """Copies a directory to a new path. A failure leaves nothing behind and raises FailureError.
 
-    `link`: the files become hard links of the originals, whose owner then removes them. Nothing is synced.
+    `link`: create hard links, for a caller that then removes the originals. Does not sync.
     """
     try:
         return _tree(source, target, skip, link)
@@ -67,7 +67,7 @@ def tree(source: Path, target: Path, skip: Skip = lambda _: False, *, link: bool
 
 
 def file(source: Path, target: Path, *, link: bool = False) -> Copied:
-    """Copies one file to a name that is not taken; on failure it is not there. FailureError."""
+    """Copies one file to a new path. A failure leaves no file behind and raises FailureError."""
     try:
         return _file(source, target, link, threading.Event())
     except OSError as error:
@@ -79,22 +79,23 @@ def file(source: Path, target: Path, *, link: bool = False) -> Copied:
 
 
 def failure(target: Path, error: OSError) -> FailureError:
-    """What to tell when files cannot be written to `target`."""
+    """Builds the error for files that cannot be written to `target`."""
     hint = "free some space, or name a directory on a larger device" if error.errno == errno.ENOSPC else ""
     return FailureError(f"directory {target.parent}", f"data cannot be copied: {error.strerror or error}", hint)
 
 
 def sync(directory: Path) -> None:
-    """Writes everything dirty of that file system to its device. FailureError.
+    """Writes all dirty data of the directory's file system to its device. Raises FailureError.
 
-    One syncfs(2) instead of an fsync(2) of each of a thousand files; it reports write errors since Linux 5.8.
+    A single syncfs(2) replaces an fsync(2) for each of a thousand files; it reports write errors since Linux 5.8.
     """
     _sync(os.open(directory, os.O_RDONLY | os.O_DIRECTORY), directory)
 
 
 def sync_from_outside(directory: Path) -> bool:
-    """The same of a directory that may be another user's: by the nearest one above it, on the same file system, that we
-    may open. False: there is none, or nobody may ask which file system it is on. FailureError."""
+    """Like `sync`, for a directory that may belong to another user: uses its nearest ancestor on the same file system
+    that this process may open. Returns False if there is none, or if the file system cannot be determined. Raises
+    FailureError."""
     try:
         device = directory.stat().st_dev
     except PermissionError:
@@ -112,7 +113,7 @@ def sync_from_outside(directory: Path) -> bool:
 
 
 def _sync(fd: int, directory: Path) -> None:
-    """Closes `fd`."""
+    """Syncs the file system of `fd`, and closes `fd`."""
     try:
         if _libc().syncfs(fd) != 0:
             raise failure(directory, OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
@@ -121,7 +122,8 @@ def _sync(fd: int, directory: Path) -> None:
 
 
 def put(aside: Path, place: Path) -> None:
-    """Renames a finished copy, synced before, to its name; a crash leaves it complete under one of the two."""
+    """Renames a finished copy to its final name, after a sync; after a crash, a complete copy exists under one of the
+    names."""
     sync(aside if aside.is_dir() else aside.parent)
     aside.rename(place)
     fd = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -133,9 +135,10 @@ def put(aside: Path, place: Path) -> None:
 
 @contextmanager
 def whole(folder: Path) -> Iterator[Path]:
-    """A directory aside, which gets the name `folder`, synced, when all is in it; on failure nothing of it is left.
+    """Yields a temporary directory that is synced and renamed to `folder` at the end of the block. A failure leaves
+    nothing behind.
 
-    FailureError.
+    Raises FailureError.
     """
     aside = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
@@ -149,12 +152,12 @@ def whole(folder: Path) -> Iterator[Path]:
 
 
 def evict(root: Path) -> None:
-    """Drops the clean pages of a file, or of all files of a tree, from the page cache (posix_fadvise(2), DONTNEED)."""
+    """Evicts the clean pages of a file, or of all files of a tree, from the page cache (posix_fadvise(2), DONTNEED)."""
     for path in [root] if root.is_file() else _files(root):
         try:
             fd = os.open(path, os.O_RDONLY)
         except OSError:
-            continue  # gone meanwhile, or a socket
+            continue  # deleted meanwhile, or a socket
         try:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
@@ -162,12 +165,12 @@ def evict(root: Path) -> None:
 
 
 def touch(root: Path) -> None:
-    """Reads all files of a tree, so that the page cache holds them as far as it can."""
+    """Reads all files of a tree, so that the page cache contains as much of them as possible."""
     for path in _files(root):
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
-            continue  # gone meanwhile, or a socket
+            continue  # deleted meanwhile, or a socket
         try:
             while os.read(fd, 1 << 20):
                 pass
@@ -178,7 +181,7 @@ def touch(root: Path) -> None:
 
 
 def can_share(source: Path, directory: Path) -> bool:
-    """Whether files of `source` can be copied into `directory` by reference; tried with an empty file."""
+    """Whether files of `source` can be copied into `directory` by reference; tested with an empty file."""
     try:
         with tempfile.TemporaryFile(dir=source) as old, tempfile.TemporaryFile(dir=directory) as new:
             return _reflinked(old.fileno(), new.fileno())
@@ -187,7 +190,7 @@ def can_share(source: Path, directory: Path) -> bool:
 
 
 def size(root: Path) -> int:
-    """Bytes that the files of a tree take on their device."""
+    """Disk space that the files of a tree occupy, in bytes."""
     return sum(path.lstat().st_blocks * 512 for path in _files(root))
 
 
@@ -222,7 +225,8 @@ def _tree(source: Path, target: Path, skip: Skip, link: bool) -> Copied:
 
 
 def _each(found: list[tuple[int, Path, Path]], link: bool) -> Copied:
-    """Several files at a time, the largest first: one copy uses one core, and waits for one read at a time."""
+    """Copies several files at a time, the largest first, because one copy uses one core and waits for one read at a
+    time."""
     done, stop = Copied(), threading.Event()
     with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
         largest_first = sorted(found, key=lambda one: -one[0])
@@ -238,7 +242,7 @@ def _each(found: list[tuple[int, Path, Path]], link: bool) -> Copied:
 
 
 def _file(source: Path, target: Path, link: bool, stop: threading.Event) -> Copied:
-    """`stop`: when it is set the copy ends early."""
+    """Copies one file; ends early when `stop` is set."""
     if link:
         os.link(source, target)
         return Copied(source.stat().st_blocks * 512, 1, 1)
@@ -266,13 +270,13 @@ def _reflinked(old: int, new: int) -> bool:
 
 
 def _extents(fd: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where a file has data (lseek(2), SEEK_DATA); file systems that cannot tell report one extent."""
+    """Yields the ranges that contain data (lseek(2), SEEK_DATA); file systems without support report one range."""
     at = 0
     while at < size:
         try:
             begin = os.lseek(fd, at, os.SEEK_DATA)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # only a hole is left
+            if error.errno == errno.ENXIO:  # only a hole remains
                 return
             raise
         at = os.lseek(fd, begin, os.SEEK_HOLE)
@@ -288,17 +292,18 @@ def _span(old: int, new: int, begin: int, end: int, stop: threading.Event) -> No
             if error.errno not in _NO_REFLINK:
                 raise
             copied = 0
-        # Linux 5.3 to 5.18 answer 0 on some file systems and have copied nothing (copy_file_range(2), BUGS).
+        # Linux 5.3 to 5.18 return 0 on some file systems although nothing was copied (copy_file_range(2), BUGS).
         copied = copied or _sent(old, new, begin, size)
         if copied == 0:
-            return  # the file became shorter
-        # Whoever syncs a finished copy would wait for its device then; so it works while the next part is copied.
+            return  # the file was truncated meanwhile
+        # Starts writeback now, so that the device works while the next part is copied and a later sync has less to wait
+        # for.
         _libc().sync_file_range(new, ctypes.c_int64(begin), ctypes.c_int64(copied), _WRITE)
         begin += copied
 
 
 def _sent(old: int, new: int, begin: int, size: int) -> int:
-    """sendfile(2) copies inside the kernel between any two file systems; copy_file_range(2) does not."""
+    """Copies a range with sendfile(2), which works between any two file systems, unlike copy_file_range(2)."""
     os.lseek(old, begin, os.SEEK_SET)
     os.lseek(new, begin, os.SEEK_SET)
     return os.sendfile(new, old, None, size)

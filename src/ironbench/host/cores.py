@@ -1,4 +1,4 @@
-"""Which CPUs are threads of one core (Linux: Documentation/admin-guide/cputopology.rst)."""
+"""Which CPUs are hardware threads of the same core (Linux: Documentation/admin-guide/cputopology.rst)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _CPU = "/sys/devices/system/cpu"
 
 
 def cores(tree: Tree, cpus: Iterable[int]) -> Sequence[Sequence[int]]:
-    """These CPUs, those of one core together and cores of one socket next to each other. One whose core is not to be
-    seen is a core of its own."""
+    """Groups CPUs by core; cores of the same socket are adjacent. A CPU whose core is unknown counts as a separate
+    core."""
     found: dict[tuple[int, int, int], list[int]] = {}
     for cpu in sorted(cpus):
         place = f"{_CPU}/cpu{cpu}/topology"

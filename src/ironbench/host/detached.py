@@ -1,6 +1,6 @@
-"""A program that outlives us: in a session of its own, its output in a file, its exit status in another.
+"""Programs that outlive ironbench: each runs in its own session and writes its output and its exit status to files.
 
-Who began it need not live when it ends: whoever looks later finds the status there.
+A later ironbench process can read the exit status from the file.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 
 _WAITS = 'place=$1; shift; "$@"; code=$?; echo $code > "$place.tmp" && mv "$place.tmp" "$place"'
-"""A shell that begins the program and writes its status whole or not at all. Signals are for the program."""
+"""Shell that starts the program and writes its exit status atomically. Signals go to the program."""
 
 
 class Detached:
-    """One that we began; it goes on when this is forgotten."""
+    """A program that this process started; it continues to run after this object is deleted."""
 
     def __init__(
         self,
@@ -29,7 +29,8 @@ class Detached:
         environment: Mapping[str, str],
         keep_open: Sequence[int] = (),
     ) -> None:
-        """`keep_open`: descriptors that it holds until its end, e.g. locks. FailureError: it cannot be begun."""
+        """Starts the program. `keep_open`: descriptors that it inherits, such as locks. Raises FailureError if it
+        cannot start."""
         try:
             with log.open("ab") as output:
                 self._shell = subprocess.Popen(
@@ -47,12 +48,12 @@ class Detached:
         self.process = found or ProcessId(self._shell.pid, "")
 
     def reap(self) -> bool:
-        """Whether it has ended; then nothing of it is left among the processes."""
+        """Whether the program has ended; if so, its zombie process is removed."""
         return self._shell.poll() is not None
 
 
 def status_of(path: Path) -> int | None:
-    """Its exit status; None: it runs, or was killed together with the shell that waited for it."""
+    """Returns the exit status; None while the program runs, or if it was killed together with its shell."""
     try:
         return int(path.read_text().strip())
     except (OSError, ValueError):

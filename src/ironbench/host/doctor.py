@@ -1,8 +1,8 @@
-"""Examines a machine: every probe gives readings on what silently spoils numbers, what that means, and the remedy.
+"""Examines a machine for conditions that silently distort measurements, and suggests fixes.
 
-A probe is a function in `host/probes/`, registered by `@probe(area, name)`. It gets the `HostView` and returns a
-reading, several, or None when this machine does not show what it looks for. Its docstring says in one sentence what it
-is about.
+A check is a function in `host/probes/`, registered by `@probe(area, name)`. The function gets the `HostView` and
+returns one finding, several, or None if the machine does not show the information. The docstring describes in one
+sentence what is checked.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Probe:
 
 
 AREAS = ("load", "cpu", "memory", "time", "storage", "power", "facilities", "software")
-"""In the order they are shown."""
+"""Areas in the order in which they are shown."""
 _PROBES: dict[str, Probe] = {}
 
 
 def probe(area: str, name: str) -> Callable[[Inspection], Inspection]:
-    """Registers a function under a name of its own."""
+    """Registers a check under a unique name."""
     assert area in AREAS, area
     assert name not in _PROBES, name
 
@@ -46,7 +46,7 @@ def probe(area: str, name: str) -> Callable[[Inspection], Inspection]:
 
 
 def probes() -> tuple[Probe, ...]:
-    """Every probe, by area, in the order of their files."""
+    """Returns every check, by area, and within an area in the order of the files."""
     from ironbench.host import probes as package
 
     for module in iter_modules(package.__path__):
@@ -55,7 +55,8 @@ def probes() -> tuple[Probe, ...]:
 
 
 def examine(host: HostView, areas: Collection[str] = AREAS) -> tuple[Diagnosis, ...]:
-    """All diagnoses, in the order of the areas. A probe that stumbles is reported as seeing nothing, never raised."""
+    """Returns all findings, in the order of the areas. If a check raises an exception, it is reported as "not
+    visible"."""
     return tuple(diagnosis for one in probes() if one.area in areas for diagnosis in _diagnoses(one, host))
 
 
@@ -67,7 +68,7 @@ def _diagnoses(one: Probe, host: HostView) -> list[Diagnosis]:
     try:
         answer = one.inspect(host)
         readings = [answer] if isinstance(answer, Reading) else list(answer or ())
-    except Exception as error:  # whatever a strange machine shows must not end the examination
+    except Exception as error:  # unexpected contents of /proc or /sys must not end the examination
         return [_unseen(one, f"not visible here: {error}")]
     if not readings:
         return [_unseen(one, _not_visible(host))]

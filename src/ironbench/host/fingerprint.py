@@ -1,4 +1,4 @@
-"""The machine as far as it can change a measurement, and a content key to tell one machine from another."""
+"""Fingerprint of a machine: the properties that can affect a measurement, and a key that identifies the machine."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CPU = "/sys/devices/system/cpu"
 
 
 def fingerprint(root: Path = Path("/")) -> Machine:
-    """Of the machine below `root`."""
+    """Fingerprint of the machine whose file system is below `root`."""
     return of_tree(Tree(root))
 
 
 def of_tree(tree: Tree) -> Machine:
-    """Reads /proc, /sys and /etc. Never fails: what is not visible is None, 0 or empty."""
+    """Reads /proc, /sys and /etc. Never fails: unknown values are None, 0 or empty."""
     memory = tree.table("/proc/meminfo")
     return Machine(
         cpu=_cpu(tree),
@@ -45,7 +45,7 @@ def of_tree(tree: Tree) -> Machine:
 
 
 def content_key(machine: Machine) -> str:
-    """The name under which the record store keeps this fingerprint. It holds nothing that changes by itself."""
+    """Key under which the record store keeps this fingerprint. Values that change by themselves are not included."""
     return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(machine), order="sorted")).hexdigest()[:16]
 
 
@@ -79,7 +79,7 @@ def _cpu(tree: Tree) -> Cpu:
 
 
 class _Fields(dict[str, list[str]]):
-    """The fields of /proc/cpuinfo, each with its value for every processor."""
+    """Fields of /proc/cpuinfo, with a list of one value per processor."""
 
     def first(self, name: str) -> str | None:
         return self[name][0] if self.get(name) else None
@@ -98,8 +98,8 @@ def _cpuinfo(tree: Tree) -> _Fields:
 
 
 def _architecture(info: _Fields, tree: Tree) -> str:
-    """Of a processor whose /proc/cpuinfo has no name (Linux: arch/arm64/kernel/cpuinfo.c). The kernel says it in a file
-    since Linux 6.1."""
+    """Describes a processor whose /proc/cpuinfo has no name (Linux: arch/arm64/kernel/cpuinfo.c). Since Linux 6.1 there
+    is a file for the architecture."""
     if tree.real:
         return platform.machine()
     part, maker = info.first("CPU part"), info.first("CPU implementer")
@@ -113,7 +113,7 @@ def _khz(tree: Tree, name: str) -> int | None:
 
 
 def boost(tree: Tree) -> bool | None:
-    """Whether the processor may exceed its base frequency; None when that is not visible."""
+    """Whether the processor may exceed its base frequency; None if unknown."""
     if (no_turbo := tree.integer(f"{_CPU}/intel_pstate/no_turbo")) is not None:
         return no_turbo == 0
     if (allowed := tree.integer(f"{_CPU}/cpufreq/boost")) is not None:
@@ -122,7 +122,7 @@ def boost(tree: Tree) -> bool | None:
 
 
 def mitigations(tree: Tree) -> tuple[str, ...]:
-    """Weaknesses that the kernel works around ("Mitigation: …"), by name."""
+    """Names of CPU vulnerabilities for which the kernel has a mitigation enabled ("Mitigation: …")."""
     base = f"{_CPU}/vulnerabilities"
     return tuple(name for name in tree.names(base) if (tree.read(f"{base}/{name}") or "").startswith("Mitigation"))
 
@@ -147,13 +147,13 @@ _VIRTUAL = (
     *("QEMU", "KVM", "KubeVirt", "VMware", "VirtualBox", "Xen", "Virtual Machine", "Bochs", "Parallels", "BHYVE"),
     *("Google Compute", "OpenStack", "Amazon EC2", "Alibaba Cloud ECS", "vServer", "Apple Virtualization"),
 )
-"""Words of the firmware of virtual machines (systemd: src/basic/virt.c). Only x86 tells by a flag of the processor."""
+"""Words in the firmware of virtual machines (systemd: src/basic/virt.c). Only x86 has a processor flag for them."""
 _METAL = ".metal"
-"""In the names of whole machines at Amazon, e.g. `m7g.metal`."""
+"""Part of the product name of Amazon's bare-metal instances, e.g. `m7g.metal`."""
 
 
 def virtualisation(tree: Tree) -> str:
-    """`none`, or the virtual machine's maker and product as its firmware names them."""
+    """Returns `none`, or the virtual machine's vendor and product as named by its firmware."""
     flags = (_cpuinfo(tree).first("flags") or "").split()
     product = " ".join(
         filter(None, (tree.read(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")))
@@ -168,7 +168,7 @@ def virtualisation(tree: Tree) -> str:
 
 
 def container(tree: Tree) -> str:
-    """`none`, or the kind of container this process lives in."""
+    """Returns `none`, or the kind of container in which this process runs."""
     if tree.exists("/.dockerenv"):
         return "docker"
     if tree.exists("/run/.containerenv"):

@@ -1,10 +1,11 @@
-"""Stops a server with everything below it where it stands, and lets it go on.
+"""Pauses a server with all its child processes, and resumes it.
 
-By a control group of its own: the freezer of version 1, or `cgroup.freeze` of version 2 (Linux: freezer-subsystem.rst
-and cgroup-v2.rst in Documentation/admin-guide); where neither can be had, by SIGSTOP to each process.
+Uses a control group for the server: the freezer of version 1, or `cgroup.freeze` of version 2 (Linux:
+freezer-subsystem.rst and cgroup-v2.rst in Documentation/admin-guide). If neither is available, SIGSTOP is sent to each
+process.
 
-A frozen process hears no signal before it is thawed, not even SIGKILL in version 1: whoever ends a server thaws it
-first. Only the standard library: the guard runs this without site-packages.
+A frozen process receives no signal until it is thawed, in version 1 not even SIGKILL, so a server must be thawed before
+it is ended. The guard runs this module without site-packages, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 
 PATIENCE_S = 5.0
-"""A process in the midst of an I/O is frozen when that is done."""
+"""Timeout for freezing and thawing: a process that waits for an I/O is frozen only after the I/O completes."""
 _STOPPED = ("T", "t")
 
 
 @dataclass(frozen=True, slots=True)
 class Freezer:
-    """Of one server."""
+    """Freezes and thaws one server."""
 
     server: ProcessId
     group: Path | None
-    """Its control group, in which it is with everything below it; None: signals."""
+    """Control group of the server and its child processes; None: use signals."""
     _stopped: set[ProcessId] = field(default_factory=set)
-    """By signals: those whose server is killed meanwhile are below it no more, and would stand still for ever."""
+    """Processes stopped with SIGSTOP. If their server is killed meanwhile, they are no longer its children and would
+    never resume."""
 
     @property
     def how(self) -> str:
@@ -42,8 +44,10 @@ class Freezer:
         return "control group v1" if (self.group / "freezer.state").exists() else "control group v2"
 
     def enter(self) -> None:
-        """Moves the server and all below it into the group; what they start later is born there. FailureError; OSError:
-        the group takes no process."""
+        """Moves the server and its child processes into the group; processes they start later are created there.
+
+        Raises FailureError on timeout, OSError if the group accepts no process.
+        """
         if self.group is None:
             return
         deadline = time.monotonic() + PATIENCE_S
@@ -55,7 +59,7 @@ class Freezer:
                 raise FailureError(f"control group {self.group}", f"process {outside[0]} does not enter it")
 
     def freeze(self) -> None:
-        """Returns when nothing of it runs any more. FailureError."""
+        """Freezes the server; returns when none of its processes runs. Raises FailureError."""
         deadline = time.monotonic() + PATIENCE_S
         while not self._frozen():
             if self.group is None:
@@ -73,7 +77,7 @@ class Freezer:
             time.sleep(0.001)
 
     def thaw(self) -> None:
-        """Returns when it goes on. FailureError: it does not."""
+        """Resumes the server. Raises FailureError if it stays frozen."""
         thaw([] if self.group is None else [str(self.group)], self.server)
         for one in self._stopped:
             one.signal(signal.SIGCONT)
@@ -87,7 +91,8 @@ class Freezer:
 
     def _frozen(self) -> bool:
         if self.group is None:
-            # Once the server has stopped it starts no process: only then does a list of those below it hold all.
+            # The server is checked first: only a stopped server starts no further processes, so that the list is
+            # complete.
             if self.server.alive() and processes.state(self.server.pid) not in _STOPPED:
                 return False
             states = [processes.state(pid) for pid in _tree(self.server)]
@@ -101,9 +106,9 @@ class Freezer:
 
 
 def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
-    """Whatever of it is frozen goes on, however it was frozen. `groups`: control groups of any kind."""
+    """Resumes everything that is frozen, by whichever method. `groups`: control groups of any kind."""
     for group in map(Path, groups):
-        with contextlib.suppress(OSError):  # not a freezer, or gone
+        with contextlib.suppress(OSError):  # not a freezer group, or deleted
             _write(group, "THAWED", "0")
     if server is not None and server.alive():
         for pid in _tree(server):
@@ -112,13 +117,13 @@ def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
 
 
 def _unusable(group: Path, error: OSError) -> FailureError:
-    """It was there and usable when the server entered it."""
+    """Error for a group that was usable when the server entered it."""
     hint = "leave control groups named ironbench-… to ironbench; `ironbench cleanup` thaws and ends what is left"
     return FailureError(f"control group {group}", error.strerror or str(error), hint)
 
 
 def _write(group: Path, first: str, second: str) -> None:
-    """The word of version 1, or that of version 2."""
+    """Writes the setting of version 1 or of version 2."""
     old = group / "freezer.state"
     if old.exists():
         old.write_text(first)

@@ -1,7 +1,7 @@
-"""A small process between us and a server: it starts the server, and ends it when we do, however we do.
+"""A small process between ironbench and a server, which it starts, and stops when ironbench ends for any reason.
 
-A child process (`ironbench.host.child`). The first message is a `GuardOrder`, answered by the server's `pid` or
-by `failed`; `stop` ends the server. Its last message is `ended` with the server's exit status.
+The guard is a child process (`ironbench.host.child`). The first message is a `GuardOrder`, answered by the server's
+`pid` or by `failed`; `stop` stops the server. The guard's last message is `ended` with the server's exit status.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ironbench.host import freezer, processes, register
 from ironbench.host.child import Channel, Child
 
 STOP_PATIENCE_S = 300.0
-"""How long a server that we stop ourselves may take: its last checkpoint goes to a slow device."""
+"""How long a server may take to shut down when ironbench stops it: its last checkpoint may go to a slow device."""
 _MESSAGES_BYTES = 4 << 20
 NO_ROOM = os.strerror(errno.ENOSPC).encode()
 RECOVERING = b"all server processes terminated; reinitializing"
@@ -28,10 +28,10 @@ READY = b"database system is ready to accept connections"
 
 @dataclass(frozen=True, slots=True)
 class GuardOrder:
-    """What the guard is to run."""
+    """The order to the guard: which server to run."""
 
     entry: str
-    """Path of the register's entry."""
+    """Path of the entry in the register."""
     command: tuple[str, ...]
     environment: dict[str, str]
     log: str
@@ -39,13 +39,13 @@ class GuardOrder:
 
 
 class ServerGuard:
-    """Our end of a guard: a server that ends with us."""
+    """The client side of a guard: a server that stops when this process ends."""
 
     def __init__(self, order: GuardOrder, keep_open: tuple[int, ...] = ()) -> None:
-        """Starts guard and server. `keep_open`: file descriptors (locks) to hold while the server lives."""
+        """Starts guard and server. `keep_open`: file descriptors (locks) that stay open while the server runs."""
         self.child = Child(__name__, "guard", log=Path(order.log), keep_open=keep_open)
         self.status: int | None = None
-        """Exit status of the server once it ended; negative: the signal that ended it."""
+        """Exit status of the server after it ended; negative: the signal that ended it."""
         first = self.child.ask(asdict(order))
         self.server = processes.identify(first["pid"]) if "pid" in first else None
         self.pid: int | None = first.get("pid")
@@ -55,21 +55,21 @@ class ServerGuard:
             self.failure = "" if self.pid is not None else f"its guard ended, see {order.log}"
 
     def ended(self, patience_s: float = 0.0) -> bool:
-        """Whether the server has ended; sets `status` where the guard could tell, which may be a moment after the end:
-        so long it is waited for."""
+        """Whether the server has ended. Waits up to `patience_s` for the guard to report the exit status, which may
+        arrive shortly after the end, and sets `status`."""
         if self.status is None and self.child.waiting(patience_s):
             self._hear()
         return self.status is not None or self.server is None or not self.server.alive()
 
     def stop(self) -> None:
-        """Ends the server in good order, and the guard."""
+        """Shuts down the server, then the guard."""
         self.child.tell("stop")
         while self.status is None and self._hear():
             pass
         self.child.stop(STOP_PATIENCE_S)
 
     def _hear(self) -> bool:
-        """Takes its next message; False when it has hung up."""
+        """Receives the guard's next message; False if it closed the connection."""
         frame = self.child.receive()
         if frame is not None:
             self.status = frame[0].get("ended", self.status)
@@ -77,7 +77,7 @@ class ServerGuard:
 
 
 def main(parent: Channel) -> None:
-    """The guard process: runs one server until it ends, or until the owner does or says so."""
+    """Entry point of the guard: runs one server until it ends, its owner dies, or the owner asks to stop it."""
     frame = parent.receive()
     if frame is None:
         return
@@ -95,11 +95,11 @@ def main(parent: Channel) -> None:
     parent.tell({"pid": server.pid})
     patience_s = _watch(parent, server, woken, entry)
     if server.poll() is None:
-        entry = register.read(Path(order.entry)) or entry  # the owner has noted control groups since
+        entry = register.read(Path(order.entry)) or entry  # the owner has added control groups since
         freezer.thaw(() if entry is None else entry.groups, processes.identify(server.pid))
         _end(server, patience_s, Path(order.log), signal.SIGINT if entry is None else entry.stop)
     parent.tell({"ended": server.returncode})
-    # Read again: the owner has noted the server's shared memory since, too.
+    # Read again, because the owner has since added the server's shared memory.
     entry = register.read(Path(order.entry))
     if entry is not None:
         register.end(entry, patience_s=1.0)
@@ -118,7 +118,7 @@ def _spawn(order: GuardOrder) -> subprocess.Popen[bytes]:
 
 
 def _watch(parent: Channel, server: subprocess.Popen[bytes], woken: int, entry: register.RegisterEntry | None) -> float:
-    """Waits until there is something to end; how long the server may take then."""
+    """Waits until the server must be stopped or has ended; returns how long it may take to shut down."""
     poller = select.poll()
     poller.register(parent.socket, select.POLLIN | select.POLLHUP)
     poller.register(woken, select.POLLIN)
@@ -140,7 +140,8 @@ def _watch(parent: Channel, server: subprocess.Popen[bytes], woken: int, entry: 
 
 
 def _owner_death(entry: register.RegisterEntry | None) -> int | None:
-    """A descriptor that becomes readable when the owner dies: a forked copy of it may hold our pipe open longer."""
+    """Returns a descriptor that becomes readable when the owner dies: a forked copy of the owner may keep the socket
+    open longer."""
     if entry is None:
         return None
     try:
@@ -158,10 +159,10 @@ def _end(server: subprocess.Popen[bytes], patience_s: float, log: Path, stop: in
 
 
 def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, log_bytes: int) -> bool:
-    """Waits for the end, but not for what never comes.
+    """Waits until the server ends; gives up early if it cannot end.
 
-    A last checkpoint that finds no room is tried again without end, and a fast shutdown in the midst of recovery from
-    a crash leaves PostgreSQL 18 waiting for I/O workers that nobody ends. `log_bytes`: of the log before the stop.
+    PostgreSQL retries a final checkpoint endlessly when the disk is full, and a fast shutdown during crash recovery
+    leaves PostgreSQL 18 waiting for I/O workers that are never stopped. `log_bytes`: size of the log before the stop.
     """
     deadline = time.monotonic() + wait_s
     while (left := deadline - time.monotonic()) > 0:
@@ -176,7 +177,8 @@ def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, log_bytes:
 
 
 def _end_of(log: Path) -> tuple[bytes, int]:
-    """The last messages and where they begin: a server that logs every statement writes gigabytes."""
+    """Returns the end of the log and its offset; not the whole log, because a server that logs every statement writes
+    gigabytes."""
     try:
         with log.open("rb") as file:
             start = max(0, file.seek(0, os.SEEK_END) - _MESSAGES_BYTES)

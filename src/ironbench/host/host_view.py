@@ -1,4 +1,4 @@
-"""The machine as the doctor's probes see it: its files, a second of watching it, and things really tried."""
+"""The machine as the doctor's checks see it: its files, its activity during one second, and tests of what it allows."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from ironbench.model.machine import Block, Mount
 
 
 class Attempts(Protocol):
-    """What can only be known by trying. Each answers None when it works, else why it does not."""
+    """Tests of what the machine allows. Methods return None if the operation works, else the reason for the failure."""
 
     def io_uring(self) -> str | None: ...
     def fuse(self) -> str | None: ...
     def loop_device(self) -> str | None: ...
     def user_namespace(self) -> str | None: ...
     def cgroup(self, directory: Path) -> str | None:
-        """Makes and removes an empty group below `directory`."""
+        """Creates and removes an empty group below `directory`."""
         ...
 
     def wake_ups(self) -> list[float]:
-        """How many seconds late each of some hundred timed wake-ups was; empty when it cannot be measured."""
+        """Delays in seconds of a few hundred timed wake-ups; empty if they cannot be measured."""
         ...
 
     def syncs(self, directory: Path) -> list[float]:
-        """Seconds that each of some 4 KiB writes with a sync took in `directory`; empty when it cannot be measured."""
+        """Durations in seconds of some 4 KiB writes with a sync in `directory`; empty if they cannot be measured."""
         ...
 
     def free_bytes(self, directory: Path) -> tuple[int, int] | None:
-        """Free for us, and size, of the file system that holds `directory`."""
+        """Free space for this user, and size, of the file system of `directory`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Counters of one moment."""
+    """Counters of the machine at one time."""
 
     cpu: dict[str, int]
-    """Ticks of all cores by kind."""
+    """Clock ticks of all cores, by kind."""
     processes: dict[int, tuple[str, int]]
-    """Process → its name, and ticks used."""
+    """Process id → name of the process, and clock ticks used."""
     swapped_pages: int
     runnable: int
     throttled: int
-    """Times that a core slowed down for heat."""
+    """Number of times that a core was throttled because of heat."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryView:
-    """A directory to be judged, and what is under it."""
+    """A directory to examine, with its mount and device."""
 
     directory: Path
     mount: Mount | None
@@ -64,17 +64,17 @@ class DirectoryView:
 
 @dataclass(frozen=True, slots=True)
 class Ourselves:
-    """The ironbench that looks."""
+    """The ironbench that runs the checks."""
 
     build_profile: str | None
-    """Of its core, e.g. `release`."""
+    """Build profile of its core, e.g. `release`."""
     pids: frozenset[int] = frozenset()
-    """Its processes, which are no other programs."""
+    """Processes of ironbench, which do not count as other programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """Everything probes may look at. Tests make one from a copied tree and invented attempts."""
+    """Everything that checks may examine. Tests create one from a copied tree and simulated tests."""
 
     tree: Tree
     places: tuple[DirectoryView, ...]
@@ -87,7 +87,7 @@ class HostView:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Each device under the places once, with the devices it is made of, down to the drives."""
+        """Devices below the directories, each once, with the devices they consist of, down to the drives."""
         by_name: dict[str, Block] = {}
         for place in self.places:
             if place.block is not None:
@@ -96,7 +96,7 @@ class HostView:
         return tuple(by_name.values())
 
     def ticks(self, kind: str) -> float:
-        """Share of all cores' time of one kind while we watched."""
+        """Share of all cores' time that was of one kind while the machine was watched."""
         total = sum(self.after.cpu.values()) - sum(self.before.cpu.values())
         return (self.after.cpu.get(kind, 0) - self.before.cpu.get(kind, 0)) / total if total > 0 else 0.0
 
@@ -125,7 +125,7 @@ def watch_host(
 
 
 def place_of(directory: Path, tree: Tree) -> DirectoryView:
-    """The mount and device of a directory, or of its nearest parent that exists."""
+    """Returns mount and device of a directory, or of its nearest existing ancestor."""
     existing = directory
     if tree.real:
         existing = directory.absolute()

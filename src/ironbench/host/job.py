@@ -1,4 +1,5 @@
-"""One long call of the core in a child process, whose memory, limits and crashes are not ours."""
+"""Runs one long call of the core in a child process, so that its memory, limits and crashes do not affect this
+process."""
 
 from __future__ import annotations
 
@@ -19,31 +20,31 @@ from ironbench.host.child import ORPHANED, STOP_S, Channel, Child, answer, raise
 _TELL_S = 0.1
 _LOOK_S = 0.05
 _PATIENCE_S = 30.0
-"""How long a load whose parent is gone may take to leave what it is doing."""
+"""How long a load whose parent has died may take to stop its current work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is to be done."""
+    """A call of the core."""
 
     name: str
-    """Of `_CALLS`."""
+    """A key of `_CALLS`."""
     plan: bytes
     subject: str
-    """Of error messages."""
+    """Subject of error messages."""
     death: type[FailureError] = EngineDiedError
-    """What is raised when the child died."""
+    """Error that is raised if the child dies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the child runs: its limits and its crashes are its own."""
+    """Where the child runs: its CPUs, its control group, and its log."""
 
     log: Path | None = None
-    """Where its standard error goes; None: a file in memory."""
+    """File for its standard error; None: a file in memory."""
     cpus: Sequence[int] = ()
     within: Sequence[str] = ()
-    """What its command is put behind."""
+    """Words before its command."""
 
 
 ANYWHERE = Placement()
@@ -57,10 +58,11 @@ def run(
     stopping: Callable[[], bool] = lambda: False,
     keep: bool = False,
 ) -> bytes:
-    """The call's result. Raises what it raised, and `call.death` when the child died.
+    """Returns the result of the call. Raises the error of the call, or `call.death` if the child dies.
 
-    `show` gets its state several times a second, in another thread. `stopping` and Ctrl-C end it early; with `keep`,
-    what it had done until the first Ctrl-C is its result, else KeyboardInterrupt is raised once the child has ended.
+    `show` receives the state several times a second, in another thread. `stopping` and Ctrl-C end the call early. After
+    the first Ctrl-C, the partial result is returned if `keep` is set; otherwise KeyboardInterrupt is raised after the
+    child has ended.
     """
     child = Child(__name__, call.subject, within=where.within, log=where.log)
     answers = _Answers(child, show)
@@ -85,13 +87,13 @@ def run(
 
 
 class _Answers(threading.Thread):
-    """Takes the child's frames, in a thread of its own so that Ctrl-C cannot fall between two bytes of a frame."""
+    """Receives the child's frames in a separate thread, so that Ctrl-C cannot interrupt the reading of a frame."""
 
     def __init__(self, child: Child, show: Callable[[Any], None]) -> None:
         super().__init__(name="child-answers", daemon=True)
         self.result: bytes | None = None
         self.last: dict[str, Any] = {}
-        # Not `is_alive`: a `join` that Ctrl-C interrupts takes the thread for ended (CPython 3.11, gh-90882).
+        # Not `is_alive`: after Ctrl-C interrupts a `join`, the thread counts as ended (CPython 3.11, gh-90882).
         self.ended = threading.Event()
         self._child = child
         self._show = show
@@ -109,9 +111,10 @@ class _Answers(threading.Thread):
 
 
 def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tuple[bool, bool]:
-    """Until the child hung up. Whether Ctrl-C came, and whether the child was killed.
+    """Waits until the child closes the connection. Returns whether Ctrl-C was pressed, and whether the child was
+    killed.
 
-    Passes on the wish to stop, and ends a child that does not heed it.
+    Forwards the request to stop, and kills a child that does not comply.
     """
     asked_at: float | None = None
     interrupted = given_up = False
@@ -132,13 +135,13 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tupl
 
 
 def _brought(by: dict[str, str]) -> Any:
-    """A module of an engine, and the packages that it needs."""
+    """Imports a module of an engine, after adding the packages that it needs to the path."""
     sys.path.append(by["packages"])
     return importlib.import_module(by["module"])
 
 
 class _ChildDrive:
-    """A trial. An engine may bring the connections."""
+    """Runs a trial; an engine may provide the driver."""
 
     patience_s = 0.0
 
@@ -149,7 +152,7 @@ class _ChildDrive:
         self.stop = self._progress.stop
 
     def state(self) -> Any:
-        """Of its seconds those that are new."""
+        """Progress of the trial, with the seconds that have not been sent yet."""
         passed = self._progress.seconds(self._sent)
         self._sent += len(passed)
         return (
@@ -167,7 +170,7 @@ class _ChildDrive:
 
 
 class _Load:
-    """A large load: the text that its rows are cut from takes 300 MB. An engine may bring a loader of its own."""
+    """Runs a large load, whose text pool alone takes 300 MB; an engine may provide the loader."""
 
     patience_s = _PATIENCE_S
 
@@ -188,7 +191,7 @@ class _Load:
 
 
 class _Write:
-    """Rows into files: of each generator, table and path of a list."""
+    """Writes generated rows to files, for a list of (generator, table, path)."""
 
     patience_s = 0.0
 
@@ -211,7 +214,7 @@ _CALLS: dict[str, type[_ChildDrive | _Load | _Write]] = {"drive": _ChildDrive, "
 
 
 def main(parent: Channel) -> None:
-    """The child's side."""
+    """Entry point of the child."""
     begin = parent.receive()
     if begin is None:
         os._exit(ORPHANED)

@@ -1,4 +1,4 @@
-"""What control groups allow this process: version 2, or the controllers of version 1 (cgroups(7))."""
+"""Limits of this process set by control groups: version 2, or the controllers of version 1 (cgroups(7))."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ironbench.model.machine import Limits, Mount
 _N = TypeVar("_N", int, float)
 
 _V1_UNLIMITED = 1 << 60
-"""Version 1 writes "no limit" as the largest multiple of the page size."""
+"""Version 1 expresses "no limit" as the largest multiple of the page size."""
 
 _V1_MEMORY = ("memory.limit_in_bytes", "memory.usage_in_bytes")
 _V2_MEMORY = ("memory.max", "memory.current")
 
 
 def read_limits(tree: Tree) -> Limits:
-    """The tightest limit on the way from our group to the root."""
+    """Returns the tightest limits among the group of this process and its ancestors."""
     groups = own_groups(tree)
     mounts = [mount for mount in all_mounts(tree) if mount.kind in ("cgroup", "cgroup2")]
     cpu_list = _cpu_list(tree)
@@ -40,8 +40,11 @@ def read_limits(tree: Tree) -> Limits:
 
 
 def memory_left(tree: Tree) -> int | None:
-    """Bytes that the tightest of our groups has left; None where none has a limit. Cached files count as free: the
-    kernel takes them back before it refuses memory (Documentation/admin-guide/cgroup-v2.rst, "Memory")."""
+    """Returns the memory left in the tightest group of this process, in bytes; None if no group has a limit.
+
+    Cached files count as free, because the kernel reclaims them before it refuses memory
+    (Documentation/admin-guide/cgroup-v2.rst, "Memory").
+    """
     groups = own_groups(tree)
     mounts = [mount for mount in all_mounts(tree) if mount.kind in ("cgroup", "cgroup2")]
     one = next((mount.path for mount in mounts if mount.kind == "cgroup" and "memory" in _controllers(mount)), None)
@@ -54,8 +57,8 @@ def memory_left(tree: Tree) -> int | None:
 
 
 def memory_available(tree: Tree) -> int | None:
-    """Bytes that can be had without swapping (proc_meminfo(5)), and without more than our control groups allow; None:
-    not told."""
+    """Returns the bytes available without swapping (proc_meminfo(5)) and within the limits of the control groups; None
+    if unknown."""
     return _least([tree.table("/proc/meminfo").get("MemAvailable"), memory_left(tree)])
 
 
@@ -69,7 +72,7 @@ def _left(tree: Tree, at: str, files: tuple[str, str], prefix: str) -> int | Non
 
 
 def own_groups(tree: Tree) -> dict[str, str]:
-    """Controller → path of our group; the one of version 2 under the empty name."""
+    """Maps each controller to the group of this process; the version 2 group has an empty name."""
     groups = {}
     for line in (tree.read("/proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
@@ -79,7 +82,8 @@ def own_groups(tree: Tree) -> dict[str, str]:
 
 
 def own_group_at(tree: Tree, mount: str, group: str) -> str:
-    """Directory of our group. A container may see it as the root of the mount and yet be told the path outside."""
+    """Directory of this process's group. A container may see the group as root of the mount but get the path
+    outside."""
     inside = f"{mount.rstrip('/')}/{group.strip('/')}".rstrip("/")
     return inside if tree.exists(inside) else mount
 
@@ -89,7 +93,7 @@ def _controllers(mount: Mount) -> list[str]:
 
 
 def _upwards(mount: str | None, group: str | None) -> list[str]:
-    """Directories from our group up to the mount."""
+    """Directories from the group of this process up to the mount."""
     if mount is None:
         return []
     parts = [part for part in (group or "/").split("/") if part]
@@ -120,18 +124,20 @@ def _least(values: Sequence[_N | None]) -> _N | None:
 
 
 _COUNTER = "oom_kill "
-"""Processes killed by the out-of-memory killer, those of control groups too (Linux 4.13, mm/oom_kill.c)."""
+"""Line of /proc/vmstat: processes killed by the out-of-memory killer, including those of control groups (Linux 4.13,
+mm/oom_kill.c)."""
 
 
 class Starved:
-    """Watches the kernel's count of such kills from now on. It is the whole machine's: others may die of it, too."""
+    """Counts out-of-memory kills since its creation. The counter covers the whole machine, so other processes may be
+    affected."""
 
     def __init__(self, tree: Tree | None = None) -> None:
         self._tree = tree or Tree()
         self._before = self._kills()
 
     def words(self) -> str:
-        """What to say of an engine that died since; empty when the kernel killed nothing, or does not tell."""
+        """Describes the kills, for an engine that died; "" if there were none, or if the counter is not available."""
         killed = self._kills() - self._before
         if killed <= 0:
             return ""

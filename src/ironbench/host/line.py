@@ -1,6 +1,7 @@
-"""Connections to an engine that runs in a child process: statements one after the other, the next one announced.
+"""Connections to an engine in a child process. Statements run one after another; the next one may be sent in advance.
 
-Both ends: `Line` asks, `Served` answers. Requests are numbered from 1, so that whoever cancels one never hits the next.
+The module has both ends: `ChildChannel` sends requests, `Served` answers them. Requests are numbered from 1, so that a
+cancellation never affects the next request.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from ironbench.host.child import Channel, raise_refusal, refusal
 from ironbench.model.session import Row
 
 CANCELLED = "57014"
-"""SQLSTATE query_canceled, as PostgreSQL says it."""
+"""SQLSTATE query_canceled of PostgreSQL."""
 PATIENCE_S = 10.0
 _AGAIN_S = 0.01
 
 
 class ChildChannel:
-    """Our end. One request at a time; `cancel` may come from any thread."""
+    """The client side. Sends one request at a time; any thread may call `cancel`."""
 
     def __init__(self, channel: Channel, died: Callable[[], FailureError]) -> None:
         self._channel = channel
@@ -31,11 +32,11 @@ class ChildChannel:
         self._asking = threading.Lock()
         self._columns: list[str] = []
         self._awaited = 0
-        """Number of the request that is waited for; 0: none is. Cleared before `_answered` grows, and read once by
-        whoever cancels: what is announced behind it is never meant."""
+        """Number of the request that is waited for; 0: none. Cleared before `_answered` grows, and read once by
+        `cancel`, so that a request sent in advance is never cancelled by mistake."""
         self._answered = 0
         self._announced: dict[str, Any] | None = None
-        """Sent already, and not yet asked for."""
+        """Request that was sent in advance and not requested yet."""
 
     def measure(self, sql: str) -> tuple[int, float, float]:
         rows, submitted_s, answered_s = self._ask({"measure": sql})["measured"]
@@ -46,7 +47,7 @@ class ChildChannel:
         return rows, submitted_s, answered_s
 
     def query(self, sql: str) -> list[Row]:
-        """Runs one or more statements; the rows of the last. FailureError: what the engine says; EngineDiedError."""
+        """Executes one or more statements and returns the rows of the last. Raises FailureError or EngineDiedError."""
         answer = self._ask({"query": sql})
         self._columns = answer["columns"]
         return [tuple(row) for row in answer["rows"]]
@@ -56,16 +57,16 @@ class ChildChannel:
         return self._columns
 
     def copy_in(self, sql: str, data: bytes) -> int:
-        """Rows copied by `COPY t (…) FROM STDIN`, of PostgreSQL's text format."""
+        """Returns the number of rows copied by `COPY t (…) FROM STDIN`, from PostgreSQL's text format."""
         return int(self._ask({"copy": sql}, data)["copied"])
 
     def cancel(self) -> None:
-        """What is waited for ends with SQLSTATE 57014; between two requests nothing happens."""
+        """Cancels the current request with SQLSTATE 57014; does nothing between requests."""
         if awaited := self._awaited:
             self.interrupt(awaited)
 
     def interrupt(self, request: int) -> None:
-        """Ends the request of that number, begun or not; one that is answered stays as it is."""
+        """Cancels the request with that number, whether it has started or not; no effect if it is already answered."""
         self._channel.tell({"cancel": request})
 
     def close(self) -> None:
@@ -98,7 +99,8 @@ class ChildChannel:
                 raise self._died() from error
             except KeyboardInterrupt:
                 self._announced = None
-                self._channel.close()  # which ends it; its answer would be taken for that to the next request
+                # ends the child; otherwise its answer would be taken as the answer to the next request
+                self._channel.close()
                 raise
             finally:
                 self._awaited = 0
@@ -107,13 +109,13 @@ class ChildChannel:
         return answer
 
     def _receive(self) -> tuple[Any, bytes] | None:
-        """Waits for the answer; None: the other end is gone."""
+        """Waits for the answer; None if the other end is gone."""
         return self._channel.receive()
 
     def _let_go(self, patience_s: float | None = None) -> None:
-        """Ends what was announced, and takes its answer.
+        """Cancels the request sent in advance, and receives its answer.
 
-        With a patience, a process that does not answer is left to whoever ends it: no request may follow.
+        If the process does not answer within `patience_s`, no further request may follow.
         """
         if self._announced is not None:
             self._announced = None
@@ -124,9 +126,10 @@ class ChildChannel:
 
 
 def measured(cursor: Any, sql: str, rows_at_once: int) -> tuple[int, float, float]:
-    """What `measure` asks for: rows, which are let go, and when it was submitted and answered.
+    """Executes a statement for `measure`. Returns the number of rows, which are discarded, and the times of submission
+    and completion.
 
-    Times are of the clock that all processes share (CLOCK_MONOTONIC, clock_gettime(2)).
+    Times are on the clock that all processes share (CLOCK_MONOTONIC, clock_gettime(2)).
     """
     rows = 0
     submitted_s = time.perf_counter()
@@ -137,12 +140,13 @@ def measured(cursor: Any, sql: str, rows_at_once: int) -> tuple[int, float, floa
 
 
 class Served:
-    """The child's end. A request may come before the one ahead of it is answered."""
+    """The server side. A request may arrive before the previous one is answered."""
 
     def __init__(
         self, channel: Channel, done: Callable[[dict[str, Any], bytes], dict[str, Any]], interrupt: Callable[[], None]
     ) -> None:
-        """`done` answers a request. `interrupt`, called from another thread until `done` ends, makes it raise."""
+        """`done` answers a request. `interrupt` makes `done` raise; it is called repeatedly from another thread until
+        `done` ends."""
         self._channel = channel
         self._done = done
         self._interrupt = interrupt
@@ -151,7 +155,7 @@ class Served:
         self._working = False
 
     def serve(self) -> None:
-        """Until the other end hangs up."""
+        """Answers requests until the other end closes the connection."""
         threading.Thread(target=self._receive, daemon=True).start()
         while (request := self._requests.get()) is not None:
             answer = self._answered(*request)
@@ -161,17 +165,17 @@ class Served:
                 break
 
     def is_cancelled(self) -> bool:
-        """Whether what is being done shall end."""
+        """Whether the current request has been cancelled."""
         return self._working and self._number <= self._cancelled
 
     def raise_cancelled(self, *_: object) -> None:
-        """As a handler of a signal: ends what is being done, once."""
+        """Signal handler: ends the current request, once."""
         if self.is_cancelled():
             self._working = False
             raise KeyboardInterrupt
 
     def end(self) -> None:
-        """From another thread: whatever comes is cancelled."""
+        """Cancels the current and all later requests; called from another thread."""
         self._cancel(sys.maxsize)
 
     def _answered(self, message: dict[str, Any], data: bytes) -> dict[str, Any]:
@@ -179,7 +183,7 @@ class Served:
             try:
                 self._number += 1
                 self._working = True
-                self.raise_cancelled()  # it may have been cancelled before it began
+                self.raise_cancelled()  # the request may have been cancelled before it started
                 return self._done(message, data)
             finally:
                 self._working = False
@@ -200,9 +204,9 @@ class Served:
         self._requests.put(None)
 
     def _cancel(self, number: int) -> None:
-        # A cancellation that comes late with an earlier number takes back nothing.
+        # A late cancellation with an earlier number must not undo this one.
         self._cancelled = max(self._cancelled, number)
         while self.is_cancelled():
-            # Again and again: a library forgets an interruption that comes while a statement begins.
+            # Repeated, because a library may lose an interrupt that arrives while a statement starts.
             self._interrupt()
             time.sleep(_AGAIN_S)

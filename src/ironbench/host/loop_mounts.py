@@ -1,6 +1,6 @@
-"""Loop devices and what is mounted from them, and how to take them apart again.
+"""Loop devices and the file systems mounted from them, and how to remove both.
 
-Only the standard library: the process of an emulated device runs this without site-packages.
+The process of an emulated device runs this module without site-packages, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ _PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A block device made of a file (loop(4))."""
+    """A block device backed by a file (loop(4))."""
 
     device: str
-    """E.g. `/dev/loop3`."""
+    """For example `/dev/loop3`."""
     backing: str
-    """The file, as it was called when the device was made."""
+    """Path of the file when the device was created."""
 
 
 def loops(folder: Path) -> list[Loop]:
-    """The loop devices whose files lie in `folder`."""
+    """Returns the loop devices whose files are in `folder`."""
     ours = []
     for path in sorted(SYS_BLOCK.glob("loop*/loop/backing_file")):
         try:
             backing = path.read_text().rstrip("\n")
         except OSError:
             continue  # detached meanwhile
-        # The kernel adds this to the name of a file that is gone, as those of a dead FUSE file system are.
+        # The kernel appends this to the name of a deleted file, which includes files of a dead FUSE file system.
         if Path(backing.removesuffix(" (deleted)")).is_relative_to(folder):
             ours.append(Loop(f"/dev/{path.parts[-3]}", backing))
     return ours
 
 
 def attach(file: Path) -> str:
-    """A new loop device of a file, with direct I/O: the file's own caching is left out. FailureError."""
+    """Creates a loop device for a file with direct I/O, which bypasses the file's page cache. Raises FailureError."""
     return output(("losetup", "--find", "--show", "--direct-io=on", str(file)), timeout_s=None).strip()
 
 
 def detach(device: str) -> None:
-    """Gone at once, or when its last user is (loop(4), LOOP_CLR_FD)."""
+    """Detaches the device, or marks it to be detached after its last user (loop(4), LOOP_CLR_FD)."""
     output(("losetup", "--detach", device), timeout_s=None)
 
 
@@ -65,7 +65,7 @@ def mounted_within(folder: Path, kind: str) -> list[Path]:
 
 
 def unmount(point: Path, patience_s: float) -> None:
-    """Tries for so long, then takes it out of sight: it is unmounted when its last user is gone (umount(8), --lazy)."""
+    """Retries for `patience_s`, then unmounts lazily: after the last user is gone (umount(8), --lazy)."""
     deadline = time.monotonic() + patience_s
     while is_mount_point(point):
         try:
@@ -78,7 +78,7 @@ def unmount(point: Path, patience_s: float) -> None:
 
 
 def take_apart(folder: Path, patience_s: float) -> list[str]:
-    """Unmounts and detaches everything made of files in `folder`; what could not be, a line each."""
+    """Unmounts and detaches everything backed by files in `folder`; returns one line for each failure."""
     left = []
     for loop in loops(folder):
         try:
@@ -98,14 +98,14 @@ def take_apart(folder: Path, patience_s: float) -> list[str]:
 
 
 def wait_gone(folder: Path, patience_s: float) -> None:
-    """Until no loop device is made of files in `folder`, but no longer."""
+    """Waits until no loop device is backed by a file in `folder`, but no longer than `patience_s`."""
     deadline = time.monotonic() + patience_s
     while loops(folder) and time.monotonic() < deadline:
         time.sleep(_PAUSE_S)
 
 
 def _mounts() -> list[tuple[Path, str, str]]:
-    """Mount point, source and kind of every mount, in the order in which they were made (proc_pid_mountinfo(5))."""
+    """Mount point, source and kind of every mount, in the order of mounting (proc_pid_mountinfo(5))."""
     mounts = []
     for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         left, separator, right = line.partition(" - ")

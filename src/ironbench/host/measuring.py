@@ -1,9 +1,10 @@
-"""One queued lab at a time on a machine, and none beside what was begun in a terminal.
+"""Locks that allow one queued lab at a time on a machine, and none while a command in a terminal measures.
 
-A terminal never waits for a lab: who begins something there means it. The queue waits for both. Hence two locks:
-terminals share one while they measure; a queued lab holds the other, and gets it only while no terminal shares the
-first. With one lock, what a terminal begins beside a queued lab could hold nothing, and the next lab would begin beside
-it. The files are the user's own, so users do not see each other.
+A command in a terminal never waits for a lab, because its user wants to run it now. The queue waits for both. There are
+therefore two locks: commands in terminals share one while they measure; a queued lab takes the other exclusively, and
+only while no terminal shares the first. With one lock, a terminal command started during a queued lab could not take
+any lock, and the next lab would start during the command. The lock files belong to the user, so different users do not
+see each other.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ from ironbench.errors import FailureError, IronbenchError
 from ironbench.host import place
 
 QUEUED = "IRONBENCH_QUEUED"
-"""Variable of a queued lab: the lock is its own."""
+"""Environment variable that marks a queued lab, for which the lock is already taken."""
 _TERMINALS = "terminals.lock"
 _QUEUED_LAB = "measuring.lock"
 
 
 @contextmanager
 def shared(say: Callable[[str], object]) -> Iterator[None]:
-    """Somebody measures from now on; `say` hears of a queued lab that does, too."""
+    """Marks this process as measuring during the block. If a queued lab measures at the same time, `say` receives a
+    warning."""
     with contextlib.ExitStack() as held:
         beside = False
         if not os.environ.get(QUEUED):
-            with contextlib.suppress(OSError, IronbenchError):  # no place for locks: nobody is kept from measuring
-                # The queue has it for the moment alone in which it begins a lab.
+            # without a directory for locks, measuring is still allowed
+            with contextlib.suppress(OSError, IronbenchError):
+                # The queue takes this lock exclusively, but only for the moment in which it starts a lab.
                 fcntl.flock(held.enter_context(_opened(_TERMINALS)), fcntl.LOCK_SH)
                 with _opened(_QUEUED_LAB) as lab:
                     beside = not _locked(lab, fcntl.LOCK_SH)
@@ -40,8 +43,8 @@ def shared(say: Callable[[str], object]) -> Iterator[None]:
 
 
 def alone() -> int | None:
-    """A descriptor that holds the machine, for the lab to inherit; None: something is measured. FailureError: there is
-    no place for the locks."""
+    """Returns a locked descriptor for a queued lab to inherit; None if another command measures. Raises FailureError if
+    the lock files cannot be created."""
     try:
         with _opened(_TERMINALS) as terminals, _opened(_QUEUED_LAB) as lab:
             free = _locked(terminals, fcntl.LOCK_EX) and _locked(lab, fcntl.LOCK_EX)
@@ -53,7 +56,7 @@ def alone() -> int | None:
 
 @contextmanager
 def _opened(name: str) -> Iterator[int]:
-    """OSError, IronbenchError: there is no place for it."""
+    """Opens a lock file. Raises OSError or IronbenchError if it cannot be created."""
     path = place.cache() / name
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""Which file system and which block device hold a directory (proc_pid_mountinfo(5))."""
+"""Which file system and which block device contain a directory (proc_pid_mountinfo(5))."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironbench.host.tree import Tree
 from ironbench.model.machine import Mount
 
 COUNTERS = "counters"
-"""What an emulated device shows besides its partitions (`crates/ironbench-device/src/live`)."""
+"""File in an emulated device beside its partitions (`crates/ironbench-device/src/live`)."""
 _NO_DATABASES = ("/proc", "/sys", "/run", "/boot", "/snap", "/var/lib/docker", "/var/lib/containers")
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")
 _MEMORY = ("tmpfs", "ramfs")
@@ -20,7 +20,7 @@ _LOOP_MAJOR = "7"
 
 
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
-    """Every mount of a mountinfo file, in its order: a later mount on the same path hides an earlier one."""
+    """Returns every mount in a mountinfo file, in order: a later mount on the same path hides an earlier one."""
     mounts = []
     for line in text.splitlines():
         left, separator, right = line.partition(" - ")
@@ -33,7 +33,7 @@ def parse_mountinfo(text: str) -> tuple[Mount, ...]:
 
 
 def _unescape(text: str) -> str:
-    """mountinfo writes blanks and backslashes as `\\040`."""
+    """Decodes octal escapes such as `\\040`, which mountinfo uses for blanks and backslashes."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
@@ -42,9 +42,10 @@ def all_mounts(tree: Tree) -> tuple[Mount, ...]:
 
 
 def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
-    """Mounts that could hold a database and belong to the machine.
+    """Returns mounts that could contain a database and are a permanent part of the machine.
 
-    No kernel file systems, no loop devices, nothing below a temporary directory: programs mount such while trials run.
+    Excluded: kernel file systems, loop devices, and everything below temporary directories, which programs mount during
+    trials.
     """
     seen: dict[str, Mount] = {}
     for mount in all_mounts(tree):
@@ -52,7 +53,7 @@ def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
         on_block = major not in ("0", _LOOP_MAJOR)
         if not on_block and mount.kind not in _BLOCKLESS:
             continue
-        if mount.source.startswith("/dev/loop"):  # btrfs has an anonymous number on a loop device, too
+        if mount.source.startswith("/dev/loop"):  # btrfs on a loop device also has an anonymous number
             continue
         if mount.path.startswith((*_NO_DATABASES, *_TEMPORARY)) or (mount.kind in _MEMORY and "ro" in mount.options):
             continue
@@ -61,7 +62,7 @@ def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
 
 
 def mount_of(directory: str | Path, mounts: tuple[Mount, ...]) -> Mount | None:
-    """The mount that holds `directory` (absolute, links resolved by the caller)."""
+    """Returns the mount that contains `directory` (absolute; the caller has resolved links)."""
     path = Path(directory)
     best: Mount | None = None
     for mount in mounts:
@@ -79,9 +80,9 @@ def is_network(mount: Mount) -> bool:
 
 
 def device_number(mount: Mount, tree: Tree) -> str | None:
-    """`major:minor` of the block device under a mount; None when there is none to see (memory, network, ZFS).
+    """Returns `major:minor` of the block device below a mount; None if there is none (memory, network, ZFS).
 
-    btrfs and bcachefs give their mounts an anonymous number: the device is then found by the mount's source.
+    btrfs and bcachefs give their mounts an anonymous number, so their device is found by the source of the mount.
     """
     if not mount.number.startswith("0:"):
         return mount.number
@@ -100,14 +101,14 @@ def device_number(mount: Mount, tree: Tree) -> str | None:
 
 
 def emulated(number: str, tree: Tree) -> Path | None:
-    """The partition of an emulated device that a block device is made of; None of others."""
+    """Returns the partition of an emulated device that a block device is backed by; None for other devices."""
     backing = tree.read(f"/sys/dev/block/{number}/loop/backing_file")
     partition = Path(backing) if backing else None
     return partition if partition and tree.exists(str(partition.with_name(COUNTERS))) else None
 
 
 def block_name(number: str, tree: Tree) -> str | None:
-    """The whole disk's name in /sys/block for a device number, which may be that of a partition."""
+    """Returns the name of the whole disk in /sys/block for a device number, which may be a partition's."""
     for name in tree.names("/sys/block"):
         if tree.read(f"/sys/block/{name}/dev") == number:
             return name

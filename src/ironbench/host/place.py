@@ -1,4 +1,5 @@
-"""Directories that we may write to: empty ones, and those that bear our marker. Strangers' are never touched."""
+"""Directories that ironbench may write to: empty ones, and those that contain its marker. Other directories are never
+changed."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ MARKER = "ironbench.json"
 _ASIDE = re.compile(rf"{re.escape(MARKER)}\.\d+\.tmp")
 LOCK = "ironbench.lock"
 _OF_THE_FILE_SYSTEM = {"lost+found"}
-"""What a fresh file system has in its root."""
+"""Entries in the root of a new file system."""
 
 
 def default(engine: str, version: str, environ: Mapping[str, str] = os.environ) -> Path:
@@ -34,19 +35,22 @@ def snapshots(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def base(environ: Mapping[str, str] = os.environ) -> Path:
-    """Default directory of data and snapshots. InputError: no home directory."""
+    """Default directory for data and snapshots. Raises InputError if there is no home directory."""
     root = environ.get("IRONBENCH_DATA", "")
     return (Path(root) if root else cache(environ) / "data").absolute()
 
 
 def cache(environ: Mapping[str, str] = os.environ) -> Path:
-    """For what can be made again. Never in a directory that others may write to: its name is known. InputError."""
+    """Directory for files that can be recreated. Raises InputError.
+
+    Never in a directory that other users can write to, because its name is predictable.
+    """
     named = environ.get("XDG_CACHE_HOME", "")
     return (Path(named) if named else _home(environ) / ".cache") / "ironbench"
 
 
 def _home(environ: Mapping[str, str]) -> Path:
-    """As a shell's `~` (POSIX 2.6.1): `HOME`, else that of the user database."""
+    """Home directory as a shell expands `~` (POSIX 2.6.1): `HOME`, else from the user database."""
     named = environ.get("HOME", "")
     with contextlib.suppress(KeyError):
         named = named or pwd.getpwuid(os.getuid()).pw_dir
@@ -56,7 +60,7 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 
 def check(path: str, role: str) -> str:
-    """The absolute path of a directory that we may use for `role`; InputError. Makes nothing."""
+    """Returns the absolute path of a directory that may be used for `role`. Creates nothing. Raises InputError."""
     place = space.followed(expanded(path).absolute())
     subject = f"{role} directory {place}"
     if any(ord(char) < 32 for char in str(place)):
@@ -65,8 +69,8 @@ def check(path: str, role: str) -> str:
     there = space.existing(place)
     if not there.is_dir():
         raise InputError(subject, f"{there} is not a directory", "name another place")
-    try:  # tried, for permissions alone do not tell: root may write anywhere but where the file system forbids it
-        tempfile.TemporaryFile(dir=there).close()  # without a name, where the file system can
+    try:  # permissions are not enough: root may write everywhere except where the file system forbids it
+        tempfile.TemporaryFile(dir=there).close()  # without a name, if the file system supports that
     except OSError as error:
         cause = f"nothing can be written in {there} ({error.strerror})"
         raise InputError(subject, cause, "choose another, or change its permissions") from None
@@ -80,7 +84,7 @@ def check(path: str, role: str) -> str:
 
 
 def claim(path: str, role: str) -> Path:
-    """Makes the directory where needed and puts our marker in it. FailureError when that cannot be done."""
+    """Creates the directory if necessary and puts the marker in it. Raises FailureError."""
     place = Path(check(path, role))
     try:
         place.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -92,7 +96,7 @@ def claim(path: str, role: str) -> Path:
 
 
 def _mark(place: Path, role: str) -> None:
-    """Whole or not at all, whatever ends us: a directory with half a marker would be a stranger's. OSError."""
+    """Writes the marker atomically, because a directory with half a marker would not be recognized. Raises OSError."""
     aside = place / f"{MARKER}.{os.getpid()}.tmp"
     try:
         with aside.open("w") as file:
@@ -105,7 +109,8 @@ def _mark(place: Path, role: str) -> None:
 
 
 def lock(place: Path) -> int:
-    """Holds the directory for this process and those that inherit the descriptor. InputError with the holder's pid."""
+    """Locks the directory for this process and those that inherit the descriptor. The InputError names the holder's
+    process id."""
     fd = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,18 +124,19 @@ def lock(place: Path) -> int:
             f"or run `ironbench cleanup` when that process is dead",
         ) from None
     except OSError:
-        return fd  # a file system without locks: the check for running servers is left
+        return fd  # a file system without locks; only the check for running servers remains
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
     return fd
 
 
 _used: dict[str, int] = {}
-"""Directories that this process uses, each with a descriptor that holds a shared lock."""
+"""Directories that this process uses, each with a descriptor that has a shared lock."""
 
 
 def use(place: Path) -> None:
-    """Until this process ends, `cleanup` leaves the directory alone; others may use it as well (flock(2))."""
+    """Protects the directory from `cleanup` until this process ends; other processes may use it at the same time
+    (flock(2))."""
     name = os.path.realpath(place)
     if name in _used and os.path.samestat(os.fstat(_used[name]), place.stat()):
         return
@@ -142,13 +148,13 @@ def use(place: Path) -> None:
 
 
 def release(place: Path) -> None:
-    """This process uses the directory no longer."""
+    """Ends this process's use of the directory."""
     if (descriptor := _used.pop(os.path.realpath(place), None)) is not None:
         os.close(descriptor)
 
 
 def used(place: Path) -> bool:
-    """Whether a living process uses the directory, this one included."""
+    """Whether any running process uses the directory, including this one."""
     descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -163,7 +169,7 @@ def used(place: Path) -> bool:
 
 
 def ours(place: Path) -> bool:
-    """Whether the directory bears our marker."""
+    """Whether the directory contains the marker."""
     try:
         marker = json.loads((place / MARKER).read_text())
     except (OSError, ValueError):
@@ -172,7 +178,7 @@ def ours(place: Path) -> bool:
 
 
 def _entries(place: Path) -> list[str]:
-    """What somebody has put there."""
+    """Returns the names of files that ironbench and the file system did not create."""
     try:
         return sorted({path.name for path in place.iterdir() if not _of_a_claim(path)} - _OF_THE_FILE_SYSTEM)
     except OSError as error:
@@ -182,5 +188,5 @@ def _entries(place: Path) -> list[str]:
 
 
 def _of_a_claim(path: Path) -> bool:
-    """Whether a claim that was cut off left it: a marker aside, or an empty one."""
+    """Whether an interrupted `claim` left the file: a temporary marker, or an empty one."""
     return _ASIDE.fullmatch(path.name) is not None or (path.name == MARKER and path.lstat().st_size == 0)

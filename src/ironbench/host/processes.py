@@ -1,6 +1,6 @@
-"""Processes identified for certain: a process id alone may have been given to another process since.
+"""Processes identified by id and start time, because another process may have received the same id since.
 
-Only the standard library: the guard runs this without site-packages.
+The guard runs this module without site-packages, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ PROC = Path("/proc")
 _STAT_STATE, _STAT_PPID, _STAT_SESSION, _STAT_START = 0, 1, 3, 19
 """Fields of /proc/PID/stat after the command's closing bracket: 3, 4, 6 and 22 of proc_pid_stat(5)."""
 _STAT_CPU = slice(11, 15)
-"""User and system time, its own and of children that it waited for: 14 to 17."""
+"""User and system time of the process and of children that it waited for: 14 to 17."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """A process id with the instant the process was born, so that a recycled id is never mistaken."""
+    """A process id with the start time of the process, so that a reused id is not mistaken for the process."""
 
     pid: int
     born: str
     """`boot id/start time in clock ticks since boot`."""
 
     def alive(self) -> bool:
-        """Whether this very process runs still; a zombie does not."""
+        """Whether this process is still running; a zombie is not."""
         return identify(self.pid) == self
 
     def signal(self, number: int) -> bool:
-        """Sends a signal to this very process; False when it is gone or out of reach."""
+        """Sends a signal to this process; False if it has ended or may not be signalled."""
         if not self.alive():
             return False
         try:
@@ -47,7 +47,7 @@ class ProcessId:
         return True
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits for its end; whether it ended in time. For processes that are not our children."""
+        """Waits for the end of a process that is not a child. Returns whether it ended in time."""
         deadline = time.monotonic() + timeout_s
         pause_s = 0.002
         while self.alive():
@@ -59,7 +59,7 @@ class ProcessId:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The process of that id, or None when there is none or it is a zombie."""
+    """Returns the process with that id; None if there is none or if it is a zombie."""
     fields = _stat(pid)
     if fields is None or fields[_STAT_STATE] in ("Z", "X"):
         return None
@@ -67,7 +67,8 @@ def identify(pid: int) -> ProcessId | None:
 
 
 def own() -> ProcessId:
-    """This process. FailureError without /proc, on which everything depends that ends what this process starts."""
+    """Returns this process. Raises FailureError without /proc, which is needed to end the processes that this one
+    starts."""
     if (found := identify(os.getpid())) is None:
         cause = "is not mounted, so ironbench could not tell its processes from others and end them"
         raise FailureError("/proc", cause, "mount it: `mount -t proc proc /proc`")
@@ -85,7 +86,7 @@ def children(pid: int) -> list[int]:
 
 
 def below(pid: int) -> list[ProcessId]:
-    """Every process that it or one of these has started and that runs still."""
+    """Returns all running descendants of a process."""
     parents = {one: int(fields[_STAT_PPID]) for one in _pids() if (fields := _stat(one)) is not None}
     descendants, each = set[int](), {pid}
     while each := {one for one, of in parents.items() if of in each} - descendants:
@@ -94,30 +95,30 @@ def below(pid: int) -> list[ProcessId]:
 
 
 def state(pid: int) -> str:
-    """What it does, as one letter of proc_pid_stat(5): `T` is stopped; empty when there is no such process."""
+    """State of a process as one letter of proc_pid_stat(5), e.g. `T` for stopped; "" if there is no such process."""
     fields = _stat(pid)
     return "" if fields is None else fields[_STAT_STATE]
 
 
 def parent(pid: int) -> int | None:
-    """Process id of the parent, or None when there is no such process."""
+    """Process id of the parent; None if there is no such process."""
     fields = _stat(pid)
     return None if fields is None else int(fields[_STAT_PPID])
 
 
 def cpu_s(pid: int) -> float:
-    """CPU time so far, with that of its children that have ended; 0 when there is no such process."""
+    """CPU time so far, including children that have ended; 0 if there is no such process."""
     fields = _stat(pid)
     return 0.0 if fields is None else sum(map(int, fields[_STAT_CPU])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What processes have used so far, or meanwhile."""
+    """Resources that processes have used, in total or in a period."""
 
     cpu_s: float = 0.0
     io_bytes: int = 0
-    """Read from devices and written to them, as accounted to the processes themselves (proc_pid_io(5))."""
+    """Bytes read from and written to devices, as accounted to the processes themselves (proc_pid_io(5))."""
 
     def __add__(self, other: Used) -> Used:
         return Used(self.cpu_s + other.cpu_s, self.io_bytes + other.io_bytes)
@@ -127,7 +128,8 @@ class Used:
 
 
 def used(pids: Iterable[int]) -> Used:
-    """By these processes so far, to the nanosecond of CPU time (Linux: Documentation/scheduler/sched-stats.rst)."""
+    """Resources used by these processes so far, with nanosecond CPU time (Linux:
+    Documentation/scheduler/sched-stats.rst)."""
     cpu_ns = io_bytes = 0
     for pid in pids:
         for task in (PROC / str(pid) / "task").glob("*/schedstat"):
@@ -140,7 +142,8 @@ def used(pids: Iterable[int]) -> Used:
 
 
 def bind(pids: Iterable[int], cpus: Iterable[int]) -> None:
-    """Every thread of these processes, which start none meanwhile, runs on these CPUs alone. OSError: it may not."""
+    """Pins every thread of these processes to these CPUs; they must not start threads meanwhile. Raises OSError if not
+    permitted."""
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for task in (PROC / str(pid) / "task").iterdir():
@@ -148,7 +151,7 @@ def bind(pids: Iterable[int], cpus: Iterable[int]) -> None:
 
 
 def started_unix_s(pid: int) -> float | None:
-    """When the process was born, within some hundredths of a second."""
+    """Start time of the process, accurate to some hundredths of a second."""
     fields = _stat(pid)
     if fields is None:
         return None
@@ -157,7 +160,7 @@ def started_unix_s(pid: int) -> float | None:
 
 
 def command(pid: int) -> str:
-    """Name of the program it runs (at most 15 characters), "" when there is no such process."""
+    """Name of the program that the process runs (at most 15 characters); "" if there is no such process."""
     try:
         return (PROC / str(pid) / "comm").read_text().strip()
     except OSError:
@@ -165,9 +168,9 @@ def command(pid: int) -> str:
 
 
 def working_in(directory: Path, *, below: bool = False) -> list[int]:
-    """Processes whose working directory is `directory`, as a database server's is its data directory.
+    """Returns processes whose working directory is `directory`; a database server works in its data directory.
 
-    `below`: or a directory in it.
+    `below`: include its subdirectories.
     """
     path = os.path.realpath(directory)
     pids = []
@@ -182,7 +185,7 @@ def working_in(directory: Path, *, below: bool = False) -> list[int]:
 
 
 def pid_namespace() -> str:
-    """Tells apart containers that share a directory but not their process ids."""
+    """Identifies the process id namespace, because containers may share a directory but not their process ids."""
     try:
         return str((PROC / "self" / "ns" / "pid").readlink())
     except OSError:
@@ -190,7 +193,8 @@ def pid_namespace() -> str:
 
 
 def end(process: ProcessId, gentle: int, patience_s: float, forceful: int = signal.SIGQUIT) -> bool:
-    """Ends a process: `gentle`, after `patience_s` `forceful`, after 10 s more SIGKILL. False: it lives on."""
+    """Ends a process: sends `gentle`, after `patience_s` `forceful`, after another 10 s SIGKILL. False if it still
+    runs."""
     for number, wait_s in ((gentle, patience_s), (forceful, 10.0), (signal.SIGKILL, 10.0)):
         process.signal(number)
         if process.wait(wait_s):
@@ -199,9 +203,10 @@ def end(process: ProcessId, gentle: int, patience_s: float, forceful: int = sign
 
 
 def end_session(leader: int, patience_s: float, reap: Callable[[], object] = lambda: None) -> None:
-    """Ends every process of the session that `leader` began, and their descendants in sessions of their own.
+    """Ends every process of the session that `leader` created, and their descendants in other sessions.
 
-    The leader lives, or has not been waited for: its id is nobody else's. `reap`: waits for it where it is our child.
+    The leader must be running or not yet waited for, so that its id has not been reused. `reap` waits for it if it is a
+    child.
     """
     deadline = time.monotonic() + patience_s
     number: int = signal.SIGTERM
@@ -210,7 +215,7 @@ def end_session(leader: int, patience_s: float, reap: Callable[[], object] = lam
             one.signal(number)
         if time.monotonic() >= deadline:
             if number == signal.SIGKILL:
-                return  # out of reach, as a program of another user
+                return  # cannot be signalled, such as a process of another user
             number, deadline = signal.SIGKILL, time.monotonic() + patience_s
         time.sleep(0.02)
         reap()
@@ -247,10 +252,10 @@ def _boot_id() -> str:
 
 @contextlib.contextmanager
 def interrupt_held() -> Iterator[None]:
-    """A Ctrl-C inside takes effect at the end: nothing may come between starting a thing and knowing that it runs. The
-    same for signals that `ended_as_by_interrupt` turned into one.
+    """Delays Ctrl-C until the end of the block, so that it cannot arrive between starting a process and recording it.
 
-    Only the main thread is ever interrupted (Python's documentation of `signal`, "Signals and threads").
+    Also delays the signals that `ended_as_by_interrupt` handles. Only the main thread is ever interrupted (Python's
+    documentation of `signal`, "Signals and threads").
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING)}
     before = {number: handler for number, handler in before.items() if callable(handler)}
@@ -271,13 +276,13 @@ def interrupt_held() -> Iterator[None]:
 
 @contextlib.contextmanager
 def ended_as_by_interrupt() -> Iterator[None]:
-    """Inside, a request to end and a terminal that closes do what Ctrl-C does: what was begun is undone first."""
+    """Makes SIGTERM and SIGHUP act like Ctrl-C during the block, so that cleanup runs before the process ends."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in _ENDING}
     for number, handler in before.items():
-        if handler is signal.SIG_DFL:  # nohup(1) has the terminal's end ignored
+        if handler is signal.SIG_DFL:  # nohup(1) ignores SIGHUP
             signal.signal(number, signal.default_int_handler)
     try:
         yield
@@ -287,7 +292,8 @@ def ended_as_by_interrupt() -> Iterator[None]:
 
 
 def woken_by(*numbers: signal.Signals) -> int:
-    """A descriptor from which the number of each of these signals is read once it has arrived; nothing else happens."""
+    """Returns a descriptor from which the numbers of these signals can be read as they arrive; they have no other
+    effect."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)

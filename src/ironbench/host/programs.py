@@ -1,6 +1,6 @@
-"""Programs of others (a server's tools, mount, tar): run to their end, and ended when nobody waits for them any more.
+"""Third-party programs (a server's tools, mount, tar): runs them, and ends them when ironbench no longer needs them.
 
-Only the standard library: children of ours run this without site-packages.
+Child processes run this module without site-packages, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ironbench.host import trust
 
 _WATCH_S = 10.0
 _PATIENCE_S = 5.0
-"""How long a program may take to end once it was told to."""
+"""How long a program may take to end after SIGTERM."""
 
 
 def _begun(
@@ -37,8 +37,9 @@ def _begun(
     stderr: int | IO[bytes] = subprocess.PIPE,
     text: bool = True,
 ) -> subprocess.Popen[Any]:
-    """A program tied to us, the first of a group of its own. FailureError: it cannot be run."""
-    # What ties it to us would say in words of its own that it is not there.
+    """Starts a program that is tied to this process and leads its own process group. Raises FailureError if it cannot
+    run."""
+    # Checked here because the program that ties it to this process would print its own message.
     if shutil.which(words[0], path=(os.environ if environment is None else environment).get("PATH")) is None:
         raise FailureError(words[0], "cannot be run: No such file or directory", f"is {words[0]} installed?")
     try:
@@ -51,7 +52,7 @@ def _begun(
             text=text,
             errors="replace" if text else None,
             cwd=folder,
-            process_group=0,  # the terminal's Ctrl-C is for us to hear and to pass on
+            process_group=0,  # Ctrl-C in the terminal reaches only this process, which passes it on
         )
     except OSError as error:
         cause = f"cannot be run: {error.strerror or error}"
@@ -59,9 +60,9 @@ def _begun(
 
 
 class Program:
-    """A program that ends by itself; another thread may end it earlier.
+    """A program that ends by itself, or is cancelled by another thread.
 
-    `watch` is called every ten seconds while it runs; whatever it raises ends the program.
+    `watch` is called every ten seconds while the program runs; an exception from it ends the program.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Program:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """FailureError with its last words, but not when it was cancelled."""
+        """Runs the program. Raises FailureError with its last output, unless it was cancelled."""
         with self._lock:
             if self._cancelled:
                 return
@@ -103,7 +104,7 @@ class Program:
             self._cancelled = True
             if self._process is None:
                 return
-        # The whole group: a program may have children, which would go on.
+        # Signals the whole group, because children of the program would continue.
         _signal_group(self._process, signal.SIGTERM)
         threading.Thread(target=self._end, args=(self._process,), daemon=True).start()
 
@@ -122,10 +123,10 @@ def streamed(
     folder: str = "/",
     given: Iterable[bytes] | None = None,
 ) -> int:
-    """Runs a program to its end and passes on what it writes to standard error, line by line; its exit status.
+    """Runs a program, passes each line of its standard error to `heard`, and returns its exit status.
 
-    `given`: its standard input. `idle` is called about once a second. Whatever `heard`, `idle` or `given` raises ends
-    the program and all its children. FailureError: it cannot be run.
+    `given`: standard input of the program. `idle` is called about once a second. An exception from `heard`, `idle` or
+    `given` ends the program and its children. Raises FailureError if the program cannot run.
     """
     lines: queue.SimpleQueue[str | BaseException | None] = queue.SimpleQueue()
     stdin = subprocess.DEVNULL if given is None else subprocess.PIPE
@@ -154,21 +155,22 @@ def streamed(
 
 
 _AHEAD_BYTES = 1 << 20
-"""Made before they are read: so that both sides work at once. The most that an ordinary user may ask for (pipe(7))."""
+"""Size of the pipe, so that both sides can work at the same time: the most an ordinary user may request (pipe(7))."""
 
 
 def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[bytes]) -> str:
-    """Runs a program to its end on what it reads; what it said. FailureError: it cannot be run, or fails.
+    """Runs a program with `pieces` as standard input and returns its output. Raises FailureError if it cannot run or
+    fails.
 
-    Whatever making the next piece raises ends the program.
+    An exception while the next piece is produced ends the program.
     """
     with tempfile.TemporaryFile() as messages:
         process = _begun(words, environment, stdin=subprocess.PIPE, stderr=messages, text=False)
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # more than the user may have: then both take turns more often
+        with contextlib.suppress(OSError):  # more than the user may have; the default size is only slower
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _AHEAD_BYTES)
         try:
-            with contextlib.suppress(BrokenPipeError):  # it has ended, and says why
+            with contextlib.suppress(BrokenPipeError):  # the program has ended and printed the reason
                 for piece in pieces:
                     process.stdin.write(piece)
                 process.stdin.close()
@@ -197,7 +199,7 @@ def _write(
             raw.write(piece)
         raw.close()
     except OSError:
-        pass  # the program has ended, and says why
+        pass  # the program has ended and printed the reason
     except BaseException as error:
         lines.put(error)
 
@@ -215,7 +217,7 @@ def _signal_group(process: subprocess.Popen[Any], what: signal.Signals) -> None:
 
 
 def environment_without(*prefixes: str) -> dict[str, str]:
-    """Our environment without the variables that begin so, e.g. those that choose another server; messages in
+    """Environment without variables with these prefixes, such as those that select another server; messages are in
     English."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     return kept | {"LC_ALL": "C", "TZ": "UTC"}
@@ -228,8 +230,8 @@ def run_program(
     timeout_s: float | None = 60.0,
     given: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """How a program ended that was `given` a text to read, and what it wrote. FailureError: it cannot be run, or takes
-    longer."""
+    """Runs a program with a text as standard input and returns its status and output. Raises FailureError if it cannot
+    run or exceeds the timeout."""
     if trust.is_withheld(words):
         raise FailureError(words[0], "is named by a lab file that is only read, so it does not run", "add --trust")
     try:
@@ -253,7 +255,7 @@ def run_program(
 
 
 def output(words: Sequence[str], subject: str = "", *, timeout_s: float | None = 60.0) -> str:
-    """Standard output of a program that must succeed. ProgramError with its last words."""
+    """Returns the standard output of a program. Raises ProgramError with its last output if it fails."""
     done = run_program(words, timeout_s=timeout_s)
     if done.returncode != 0:
         said = done.stderr or done.stdout
@@ -264,7 +266,7 @@ def output(words: Sequence[str], subject: str = "", *, timeout_s: float | None =
 
 
 def works(*words: str) -> bool:
-    """Whether a program is there and succeeds."""
+    """Whether a program exists and succeeds."""
     try:
         return run_program(words).returncode == 0
     except FailureError:
@@ -273,15 +275,15 @@ def works(*words: str) -> bool:
 
 @cache
 def tied() -> tuple[str, ...]:
-    """What ends a program with whoever started it; nothing where setpriv(1) cannot, as that of BusyBox.
+    """Command prefix that kills a program when its parent dies; empty if setpriv(1) lacks the option, as in BusyBox.
 
-    A program of a killed ironbench that goes on would work on files that belong to the next one by then.
+    If a program outlived a killed ironbench, it would change files that by then belong to the next one.
     """
     words = ("setpriv", "--pdeathsig", "KILL")
     return words if works(*words, "true") else ()
 
 
 def last_words(text: str, lines: int = 3) -> str:
-    """The last lines that say something, for a message."""
+    """Returns the last non-empty lines of a text, for a message."""
     written = [line.strip() for line in text.splitlines() if line.strip()]
     return " / ".join(written[-lines:]) or "it wrote nothing"

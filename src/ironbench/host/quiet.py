@@ -1,4 +1,4 @@
-"""Whether the machine does anything else right before a trial, and waiting until it does not."""
+"""Checks before a trial whether other programs keep the machine busy, and waits until it is idle."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from ironbench.model.limits import BUSY
 from ironbench.model.note import Note, note
 
 DEVICE_BYTES_PER_S = 5e6
-"""Read and written on all devices together: about what one hard disk does at random."""
+"""Limit for reads and writes on all devices together: about the random I/O of one hard disk."""
 DIRTY_BYTES = 256 << 20
-"""Waiting in the page cache to be written: it will be, during the trial."""
+"""Limit for dirty pages in the page cache, which would be written during the trial."""
 INTERVAL_S = 0.25
-"""How long activity is measured at a time."""
+"""Length of one measurement of the activity."""
 _SECTOR_BYTES = 512
-"""The unit of /proc/diskstats, whatever the device's own (Linux: Documentation/admin-guide/iostats.rst)."""
+"""Unit of /proc/diskstats, whatever the sector size of the device (Linux: Documentation/admin-guide/iostats.rst)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the machine did between two moments."""
+    """Activity of the machine between two times."""
 
     busy: float
-    """Share of all cores that were neither idle nor waiting for a device."""
+    """Share of all cores' time that was neither idle nor waiting for a device."""
     device_bytes_per_s: float
     in_flight: int
-    """Requests that devices had not answered at the end."""
+    """Requests in flight at the end."""
     dirty_bytes: int
 
     @property
     def above_limits(self) -> dict[str, float]:
-        """The values above their limits, the others as 0; empty when the machine is quiet."""
+        """Values above their limits, and 0 for the others; empty if the machine is idle."""
         moving = self.device_bytes_per_s > DEVICE_BYTES_PER_S
         found = {
             "busy": self.busy if self.busy > BUSY else 0.0,
@@ -51,9 +51,10 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
 ) -> tuple[dict[str, str], tuple[Note, ...]]:
-    """Returns when the machine is quiet, or after `limit_s` with a warning; as conditions and warnings of a record.
+    """Waits until the machine is idle, or for `limit_s`. Returns conditions and warnings for the record.
 
-    Call it when neither ironbench nor its engine has anything to do. 0 looks once and does not wait.
+    Must be called when neither ironbench nor its engine is working. With a limit of 0, it measures once and does not
+    wait.
     """
     tree = tree or Tree()
     begin = now()
@@ -92,7 +93,7 @@ def _activity(before: _Counters, after: _Counters) -> Activity:
 
 
 def _read(tree: Tree, at_s: float) -> _Counters:
-    # user nice system idle iowait irq softirq steal (proc_stat(5)); guest time is within user.
+    # user nice system idle iowait irq softirq steal (proc_stat(5)); guest time is part of user.
     ticks = [int(word) for word in (tree.read("/proc/stat") or "cpu 0").splitlines()[0].split()[1:9]]
     idle = sum(ticks[3:5])
     memory = tree.table("/proc/meminfo")
@@ -102,14 +103,14 @@ def _read(tree: Tree, at_s: float) -> _Counters:
 
 
 def _devices(tree: Tree) -> tuple[int, int]:
-    """Sectors read and written, and requests in flight, of whole devices: partitions would count twice."""
+    """Sectors read and written, and requests in flight, of whole devices; partitions would count twice."""
     sectors = in_flight = 0
     for line in (tree.read("/proc/diskstats") or "").splitlines():
         words = line.split()
         if len(words) < 12 or not tree.exists(f"/sys/block/{words[2].replace('/', '!')}"):
             continue
         if tree.names(f"/sys/block/{words[2].replace('/', '!')}/slaves"):
-            continue  # a device made of others: those are counted
+            continue  # consists of other devices, which are counted
         sectors += int(words[5]) + int(words[9])
         in_flight += int(words[11])
     return sectors, in_flight

@@ -1,7 +1,7 @@
-"""The register of what we started and what must go with it: one JSON file per live thing.
+"""The register of what ironbench has started and must end: one JSON file per running server or device.
 
-Written before the thing is started and removed after it ended, so that `ironbench cleanup` finds whatever outlived us.
-Only the standard library and `process`: the guard runs this without site-packages.
+An entry is written before the server starts and removed after it ended, so that `ironbench cleanup` finds what outlived
+ironbench. The guard runs this module without site-packages, so it uses only the standard library and modules like it.
 """
 
 from __future__ import annotations
@@ -23,42 +23,43 @@ from ironbench.host import freezer, loop_mounts, processes, shared_memory
 from ironbench.host.processes import ProcessId
 
 ORPHAN_PATIENCE_S = 20.0
-"""How long a server whose owner died may take to stop in good order."""
+"""How long a server whose owner died may take to shut down."""
 GROUP_PATIENCE_S = 5.0
 DEVICE = "device"
-"""Kind of the entry of an emulated device. Engines may lie on it: it is ended after them."""
+"""Kind of entry for an emulated device. Engines may store data on it, so devices are removed after engines."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterEntry:
-    """One thing that lives as long as its owner."""
+    """A server or device that must end when its owner ends."""
 
     id: str
     kind: str
-    """The engine's name, or `DEVICE`."""
+    """Name of the engine, or `DEVICE`."""
     owner: ProcessId
     data: str
-    """Its data directory; kept when it ends."""
+    """Data directory; not deleted."""
     remove: tuple[str, ...] = ()
-    """Directories to remove with it (sockets)."""
+    """Directories that are deleted (sockets)."""
     guard: ProcessId | None = None
     server: ProcessId | None = None
     shared: tuple[str, ...] = ()
-    """Shared memory that the server leaves when it is killed."""
+    """Shared memory that the server leaves behind if it is killed."""
     shared_prefix: str = ""
-    """With which names of its shared memory begin; empty: it has none that outlives it."""
+    """Prefix of the names of its shared memory; empty if none outlives the server."""
     shared_mark: int = 0
     """See `shared_memory.of`."""
     groups: tuple[str, ...] = ()
-    """Control groups that it runs in; empty and of no use once it ended."""
+    """Control groups that the server runs in; empty after it ended."""
     namespace: str = ""
-    """The process id namespace these ids belong to."""
+    """Process id namespace of the process ids."""
     stop: int = signal.SIGINT
-    """Signal that ends the server in good order."""
+    """Signal that shuts the server down cleanly."""
 
 
 def directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the register lies; made when missing, refused when it is another user's. FailureError."""
+    """Directory of the register; created if missing. Raises FailureError, also if the directory belongs to another
+    user."""
     base = environ.get("XDG_RUNTIME_DIR", "")
     usable = base.startswith("/") and os.path.isdir(base) and os.access(base, os.W_OK | os.X_OK)  # noqa: PTH112
     path = Path(base) / "ironbench" if usable else Path(f"/tmp/ironbench-{os.getuid()}")
@@ -84,7 +85,7 @@ def new(
     shared_prefix: str = "",
     shared_mark: int = 0,
 ) -> RegisterEntry:
-    """Notes a thing that is about to be started by this process."""
+    """Registers a server or device that this process is about to start."""
     owner = processes.own()
     namespace = processes.pid_namespace()
     entry = RegisterEntry(
@@ -108,7 +109,7 @@ def path_of(entry: RegisterEntry) -> Path:
 
 
 def write(entry: RegisterEntry) -> None:
-    """Writes the entry aside and renames it, so that readers see the old one or the new one."""
+    """Writes the entry to a temporary file and renames it, so that readers see either the old or the new entry."""
     path = path_of(entry)
     aside = path.with_suffix(".new")
     aside.write_text(json.dumps(asdict(entry)))
@@ -120,7 +121,7 @@ def forget(entry: RegisterEntry) -> None:
 
 
 def read(path: Path) -> RegisterEntry | None:
-    """The entry in that file; None when it is gone or none of ours."""
+    """Reads the entry in a file; None if it is missing or not an entry."""
     try:
         return _entry(json.loads(path.read_text()))
     except (OSError, ValueError, TypeError, KeyError):
@@ -128,26 +129,26 @@ def read(path: Path) -> RegisterEntry | None:
 
 
 def entries() -> list[RegisterEntry]:
-    """All entries by id, emulated devices after the engines that may lie on them."""
+    """Returns all entries by id, emulated devices after the engines that may store data on them."""
     every = (read(path) for path in sorted(directory().glob("*.json")))
     return sorted((entry for entry in every if entry is not None), key=lambda entry: entry.kind == DEVICE)
 
 
 def orphaned(entry: RegisterEntry) -> bool:
-    """Whether its owner is dead. What belongs to another container is nobody's orphan here."""
+    """Whether the owner is dead. Entries of other containers do not count."""
     return entry.namespace == processes.pid_namespace() and not entry.owner.alive()
 
 
 def with_server(entry: RegisterEntry, server: ProcessId | None, guard: ProcessId | None) -> RegisterEntry:
-    """The entry once its server runs, written."""
+    """Adds the running server to the entry, and writes it."""
     entry = replace(entry, server=server, guard=guard)
     write(entry)
     return entry
 
 
 def with_shared_memory(entry: RegisterEntry) -> RegisterEntry:
-    """The entry with what its server maps now, written where that is new: a server that restarts its processes after a
-    crash maps other segments."""
+    """Adds the shared memory that the server currently maps; writes the entry if it changed. A server that restarts its
+    processes after a crash maps other segments."""
     if not entry.shared_prefix or entry.server is None or not entry.server.alive():
         return entry
     shared = shared_memory.of(entry.server.pid, entry.shared_prefix, entry.shared_mark)
@@ -158,12 +159,12 @@ def with_shared_memory(entry: RegisterEntry) -> RegisterEntry:
 
 
 def owned(entry: RegisterEntry, owner: ProcessId) -> RegisterEntry:
-    """The entry of a thing that from now on belongs to another process."""
+    """Returns the entry with another owner."""
     return replace(entry, owner=owner)
 
 
 def end(entry: RegisterEntry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
-    """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended."""
+    """Ends the server of an entry, removes its directories and the entry. False if the server could not be ended."""
     entry = with_shared_memory(entry)
     freezer.thaw(entry.groups, entry.server)
     if entry.kind != DEVICE and (entry.server is None or not entry.server.alive()):
@@ -184,14 +185,14 @@ def end(entry: RegisterEntry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
 
 
 def _continue_children(data: Path) -> None:
-    """Of a server that was killed while signals had stopped them: then they are below nobody, and never end."""
+    """Resumes children left in SIGSTOP after their server was killed; as orphans they would never exit."""
     for pid in processes.working_in(data, below=True):
         if processes.state(pid) == "T" and (one := processes.identify(pid)) is not None:
             one.signal(signal.SIGCONT)
 
 
 def _group_removed(group: Path) -> bool:
-    """A group can be removed a moment after its last process has ended (cgroups(7))."""
+    """Removes a control group, which is possible only shortly after its last process has ended (cgroups(7))."""
     deadline = time.monotonic() + GROUP_PATIENCE_S
     while True:
         try:

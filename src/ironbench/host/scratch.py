@@ -1,4 +1,5 @@
-"""Folders that last as long as the process that made them; `ironbench cleanup` removes what was killed with it."""
+"""Temporary folders that are deleted with the process that created them; `ironbench cleanup` deletes those of killed
+processes."""
 
 from __future__ import annotations
 
@@ -18,14 +19,15 @@ _LOCK = "lock"
 
 
 _SHORT = 36
-"""Longest path of a folder in which a program of others may put its sockets: their paths have 107 bytes (unix(7))."""
+"""Maximum length of a folder in which a program may create sockets, because socket paths are limited to 107 bytes
+(unix(7))."""
 
 
 @contextmanager
 def folder(short: bool = False) -> Iterator[Path]:
-    """A new folder, removed at the end of the block. The kernel frees its lock however this process ends.
+    """Creates a folder and deletes it at the end of the block. The kernel releases its lock however this process ends.
 
-    `short`: its path is, wherever the others lie.
+    `short`: ensure a short path.
     """
     place = register.directory()
     if short and len(str(place)) > _SHORT - len(f"/{_PREFIX}12345678"):
@@ -41,11 +43,11 @@ def folder(short: bool = False) -> Iterator[Path]:
 
 
 FAILURE = "ironbench-failure-"
-"""How names of files begin that describe an unexpected failure, in the directory for temporary files."""
+"""Prefix of files that describe an unexpected failure, in the directory for temporary files."""
 
 
 def remove_failures() -> list[Path]:
-    """Removes the descriptions of unexpected failures that this user's ironbench left; returns them."""
+    """Deletes failure descriptions that this user's ironbench left behind; returns their paths."""
     removed = []
     for path in sorted(Path(tempfile.gettempdir()).glob(f"{FAILURE}*.txt")):
         with suppress(OSError):
@@ -57,7 +59,7 @@ def remove_failures() -> list[Path]:
 
 
 def remove_abandoned() -> list[Path]:
-    """Removes the folders whose maker is gone; returns them."""
+    """Deletes the folders whose process has ended; returns their paths."""
     places = {register.directory(), register.directory({})}
     return [path for place in sorted(places) for path in sorted(place.glob(f"{_PREFIX}*")) if _removed(path)]
 
@@ -66,7 +68,7 @@ def _removed(path: Path) -> bool:
     try:
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        return False  # just made, or just gone
+        return False  # being created or deleted
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,7 @@
-"""Shared memory that a killed server leaves behind: it outlives all processes until somebody removes it.
+"""Shared memory that a killed server leaves behind; it exists until it is removed explicitly.
 
-A server that shuts down removes its own, and one that starts removes what its predecessor in the same directory left.
-Only the standard library: the guard runs this without site-packages.
+A server removes its own segments when it shuts down, and those of its predecessor in the same directory when it starts.
+The guard runs this module without site-packages, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from pathlib import Path
 
 _POSIX = re.compile(r"/dev/shm/[\w.]+")
 _SYSV = re.compile(r"(\d+)\s+/SYSV([0-9a-f]{8})")
-"""In /proc/PID/maps the inode of a System V segment is its identifier (ipc/shm.c)."""
+"""In /proc/PID/maps, the inode of a System V segment is its identifier (ipc/shm.c)."""
 _IPC_RMID = 0
 _PATIENCE_S = 2.0
 _HEADER = "<III"
-"""Of a segment that lists others: its mark, how many it lists, how many it could list."""
+"""Header of a segment that lists others: magic number, number of entries, maximum number of entries."""
 _FIRST = 16
-"""Where its list begins, in bytes; it goes to the end. Each entry begins with the number that ends the name of a
-segment, and with how many use that one; 0: it is gone."""
+"""Offset of the list, which extends to the end of the segment. An entry starts with the number at the end of a
+segment's name and the number of its users; 0 users means that the segment is gone."""
 
 
 def of(pid: int, prefix: str, mark: int) -> tuple[str, ...]:
-    """Names of the segments that a server's process maps: a path, `list:PATH`, or `sysv:KEY:ID`.
+    """Returns the segments that a server process maps: a path, `list:PATH`, or `sysv:KEY:ID`.
 
-    `prefix`: of the server's files; `mark`: first word of the one among them that lists those of its other processes.
+    `prefix`: of the server's segments. `mark`: magic number of the segment that lists those of the server's other
+    processes.
     """
     try:
         maps = Path(f"/proc/{pid}/maps").read_text()
@@ -40,7 +41,7 @@ def of(pid: int, prefix: str, mark: int) -> tuple[str, ...]:
 
 
 def remove(name: str) -> None:
-    """Removes one segment of a server that is dead; what is gone already, or in use again, stays as it is."""
+    """Removes one segment of a dead server; does nothing if it is gone or in use again."""
     kind, _, rest = name.partition(":")
     if kind == "list":
         for listed in (*_listed(Path(rest)), rest):
@@ -53,13 +54,13 @@ def remove(name: str) -> None:
     key, number = rest.split(":")
     deadline = time.monotonic() + _PATIENCE_S
     while _attached(key, number) and time.monotonic() < deadline:
-        time.sleep(0.02)  # backends leave a moment after the server that was killed
+        time.sleep(0.02)  # backends end shortly after their server is killed
     if _attached(key, number) == 0:
         ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
 
 
 def _header(path: Path) -> tuple[int, ...]:
-    """Empty: there is none."""
+    """Returns the header of a list segment; () if it cannot be read."""
     try:
         with path.open("rb") as file:
             return struct.unpack(_HEADER, file.read(struct.calcsize(_HEADER)))
@@ -68,7 +69,7 @@ def _header(path: Path) -> tuple[int, ...]:
 
 
 def _listed(path: Path) -> list[str]:
-    """The segments of the same user that this one lists."""
+    """Returns the segments of the same user that a list segment contains."""
     try:
         text, user = path.read_bytes(), path.stat().st_uid
         _, count, most = struct.unpack_from(_HEADER, text)
@@ -82,7 +83,7 @@ def _listed(path: Path) -> list[str]:
 
 
 def _attached(key: str, number: str) -> int | None:
-    """How many processes use that segment; None when there is none of that key and number."""
+    """Number of processes that use a segment; None if there is no segment with that key and number."""
     try:
         rows = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
     except OSError:

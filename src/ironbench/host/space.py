@@ -1,4 +1,4 @@
-"""Whether what is about to be written fits."""
+"""Checks of free disk space."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from ironbench import units
 from ironbench.errors import InputError
 
 RESERVE = 0.05
-"""Share of the estimate kept on top of it: estimates err, and a full disk ruins more than the load."""
+"""Required extra space as a fraction of an estimate: estimates are inexact, and a full disk does more harm than a
+failed load."""
 
 
 def existing(path: str | Path) -> Path:
-    """The path itself, or its nearest ancestor that exists; links are followed to what does not exist yet."""
+    """Returns the path, or its nearest existing ancestor; dangling links are resolved."""
     path = followed(Path(path).absolute())
     while not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that we may not enter
         path = path.parent
@@ -21,22 +22,21 @@ def existing(path: str | Path) -> Path:
 
 
 def followed(path: Path) -> Path:
-    """The path, with its links resolved if one of them leads to a place that does not exist yet: mkdir(2) would refuse
-    it with "File exists"."""
+    """Returns the path with links resolved if one of them is dangling, because mkdir(2) would refuse it with "File
+    exists"."""
     dangling = any(one.is_symlink() and not os.path.exists(one) for one in (path, *path.parents))  # noqa: PTH110
     return Path(os.path.realpath(path)) if dangling else path
 
 
 def file_system(path: str | Path) -> int:
-    """The one that `path` is on, or will be: st_dev of stat(2)."""
+    """Identifies the file system that contains `path`, or will contain it: st_dev of stat(2)."""
     return existing(path).stat().st_dev
 
 
 def free_bytes(path: str | Path) -> int:
-    """What an ordinary user may still write to the file system of `path`, which need not exist yet.
+    """Bytes that an ordinary user may still write to the file system of `path`, which need not exist yet.
 
-    A file system without a size of its own, such as ramfs, reports 0 blocks (statfs(2)); it can take what memory is
-    free.
+    A file system without a size, such as ramfs, reports 0 blocks (statfs(2)); its space is the free memory.
     """
     info = os.statvfs(existing(path))
     if info.f_blocks == 0:
@@ -45,7 +45,8 @@ def free_bytes(path: str | Path) -> int:
 
 
 def require(path: str | Path, estimate_bytes: int, what: str) -> None:
-    """InputError with both figures when `what` (estimated) would not fit where `path` is."""
+    """Raises InputError with both sizes if `what`, with this estimated size, does not fit into the file system of
+    `path`."""
     needed = int(estimate_bytes * (1 + RESERVE))
     free = free_bytes(path)
     if free < needed:

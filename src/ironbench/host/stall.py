@@ -1,4 +1,4 @@
-"""Work on a server that has stopped for good."""
+"""Detects servers that no longer respond."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from ironbench.errors import FailureError
 
 
 class Stall:
-    """Notices that work makes no progress because its server has stopped answering.
+    """Detects that work makes no progress because its server has stopped responding.
 
-    Once nothing has been done for `silent_s`, a query on another connection decides. A server that answers that query
-    is busy, or one of its processes is stopped while the others run: then the work may wait for `most_s` in all.
+    If there is no progress for `silent_s`, a query on another connection decides. A server that answers the query is
+    busy, or only one of its processes has stopped; then the work may wait up to `most_s` in total.
     """
 
     def __init__(self, require_answer: Callable[[], None], silent_s: float, most_s: float | None = None) -> None:
-        """`require_answer` raises FailureError where the server does not answer. `most_s`: None: no limit."""
+        """`require_answer` raises FailureError if the server does not answer. `most_s`: None for no limit."""
         self._require_answer = require_answer
         self._silent_s, self._most_s = silent_s, most_s
         self._done = -1
         self._since_s = self._asked_s = 0.0
         self.error: FailureError | None = None
-        """Why the work is given up."""
+        """Why the work was given up."""
 
     def is_over(self, done: int) -> bool:
-        """Whether to give the work up, of which so much is done. To be called a few times a second."""
+        """Whether to give up the work, given its progress `done`. Must be called a few times a second."""
         now_s = time.monotonic()
         if self.error is not None:
             return True

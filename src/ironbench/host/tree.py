@@ -1,4 +1,5 @@
-"""Reads small kernel files below a root that tests can replace. What cannot be read is None, never an exception."""
+"""Reads small kernel files below a root that tests can replace. Returns None for unreadable files instead of raising
+errors."""
 
 from __future__ import annotations
 
@@ -10,25 +11,25 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """/proc, /sys, /dev and /etc as found below `root`."""
+    """/proc, /sys, /dev and /etc below `root`."""
 
     root: Path = Path("/")
 
     @property
     def real(self) -> bool:
-        """Whether this is the running machine and not a copy of one."""
+        """Whether this is the running machine and not a copy."""
         return self.root == Path("/")
 
     def path(self, name: str) -> Path:
-        """`name` is absolute on the machine, e.g. `/proc/stat`."""
+        """Returns the path of a file; `name` is absolute on the machine, e.g. `/proc/stat`."""
         return self.root / name.lstrip("/")
 
     def resolved(self, path: str) -> str:
-        """Without links. Those of a copied machine are not known."""
+        """Resolves symbolic links, which is not possible in a copy."""
         return str(Path(path).resolve()) if self.real else path
 
     def read(self, name: str) -> str | None:
-        """The file's text without surrounding blanks; None when it is absent, closed to us or not a file."""
+        """Returns the stripped text of a file; None if it is missing, not readable or not a file."""
         try:
             return self.path(name).read_bytes().decode("utf-8", "replace").strip().strip("\0")
         except (OSError, ValueError):
@@ -42,7 +43,7 @@ class Tree:
             return None
 
     def size(self, name: str) -> int | None:
-        """A size as the kernel writes them (`32K`), in bytes."""
+        """Returns a size as written by the kernel (`32K`) in bytes."""
         text = self.read(name)
         if not text:
             return None
@@ -50,7 +51,7 @@ class Tree:
         return int(digits) * _UNITS.get(unit, 1) if digits.isdigit() else None
 
     def chosen(self, name: str) -> str | None:
-        """The bracketed word of a list such as `none [mq-deadline] bfq`; a lone word counts as chosen."""
+        """Returns the bracketed word of a list such as `none [mq-deadline] bfq`; a single word counts as chosen."""
         words = (self.read(name) or "").split()
         for word in words:
             if word.startswith("[") and word.endswith("]"):
@@ -64,14 +65,14 @@ class Tree:
             return False
 
     def names(self, directory: str) -> list[str]:
-        """Names in a directory, sorted; empty when it cannot be listed."""
+        """Returns the sorted names in a directory; empty if it cannot be listed."""
         try:
             return sorted(entry.name for entry in self.path(directory).iterdir())
         except OSError:
             return []
 
     def glob(self, pattern: str) -> list[str]:
-        """Absolute names (on the machine) that match, sorted."""
+        """Returns the sorted matching names, absolute on the machine."""
         try:
             paths = sorted(self.root.glob(pattern.lstrip("/")))
         except OSError:
@@ -79,7 +80,7 @@ class Tree:
         return ["/" + str(path.relative_to(self.root)) for path in paths]
 
     def table(self, name: str) -> dict[str, int]:
-        """A file of `Key: number [kB]` lines (meminfo) in bytes or plain numbers."""
+        """Parses lines of the form `Key: number [kB]` (meminfo); values with kB are returned in bytes."""
         values: dict[str, int] = {}
         for line in (self.read(name) or "").splitlines():
             key, _, rest = line.partition(":")

@@ -1,6 +1,6 @@
-"""Which programs may run while a lab file is only read.
+"""Decides which programs may run while a lab file is only read.
 
-A lab file may come from a stranger, and the programs that it names (`bin`) with it. `ironbench lab plan` and the lab
+A lab file, and the programs that it names (`bin`), may come from an untrusted source. `ironbench lab plan` and the lab
 editor of `ironbench serve` describe what a file would do, so they must not do any of it. Inside `reading_only`,
 programs in a directory that the file names do not run, unless the directory belongs to the installed system.
 """
@@ -17,14 +17,16 @@ from pathlib import Path
 from ironbench.errors import InputError
 
 _INSTALLED = (Path("/usr"), Path("/opt"), Path("/nix/store"), Path("/gnu/store"))
-"""Where only an administrator installs programs (Filesystem Hierarchy Standard 3.0, sections 3.13 and 4)."""
+"""Directories in which only an administrator installs programs (Filesystem Hierarchy Standard 3.0, sections 3.13 and
+4)."""
 _withheld: ContextVar[set[Path] | None] = ContextVar("withheld", default=None)
-"""Directories whose programs were not run so far; None outside `reading_only`."""
+"""Directories whose programs were refused so far; None outside `reading_only`."""
 
 
 @contextmanager
 def reading_only(trusted: bool = False) -> Iterator[None]:
-    """Programs in directories that a file names do not run inside; with `trusted` this changes nothing."""
+    """During the block, programs in directories that a file names do not run; with `trusted` the block has no
+    effect."""
     token = _withheld.set(None if trusted else set())
     try:
         yield
@@ -49,12 +51,13 @@ def may_run(directory: Path) -> bool:
 
 
 def withheld_directories() -> list[Path]:
-    """Directories whose programs were not run so far, each once."""
+    """Directories whose programs were refused so far, each once."""
     return sorted({one.resolve() for one in _withheld.get() or ()})
 
 
 def is_withheld(words: Sequence[str]) -> bool:
-    """Whether a command runs a program of a withheld directory, itself or through another such as `unshare`."""
+    """Whether a command runs a program in a refused directory, directly or through another program such as
+    `unshare`."""
     withheld = _withheld.get()
     if not withheld:
         return False
@@ -62,13 +65,13 @@ def is_withheld(words: Sequence[str]) -> bool:
 
 
 def unknown_version(subject: str) -> InputError:
-    """For a program that may not run and whose file does not contain a version."""
+    """Error for a program that may not run and whose file does not contain a version."""
     cause = "its version cannot be read from its file, and a lab file that is only read runs nothing"
     return InputError(subject, cause, "if you trust the file, add --trust")
 
 
 def found_in(program: Path, pattern: bytes) -> str:
-    """The first text in a program's file that matches, to learn its version without running it; empty if none does."""
+    """Returns the first match in a program's file, to find its version without running it; "" if there is none."""
     try:
         with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             match = re.search(pattern, content)

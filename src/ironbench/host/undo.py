@@ -1,6 +1,7 @@
-"""What must still be undone: a file for each command that changed something, removed when its cleanup succeeded.
+"""Cleanup commands that are still pending: one file for each user command that changed something, deleted after its
+cleanup.
 
-Unlike the register they outlive a power cut: they lie where data lie by default, and are synced.
+Unlike the register, these files survive a power cut: they are synced, in the default directory for data.
 """
 
 from __future__ import annotations
@@ -20,40 +21,41 @@ from ironbench.host.processes import ProcessId
 
 @dataclass(frozen=True, slots=True)
 class PendingCleanup:
-    """A cleanup that is still to be run, with all that it needs."""
+    """A cleanup command that must still run, with everything it needs."""
 
     id: str
-    """Later ones have greater ones: they are undone first."""
+    """Ids increase with time; the latest cleanup runs first."""
     cleanup: str
     of: str
     """As in `Commands`."""
     limit_s: float
     folder: str
-    """In which it runs."""
+    """Working directory of the command."""
     environment: Mapping[str, str]
     began: str
-    """The experiment: a lab's directory, or the series of a run."""
+    """The experiment: directory of a lab, or the series of a run."""
     owner: ProcessId
     namespace: str
-    """The process id namespace of `owner`."""
+    """Process id namespace of `owner`."""
     running: ProcessId | None = field(default=None)
-    """The shell of its `prepare`."""
+    """Shell that runs the corresponding `prepare`."""
 
     @property
     def orphaned(self) -> bool:
-        """Whether its owner is dead. What belongs to another container is nobody's orphan here."""
+        """Whether the owner is dead. Entries of other containers do not count."""
         return self.namespace == processes.pid_namespace() and not self.owner.alive()
 
 
 def directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the files lie. InputError: no home to lie in."""
+    """Directory of the files. Raises InputError if there is no home directory."""
     return place.base(environ) / "undo"
 
 
 def add(
     cleanup: str, of: str, limit_s: float, folder: str, environment: Mapping[str, str], began: str
 ) -> PendingCleanup:
-    """Writes a cleanup down before what it undoes begins. FailureError: nothing may begin."""
+    """Stores a cleanup command before the command that it undoes starts. If FailureError is raised, that command must
+    not start."""
     owner = processes.own()
     number = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
     pending = PendingCleanup(
@@ -72,7 +74,7 @@ def add(
 
 
 def write(pending: PendingCleanup) -> None:
-    """Writes its file aside and renames it. FailureError."""
+    """Writes the entry to a temporary file and renames it. Raises FailureError."""
     path = directory() / f"{pending.id}.json"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -93,7 +95,7 @@ def write(pending: PendingCleanup) -> None:
 
 
 def runs(pending: PendingCleanup, shell: ProcessId | None) -> PendingCleanup:
-    """Writes which shell runs its `prepare`."""
+    """Stores which shell runs the `prepare` command."""
     pending = replace(pending, running=shell)
     write(pending)
     return pending
@@ -104,24 +106,24 @@ def forget(pending: PendingCleanup) -> None:
 
 
 def all_pending() -> list[PendingCleanup]:
-    """All, the latest first."""
+    """Returns pending cleanups, the latest first."""
     found = (_read(path) for path in sorted(directory().glob("*.json"), reverse=True))
     return [pending for pending in found if pending is not None]
 
 
 def orphans(began: str = "") -> list[PendingCleanup]:
-    """Those whose ironbench is dead; `began`: of one experiment."""
+    """Pending cleanups whose ironbench is dead. `began`: only those of one experiment."""
     return [pending for pending in all_pending() if pending.orphaned and began in ("", pending.began)]
 
 
 def end_prepare(pending: PendingCleanup) -> None:
-    """Ends a `prepare` that outlived its ironbench: what it still does could not be undone."""
+    """Ends a `prepare` command that outlived its ironbench, because later changes could not be undone."""
     if pending.running is not None and pending.running.alive():
         processes.end_session(pending.running.pid, 2.0)
 
 
 def _read(path: Path) -> PendingCleanup | None:
-    """None: it is gone, or none of ours."""
+    """Reads an entry; None if it is missing, or does not belong to this user."""
     try:
         if path.stat().st_uid != os.getuid():
             return None

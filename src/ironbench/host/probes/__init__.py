@@ -1,1 +1,1 @@
-"""The doctor's probes, one module per area."""
+"""The doctor's checks, one module per area."""

@@ -1,4 +1,4 @@
-"""How time is read, and how punctually the kernel wakes a waiting thread."""
+"""Clock source, and how punctually the kernel wakes a waiting thread."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ironbench.model.diagnosis import Reading, ok, severe, warning
 
 _BASE = "/sys/devices/system/clocksource/clocksource0"
 _FAST = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "timebase", "stp", "tod")
-"""Clocks that are read without entering the kernel (vdso(7)); all others cost a system call and a slow device."""
+"""Clocks that are read without a system call (vdso(7)); all others cost a system call and access to a slow device."""
 _LATE_S, _VERY_LATE_S = 1e-3, 10e-3
 
 
 @probe("time", "clock source")
 def clock_source(host: HostView) -> Reading | None:
-    """Which clock the kernel reads; a stopwatch reads it twice per transaction."""
+    """The clock source of the kernel, which is read twice per transaction."""
     current = host.tree.read(f"{_BASE}/current_clocksource")
     if not current:
         return None
@@ -37,7 +37,7 @@ def clock_source(host: HostView) -> Reading | None:
 
 @probe("time", "wake-up")
 def wake_up(host: HostView) -> Reading | None:
-    """How late a thread wakes that asked to sleep 1 ms: the punctuality of an open loop's schedule."""
+    """How late a thread wakes up that sleeps for 1 ms, which limits the accuracy of an open loop's schedule."""
     late = host.attempts.wake_ups()
     if len(late) < 100:
         return None

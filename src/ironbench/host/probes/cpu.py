@@ -1,4 +1,4 @@
-"""The processor: how fast it runs, and what slows it."""
+"""The processor: its speed, and what reduces it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ironbench.words import counted
 _CPU = "/sys/devices/system/cpu"
 _STEADY = "performance"
 _DEEP_S = 100e-6
-"""An idle state that takes longer to leave shows in the response time of a database in memory."""
+"""Longest wake-up time of an idle state that is not noticeable in response times of an in-memory database."""
 
 
 @probe("cpu", "governor")
 def governor(host: HostView) -> Reading | None:
-    """Who decides how fast the processor runs."""
+    """The governor that controls the processor's frequency."""
     names = {host.tree.read(name) for name in host.tree.glob(f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor")}
     governors = sorted(name for name in names if name)
     if not governors:
@@ -36,7 +36,7 @@ def governor(host: HostView) -> Reading | None:
 
 @probe("cpu", "energy preference")
 def energy_preference(host: HostView) -> Reading | None:
-    """What the processor itself was told to prefer, speed or saving."""
+    """Whether the processor is configured to prefer speed or to save energy."""
     pattern = f"{_CPU}/cpu[0-9]*/cpufreq/energy_performance_preference"
     preferences = sorted({name for path in host.tree.glob(pattern) if (name := host.tree.read(path))})
     if not preferences:
@@ -53,7 +53,7 @@ def energy_preference(host: HostView) -> Reading | None:
 
 @probe("cpu", "boost")
 def boosting(host: HostView) -> Reading | None:
-    """Whether the processor may run faster than its base frequency while it is cool."""
+    """Whether the processor may exceed its base frequency while it is cool."""
     allowed = boost(host.tree)
     if allowed is None:
         return None
@@ -71,7 +71,7 @@ def boosting(host: HostView) -> Reading | None:
 
 @probe("cpu", "heat")
 def heat(host: HostView) -> Reading | None:
-    """Whether the processor has slowed down because it was too hot."""
+    """Whether the processor was throttled because of heat."""
     if not host.tree.glob(f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count"):
         return None
     now, before = host.after.throttled, host.before.throttled
@@ -88,7 +88,7 @@ def heat(host: HostView) -> Reading | None:
 
 @probe("cpu", "idle states")
 def idle_states(host: HostView) -> Reading | None:
-    """How deeply idle cores sleep, which is how long they take to wake up."""
+    """Idle states of the cores, which determine how long a core takes to wake up."""
     tree = host.tree
     deepest = 0
     name = ""
@@ -125,7 +125,7 @@ def smt(host: HostView) -> Reading | None:
 
 @probe("cpu", "mitigations")
 def weaknesses(host: HostView) -> Reading | None:
-    """Processor weaknesses that the kernel works around at a cost per system call."""
+    """Mitigations of CPU vulnerabilities, which make system calls slower."""
     if not host.tree.names(f"{_CPU}/vulnerabilities"):
         return None
     by_weakness = mitigations(host.tree)
@@ -139,7 +139,7 @@ def weaknesses(host: HostView) -> Reading | None:
 
 @probe("cpu", "container limits")
 def limits(host: HostView) -> list[Reading]:
-    """Whether a control group (a container's limit) bounds this process."""
+    """Whether a control group (a container's limit) limits this process."""
     bounds = read_limits(host.tree)
     readings = []
     if bounds.cpus is not None:

@@ -1,4 +1,4 @@
-"""What the kernel, or the container we are in, lets us use. Each was really tried."""
+"""Kernel features that this machine or container allows; the doctor tries each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EMULATION = "Emulated devices (disks and flash drives made by software) cannot 
 
 @probe("facilities", "io_uring")
 def io_uring(host: HostView) -> Reading:
-    """The kernel's fastest way to send and receive."""
+    """The kernel's fastest interface for sending and receiving."""
     why = host.attempts.io_uring()
     if why is None:
         return ok("works")
@@ -26,7 +26,7 @@ def io_uring(host: HostView) -> Reading:
 
 @probe("facilities", "FUSE")
 def fuse(host: HostView) -> Reading:
-    """File systems in a program, for emulated devices."""
+    """File systems in user space, needed for emulated devices."""
     why = host.attempts.fuse()
     remedy = "sudo modprobe fuse (in a container: `docker run --device /dev/fuse --cap-add SYS_ADMIN`)"
     return ok("works") if why is None else note(why, _EMULATION, remedy)
@@ -34,7 +34,7 @@ def fuse(host: HostView) -> Reading:
 
 @probe("facilities", "loop devices")
 def loop_devices(host: HostView) -> Reading:
-    """Block devices made of files, for emulated devices."""
+    """Block devices backed by files, needed for emulated devices."""
     why = host.attempts.loop_device()
     remedy = "run as root: sudo modprobe loop (in a container: `docker run --privileged`)"
     return ok("works") if why is None else note(why, _EMULATION, remedy)
@@ -42,7 +42,7 @@ def loop_devices(host: HostView) -> Reading:
 
 @probe("facilities", "control groups")
 def control_groups(host: HostView) -> list[Reading]:
-    """Limits on memory and CPU for the engine alone."""
+    """Limits on memory and CPU for the engine only."""
     readings = []
     meaning = "The engine's memory cannot be limited together with its page cache (--memory-total)."
     for version, controller, directory in _groups(host):
@@ -60,8 +60,8 @@ def control_groups(host: HostView) -> list[Reading]:
 
 
 def _groups(host: HostView) -> list[tuple[str, str, str]]:
-    """Version, controllers and directory of our own group in each hierarchy that could limit memory or CPU. An engine's
-    is made below it."""
+    """Version, controllers and directory of this process's group in each hierarchy that can limit memory or CPU. Groups
+    of engines are created below it."""
     hierarchies = []
     own = own_groups(host.tree)
     for mount in all_mounts(host.tree):
@@ -77,7 +77,7 @@ def _groups(host: HostView) -> list[tuple[str, str, str]]:
 
 @probe("facilities", "user namespaces")
 def user_namespaces(host: HostView) -> Reading:
-    """Lets root start servers that refuse to run as root, without changing any owner."""
+    """Lets root start servers that refuse to run as root, without changing file owners."""
     why = host.attempts.user_namespace()
     if why is None:
         return ok("work")

@@ -1,4 +1,4 @@
-"""What else runs on this machine."""
+"""Load from other programs and virtual machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SEVERE_OTHERS, _WARNING_OTHERS = 0.20, 0.05
 
 @probe("load", "steal")
 def steal(host: HostView) -> Reading | None:
-    """CPU time that the hypervisor gives to other machines while this one wants to run."""
+    """Steal time: CPU time that the hypervisor gives to other virtual machines while this one is ready to run."""
     if not host.after.cpu:
         return None
     share = host.ticks("steal")
@@ -30,7 +30,7 @@ def steal(host: HostView) -> Reading | None:
 
 @probe("load", "other programs")
 def others(host: HostView) -> Reading | None:
-    """CPU time that programs other than ironbench use right now."""
+    """CPU time currently used by programs other than ironbench."""
     if not host.after.cpu:
         return None
     total = sum(host.after.cpu.values()) - sum(host.before.cpu.values())
@@ -54,11 +54,11 @@ def others(host: HostView) -> Reading | None:
 
 @probe("load", "waiting programs")
 def runnable(host: HostView) -> Reading | None:
-    """How many programs want to run right now."""
+    """Number of programs that are currently ready to run."""
     if not host.after.cpu:
         return None
     cores = max(1, len(host.tree.glob("/sys/devices/system/cpu/cpu[0-9]*")))
-    # One of them is this examination.
+    # Does not count ironbench itself, which is running.
     waiting = max(0, host.after.runnable - 1)
     seen = f"{waiting} besides this one, on {counted(cores, 'core')}"
     if waiting >= cores:
@@ -72,7 +72,7 @@ def runnable(host: HostView) -> Reading | None:
 
 @probe("load", "swapping")
 def swapping(host: HostView) -> Reading | None:
-    """Whether memory is moved to and from swap right now, or was before."""
+    """Whether memory is being swapped, or was swapped earlier."""
     memory = host.tree.table("/proc/meminfo")
     if "SwapTotal" not in memory:
         return None

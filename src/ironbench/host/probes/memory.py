@@ -1,4 +1,4 @@
-"""Memory settings of the kernel that databases feel."""
+"""Memory settings of the kernel that affect databases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHM_BYTES = 256 << 20
 
 @probe("memory", "free memory")
 def available(host: HostView) -> Reading | None:
-    """How much memory a trial can have without pushing others out."""
+    """Memory available to a trial without displacing other programs."""
     memory = host.tree.table("/proc/meminfo")
     if "MemAvailable" not in memory or not memory.get("MemTotal"):
         return None
@@ -34,7 +34,7 @@ def available(host: HostView) -> Reading | None:
 
 @probe("memory", "swappiness")
 def swappiness(host: HostView) -> Reading | None:
-    """How readily the kernel moves programs to swap to cache more files."""
+    """How readily the kernel swaps out programs in favour of the page cache."""
     value = host.tree.integer("/proc/sys/vm/swappiness")
     swap = host.tree.table("/proc/meminfo").get("SwapTotal")
     if value is None or swap is None:
@@ -52,7 +52,7 @@ def swappiness(host: HostView) -> Reading | None:
 
 @probe("memory", "transparent huge pages")
 def huge_pages(host: HostView) -> Reading | None:
-    """Whether the kernel makes large pages of memory by itself."""
+    """Whether the kernel automatically uses huge pages."""
     base = "/sys/kernel/mm/transparent_hugepage"
     chosen = host.tree.chosen(f"{base}/enabled")
     if chosen is None:
@@ -69,7 +69,7 @@ def huge_pages(host: HostView) -> Reading | None:
 
 @probe("memory", "overcommit")
 def overcommit(host: HostView) -> Reading | None:
-    """Whether the kernel promises more memory than it has."""
+    """Whether the kernel allocates more memory than it has."""
     mode = host.tree.integer("/proc/sys/vm/overcommit_memory")
     if mode is None:
         return None
@@ -85,7 +85,7 @@ def overcommit(host: HostView) -> Reading | None:
 
 @probe("memory", "NUMA")
 def numa(host: HostView) -> Reading | None:
-    """Whether memory belongs to processors, and whether the kernel moves it about."""
+    """Number of NUMA nodes, and whether the kernel moves memory between them."""
     tree = host.tree
     nodes = [name for name in tree.names("/sys/devices/system/node") if name[4:].isdigit() and name.startswith("node")]
     if not nodes:
@@ -114,7 +114,7 @@ def numa(host: HostView) -> Reading | None:
 
 @probe("memory", "write-back")
 def write_back(host: HostView) -> Reading | None:
-    """How much changed data the kernel collects before it makes writers wait."""
+    """How much dirty data the kernel collects before it blocks writers."""
     tree = host.tree
     total = tree.table("/proc/meminfo").get("MemAvailable")
     ratio, limit = tree.integer("/proc/sys/vm/dirty_ratio"), tree.integer("/proc/sys/vm/dirty_bytes")
@@ -134,7 +134,7 @@ def write_back(host: HostView) -> Reading | None:
 
 @probe("memory", "shared memory")
 def shared_memory(host: HostView) -> Reading | None:
-    """Room in /dev/shm, where parallel queries of a server exchange rows."""
+    """Free space in /dev/shm, which a server uses to exchange rows between parallel workers."""
     mount = mount_of("/dev/shm", all_mounts(host.tree))
     if mount is None or mount.path != "/dev/shm":
         return None

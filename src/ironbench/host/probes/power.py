@@ -1,4 +1,4 @@
-"""Links and drives that save power, and links slower than they could be."""
+"""Power saving of links and drives, and links that run below their maximum speed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HALF = 0.5
 
 @probe("power", "battery")
 def battery(host: HostView) -> Reading | None:
-    """Whether the machine runs from a battery."""
+    """Whether the machine runs on battery."""
     tree = host.tree
     mains = [name for name in tree.names("/sys/class/power_supply") if _is_mains(host, name)]
     if not mains:
@@ -31,7 +31,7 @@ def _is_mains(host: HostView, name: str) -> bool:
 
 @probe("power", "PCIe link")
 def pcie_link(host: HostView) -> list[Reading]:
-    """Whether each drive's or controller's link runs at the speed and width it is capable of."""
+    """Whether the PCIe link of each drive or controller runs at its maximum speed and width."""
     readings = []
     for block in host.blocks:
         at = _pcie_device(host, block.name)
@@ -57,7 +57,7 @@ def pcie_link(host: HostView) -> list[Reading]:
 
 
 def _pcie_device(host: HostView, block: str) -> Path | None:
-    """The nearest device above a block device that has a PCIe link."""
+    """Returns the nearest device above a block device that has a PCIe link."""
     try:
         at = host.tree.path(f"/sys/block/{block}").resolve(strict=True)
     except OSError:
@@ -71,7 +71,7 @@ def _pcie_device(host: HostView, block: str) -> Path | None:
 
 
 def _number(path: Path) -> float | None:
-    """The first number of a file such as `8.0 GT/s PCIe`; None when absent or 0 (a virtual device's)."""
+    """Returns the first number in a file such as `8.0 GT/s PCIe`; None if it is missing or 0 (a virtual device)."""
     try:
         match = re.search(r"\d+(?:\.\d+)?", path.read_text())
     except OSError:
@@ -81,7 +81,7 @@ def _number(path: Path) -> float | None:
 
 @probe("power", "PCIe power saving")
 def aspm(host: HostView) -> Reading | None:
-    """Whether links go to sleep between requests (ASPM)."""
+    """Whether PCIe links enter power-saving states between requests (ASPM)."""
     path = "/sys/module/pcie_aspm/parameters/policy"
     policy = host.tree.chosen(path)
     if policy is None:
@@ -97,7 +97,7 @@ def aspm(host: HostView) -> Reading | None:
 
 @probe("power", "SATA link power saving")
 def sata_links(host: HostView) -> list[Reading]:
-    """Whether SATA links go to sleep between requests."""
+    """Whether SATA links enter power-saving states between requests."""
     by_policy: dict[str, list[str]] = {}
     for path in host.tree.glob("/sys/class/scsi_host/host*/link_power_management_policy"):
         if policy := host.tree.read(path):
@@ -118,7 +118,7 @@ def _sata(policy: str, hosts: list[str]) -> Reading:
 
 @probe("power", "NVMe power states")
 def nvme_states(host: HostView) -> list[Reading]:
-    """Whether NVMe drives may go to sleep between requests (APST)."""
+    """Whether NVMe drives may enter power-saving states between requests (APST)."""
     readings = []
     for path in host.tree.glob("/sys/class/nvme/nvme*/power/pm_qos_latency_tolerance_us"):
         drive, value = path.split("/")[4], host.tree.read(path)

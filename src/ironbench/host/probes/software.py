@@ -1,4 +1,4 @@
-"""Our own build, and what this process may open."""
+"""The build of ironbench, and limits of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OPEN_FILES = "Max open files"
 
 @probe("software", "core build")
 def build(host: HostView) -> Reading | None:
-    """Whether ironbench's own core was built to be fast."""
+    """Whether ironbench's core was built with optimizations."""
     profile = host.ourselves.build_profile
     if profile is None:
         return None
@@ -27,7 +27,7 @@ def build(host: HostView) -> Reading | None:
 
 @probe("software", "open files")
 def open_files(host: HostView) -> Reading | None:
-    """How many files and connections one process may have open."""
+    """Maximum number of files and connections that one process may have open."""
     for line in (host.tree.read("/proc/self/limits") or "").splitlines():
         if line.startswith(_OPEN_FILES):
             words = line.removeprefix(_OPEN_FILES).split()

@@ -1,4 +1,4 @@
-"""File systems and devices under the directories that a database would use."""
+"""File systems and devices of the directories that a database would use."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ironbench.model.machine import Mount
 
 _NO_ROOM_BYTES, _LITTLE_ROOM_BYTES = 1 << 30, 5 << 30
 _FULL_SHARE = 0.10
-"""Nearly full flash writes slower, and so do file systems."""
+"""Flash drives and file systems become slower when nearly full."""
 _DISK_SYNC_S = 1e-3
-"""No rotating disk puts a block on its platter faster than this."""
+"""No rotating disk writes a block faster than this."""
 _SLOW_SYNC_S = 0.05
 
 
 def _each_mount(host: HostView) -> list[DirectoryView]:
-    """The places, each mount once."""
+    """Returns the directories to examine, one per mount."""
     return list({place.mount.path: place for place in host.places if place.mount is not None}.values())
 
 
 @probe("storage", "file system")
 def file_system(host: HostView) -> list[Reading]:
-    """What kind of file system holds each directory."""
+    """The type of file system of each directory."""
     return [_file_system(place) for place in _each_mount(host)]
 
 
@@ -66,7 +66,7 @@ def _file_system(place: DirectoryView) -> Reading:
 
 @probe("storage", "mount options")
 def mount_options(host: HostView) -> list[Reading]:
-    """Options that make writes unsafe or slow."""
+    """Mount options that make writes unsafe or slow."""
     return [reading for place in _each_mount(host) for reading in _options(place, host.tree)]
 
 
@@ -132,7 +132,7 @@ def _options(place: DirectoryView, tree: Tree) -> list[Reading]:
 
 @probe("storage", "free space")
 def free_space(host: HostView) -> list[Reading]:
-    """Room for data, log and spills."""
+    """Free space for data, WAL and temp files."""
     readings = []
     for place in _each_mount(host):
         space = host.attempts.free_bytes(place.directory)
@@ -161,7 +161,7 @@ def free_space(host: HostView) -> list[Reading]:
 
 @probe("storage", "I/O scheduler")
 def scheduler(host: HostView) -> list[Reading]:
-    """Who orders the requests to each device."""
+    """The I/O scheduler of each device."""
     readings = []
     for block in host.blocks:
         if block.scheduler is None:
@@ -199,7 +199,7 @@ def scheduler(host: HostView) -> list[Reading]:
 
 @probe("storage", "write cache")
 def write_cache(host: HostView) -> list[Reading]:
-    """Whether a device keeps writes in memory of its own until it is told to flush."""
+    """Whether a device caches writes in volatile memory until it is flushed."""
     readings = []
     for block in host.blocks:
         if block.write_cache is None:
@@ -229,7 +229,7 @@ def write_cache(host: HostView) -> list[Reading]:
 
 @probe("storage", "sync time")
 def sync_time(host: HostView) -> list[Reading]:
-    """How long one 4 KiB write with a sync takes: the least a commit costs (measured)."""
+    """Duration of a 4 KiB write with a sync, which is the minimum cost of a commit (measured)."""
     readings = []
     for place in _each_mount(host):
         took = host.attempts.syncs(place.directory)
@@ -268,7 +268,7 @@ def sync_time(host: HostView) -> list[Reading]:
 
 @probe("storage", "firmware")
 def firmware(host: HostView) -> list[Reading]:
-    """Model and firmware of each drive: an update can double its speed."""
+    """Model and firmware of each drive; a firmware update may improve its speed."""
     return [
         ok(f"{block.name}: {block.model or 'model unknown'}, firmware {block.firmware}; is it the maker's newest?")
         for block in host.blocks
@@ -278,7 +278,7 @@ def firmware(host: HostView) -> list[Reading]:
 
 @probe("storage", "encryption")
 def encryption(host: HostView) -> list[Reading]:
-    """Whether blocks are encrypted on their way to the device."""
+    """Whether blocks are encrypted before they reach the device."""
     readings = []
     for block in host.blocks:
         if block.name.startswith("dm-"):

@@ -1,1 +1,1 @@
-"""Another machine, reached by ssh: its files, what is watched there during trials, what is done there around them."""
+"""Remote machines reached by ssh: their files, observers during trials, and changes around trials."""

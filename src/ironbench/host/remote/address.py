@@ -1,4 +1,4 @@
-"""Where another machine is: `ssh://user@host:port`, as OpenSSH writes it (ssh(1))."""
+"""Addresses of remote machines: `ssh://user@host:port`, as in OpenSSH (ssh(1))."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FORM = "write ssh://user@host or ssh://user@host:port; a Host of ~/.ssh/config 
 
 @dataclass(frozen=True, slots=True)
 class SshAddress:
-    """What is left out comes from `~/.ssh/config`."""
+    """Address of a remote machine; missing parts come from `~/.ssh/config`."""
 
     host: str
-    """As it was written: a Host of `~/.ssh/config` tells capitals from small letters."""
+    """Exactly as the user wrote it, because `Host` in `~/.ssh/config` is case-sensitive."""
     user: str = ""
     port: int | None = None
 
@@ -28,7 +28,7 @@ class SshAddress:
 
 
 def parse(text: str) -> SshAddress:
-    """InputError, which does not repeat what may hold a password."""
+    """Parses an address. The InputError does not repeat text that may contain a password."""
     subject = written(FIELD)
     try:
         parts = urlsplit(text)
@@ -49,6 +49,6 @@ def parse(text: str) -> SshAddress:
 
 
 def _as_written(place: str) -> str:
-    """The host of `user@host:port`, which urllib would put into small letters."""
+    """Extracts the host from `user@host:port`, which urllib would convert to lower case."""
     host = place.rpartition("@")[2]
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]

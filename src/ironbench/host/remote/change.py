@@ -1,8 +1,8 @@
-"""Changes on another machine: what may be done there, what is done at once, and what is undone when its time is over.
+"""Changes on a remote machine: permission checks, immediate actions, and changes that are undone after a trial.
 
-A change that lasts is made by a small shell there, which undoes it when its input ends. Whatever ends us or the link
-ends that input. A link that only falls silent ends it, too: the shell hears from us every few seconds, and does not
-wait longer than `SILENT_S`.
+A lasting change is made by a small shell script on the remote machine, which undoes it when its standard input ends.
+The input ends when ironbench or the connection ends. A connection that goes silent has the same effect: ironbench sends
+a line every few seconds, and the script waits at most `SILENT_S`.
 """
 
 from __future__ import annotations
@@ -22,45 +22,49 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientProcess
 
 SILENT_S = 30
-"""How long a change outlives a link that nothing comes through and nobody closes."""
+"""How long a change lasts after the connection goes silent without being closed."""
 _BEAT_S = 5.0
 _MADE_S = 30.0
-"""How long a change, or its end, may take: each thread of the server needs a process there."""
+"""Timeout for making or undoing a change; each thread of the server needs a process there."""
 _LEFT_S = SILENT_S + 10.0
-"""After so long a machine has undone what a lost link has left."""
+"""After this time, a machine has undone the changes of a lost connection."""
 RESTART_S = 600.0
-"""A server that replays its log can take this long."""
+"""Timeout for a restart; a server that replays its WAL can take this long."""
 _OUTPUT_LINES = 20
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]+\.service")
 DROP = "sync; echo 3 > /proc/sys/vm/drop_caches"
-"""What `drop_caches` does, in words (proc_sys_vm(5)): clean pages, directory entries and inodes go."""
+"""Command equivalent to `drop_caches` (proc_sys_vm(5)): frees clean pages, directory entries and inodes."""
 _CACHES = "/proc/sys/vm/drop_caches"
 _ROOT = '[ "$(id -u)" = 0 ]'
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """How we may change something there."""
+    """How ironbench obtains the permissions for a change."""
 
     sudo: str = ""
-    """Put before a command: `sudo -n ` or nothing."""
+    """Prefix of commands: `sudo -n ` or empty."""
 
 
 def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) -> Rights:
-    """That `cpus` are there, and that we may hold process `server` to them. InputError, FailureError."""
+    """Checks that `cpus` exist on the machine, and that process `server` may be pinned to them. Raises InputError or
+    FailureError."""
     known = _numbers(online)
     if missing := [cpu for cpu in cpus if known and cpu not in known]:
         raise InputError(written("limits.server_cpus"), f"CPU {missing[0]} is not on that machine", f"there: {online}")
     _require_programs(there, ("taskset", "timeout", "grep", "sed"))
     allowed = f'{_ROOT} || [ "$(id -u)" = "$(stat -c %u /proc/{server})" ]'
-    # taskset starts any program: who may run it by sudo is root.
+    # taskset can start any program, so permission to run it with sudo is equivalent to root.
     way = f"name the server's own user in {written('system.server')}, or let sudo do it, which makes that user root"
     return _rights(there, allowed, ("taskset",), "may not choose the CPUs of the server's processes", way)
 
 
 def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
-    """That the server's restart is known there and the page cache may be dropped: how, and the command of the restart.
-    InputError, FailureError."""
+    """Checks that the server can be restarted and the page cache dropped; returns the permissions and the restart
+    command.
+
+    Raises InputError or FailureError.
+    """
     _require_programs(there, ("tee", "sync"))
     caches = _rights(there, f"[ -w {_CACHES} ]", ("tee", _CACHES), "may not drop the page cache")
     if not is_unit(restart):
@@ -80,14 +84,14 @@ def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
 
 
 def is_unit(restart: str) -> bool:
-    """Whether a restart is named by its systemd unit: `NAME.service`. Anything else is a command."""
+    """Whether a restart is given as a systemd unit, `NAME.service`. Anything else is a command."""
     return _UNIT.fullmatch(restart) is not None
 
 
 def restart(there: Link, command: str) -> None:
-    """Runs the server's restart to its end, whatever becomes of us meanwhile. FailureError with what it said.
+    """Restarts the server; the command completes even if ironbench ends. Raises FailureError with its output.
 
-    A server that it starts may keep its output open for ever: what counts is the end of the command itself.
+    The end of the command itself is what counts, because a server that it starts may keep the output open indefinitely.
     """
     answer = there.run(_restarting(command), limit_s=RESTART_S)
     lines = answer.output.decode("utf-8", "replace").strip().splitlines()
@@ -112,7 +116,7 @@ done; }}"""
 
 
 def drop_caches(there: Link, rights: Rights) -> None:
-    """Empties the page cache of that machine. FailureError."""
+    """Drops the page cache of the machine. Raises FailureError."""
     answer = there.run(f"sync; echo 3 | {rights.sudo}tee {_CACHES} >/dev/null", limit_s=RESTART_S)
     if answer.status != 0:
         raise FailureError(there.address.text(), f"the page cache was not dropped: {answer.complaint}")
@@ -120,21 +124,24 @@ def drop_caches(there: Link, rights: Rights) -> None:
 
 @dataclass(slots=True)
 class Pin:
-    """Holds a server's processes there to CPUs, from `begin` to `end`."""
+    """Pins a remote server's processes to CPUs from `begin` to `end`."""
 
     link: Link
     rights: Rights
     server: int
-    """Its first process: the others are its children."""
+    """The server's main process; the others are its children."""
     cpus: str
-    """As taskset(1) writes them."""
+    """List of CPUs in taskset(1) format."""
     before: str = ""
-    """What it was held to."""
+    """CPUs that the server was pinned to before."""
     _running: _Running | None = None
 
     def begin(self) -> None:
-        """FailureError. What a lost link has left is undone before: the server's usual CPUs would be taken to be those
-        that it is held to still, and it would be left to them."""
+        """Pins the server. Raises FailureError.
+
+        First waits until changes of a lost connection are undone: otherwise the pinned CPUs would be recorded as the
+        server's usual ones, and the server would remain pinned to them.
+        """
         sleep(max(0.0, _left.get(self.link, 0.0) - monotonic()))
         try:
             running = link.waited(_begun(self.link, _pinning(self.rights.sudo, self.server, self.cpus)))
@@ -150,7 +157,7 @@ class Pin:
         self._running, self.before = running, " ".join(running.first[1:])
 
     def end(self) -> str:
-        """Undoes it; why it was not in force throughout, or empty. May be called twice."""
+        """Undoes the pinning. Returns why it was not in effect the whole time, or "". May be called twice."""
         running, self._running = self._running, None
         words = ["undone", self.cpus] if running is None else link.waited(running.end())
         if words[:1] != ["undone"]:
@@ -162,7 +169,7 @@ class Pin:
 
 
 _left: dict[Link, float] = {}
-"""Where a link was lost during a change: when that machine has undone it at the latest, as `time.monotonic`."""
+"""For each lost connection: time by which the machine has undone its changes, as `time.monotonic`."""
 
 
 def _leave(there: Link) -> None:
@@ -170,7 +177,7 @@ def _leave(there: Link) -> None:
 
 
 def _require_programs(there: Link, names: tuple[str, ...]) -> None:
-    """InputError: one of the programs is not on that machine."""
+    """Raises InputError if a program is missing on the machine."""
     loop = f'for one in {" ".join(names)}; do command -v "$one" >/dev/null || echo "$one"; done'
     if missing := there.run(loop).output.decode("utf-8", "replace").split():
         cause = f"{there.address.text()} has no program {missing[0]}"
@@ -178,8 +185,10 @@ def _require_programs(there: Link, names: tuple[str, ...]) -> None:
 
 
 def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way: str = "") -> Rights:
-    """`allowed`: a shell's test; where it fails, sudo may run the command for us. InputError: neither; its hint is the
-    `way` out and the line for sudo."""
+    """Checks permissions. `allowed` is a shell test; if it fails, sudo may run the command instead.
+
+    Raises InputError if neither is possible; its hint contains the `way` out and the line for sudoers.
+    """
     words = " ".join(map(quoted, command))
     answer = there.run(
         f"{{ {allowed}; }} 2>/dev/null && echo directly && exit; sudo -n -l {words} >/dev/null 2>&1 && echo by sudo "
@@ -198,7 +207,7 @@ def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way
 
 
 def _numbers(cpus: str) -> set[int]:
-    """Of a list of CPUs as the kernel writes it: `0-3,8`."""
+    """Parses a list of CPUs in the kernel's format: `0-3,8`."""
     numbers: set[int] = set()
     for part in filter(None, cpus.strip().split(",")):
         low, _, high = part.partition("-")
@@ -207,7 +216,8 @@ def _numbers(cpus: str) -> set[int]:
 
 
 def _pinning(sudo: str, server: int, cpus: str) -> str:
-    """Says `done BEFORE`, waits for the end of its input, undoes, says `undone HELD-UNTIL-THEN`."""
+    """Script that prints `done BEFORE`, waits for the end of its input, undoes the change, and prints `undone
+    CPUS-UNTIL-THEN`."""
     return f"""export LC_ALL=C; trap '' HUP INT TERM PIPE
 held() {{ sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null; }}
 threads() {{ for one in {server} $(grep -l "^PPid:[[:space:]]*{server}$" /proc/[0-9]*/status 2>/dev/null | cut -d/ -f3)
@@ -228,13 +238,13 @@ until=$(held {server}); undo; echo "undone $until"
 
 @dataclass(slots=True)
 class _Running:
-    """A shell there that has made a change. In the thread of links, but for `close`."""
+    """A remote shell that has made a change. Used in the thread of connections, except `close`."""
 
     process: SSHClientProcess[bytes]
     first: list[str]
-    """What it said when it had made the change."""
+    """Output after the change was made."""
     rest: asyncio.Future[bytes]
-    """What it says when it has undone it."""
+    """Output after the change was undone."""
 
     async def beat(self) -> None:
         with contextlib.suppress(OSError):
@@ -243,7 +253,7 @@ class _Running:
                 await asyncio.wait({self.rest}, timeout=_BEAT_S)
 
     async def end(self) -> list[str]:
-        """Ends it; nothing when the link was lost before."""
+        """Ends the shell and returns its output; [] if the connection was already lost."""
         import asyncssh
 
         try:
@@ -257,7 +267,7 @@ class _Running:
 
 
 async def _begun(there: Link, script: str) -> _Running:
-    """FailureError."""
+    """Starts the script and waits until it has made the change. Raises FailureError."""
     import asyncssh
 
     process = None
@@ -271,7 +281,7 @@ async def _begun(there: Link, script: str) -> _Running:
         raise FailureError(there.address.text(), cause) from None
     except asyncio.CancelledError:
         if process is not None:
-            process.close()  # the end of its input, which undoes what was made
+            process.close()  # ends its input, which undoes the change
         raise
     rest = asyncio.ensure_future(process.stdout.read())
     running = _Running(process, line.decode("utf-8", "replace").split(), rest)
@@ -281,4 +291,4 @@ async def _begun(there: Link, script: str) -> _Running:
 
 
 _beating: set[asyncio.Task[None]] = set()
-"""The loop holds tasks by weak references alone (Python's documentation of `asyncio.create_task`)."""
+"""The event loop only keeps weak references to tasks (Python's documentation of `asyncio.create_task`)."""

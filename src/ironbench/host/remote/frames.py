@@ -1,9 +1,9 @@
-"""What a machine answers to each tick, and when that was by our clock.
+"""Answers of a remote machine to each tick, and their times on the local clock.
 
-A tick is answered by a frame: the other clock, the files of the groups that were due, an end. Our clock brackets it:
-it was read after the tick was sent and before the frame was whole. The difference of the clocks lies within every such
-bracket, and so within what all of them have in common (Cristian, Distributed Computing 3, 1989); frames of the next
-minute count, too, widened by how fast clocks drift apart.
+A tick is answered by a frame: the remote clock, the files of the groups that were due, an end marker. The local clock
+is read before the tick is sent and after the frame is complete, which bounds the difference of the clocks. The
+difference lies within the intersection of all such bounds (Cristian, Distributed Computing 3, 1989). Bounds of frames
+up to a minute away are also used, widened by the maximum drift of the clocks.
 """
 
 from __future__ import annotations
@@ -17,36 +17,37 @@ from ironbench.host.remote.tree import matcher, split
 from ironbench.model.observation import Source
 
 RESOLUTION_S = 0.01
-"""Of /proc/uptime, the clock that every Linux shows and nobody sets."""
+"""Resolution of /proc/uptime, a clock that every Linux has and that is never set."""
 _DRIFT = 1e-4
-"""Two clocks differ by less per second (RFC 5905, 4: 15e-6 for a disciplined one, 500e-6 is what it can correct)."""
+"""Maximum relative drift of two clocks (RFC 5905, 4: 15e-6 for a disciplined clock, 500e-6 is the largest that it can
+correct)."""
 _NEAR = 60
-"""Frames before and after that help to place one."""
+"""Number of frames before and after a frame that are used to determine its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One answer; `sent_s` and `came_s` by our clock, `there_s` by the other one."""
+    """An answer to a tick; `sent_s` and `came_s` are on the local clock, `there_s` on the remote clock."""
 
     sent_s: float
     came_s: float
     there_s: float
     until_s: float
-    """The other clock again, when all was read."""
+    """The remote clock after all files were read."""
     group: int
     text: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """When a frame was read by our clock, and by how much that may be off."""
+    """Time of a frame on the local clock, and its maximum error."""
 
     at_s: float
     error_s: float
 
 
 def placed(frames: Sequence[Frame]) -> list[Placed]:
-    """Of each frame, in order."""
+    """Determines the time of each frame; the result is in the same order."""
     brackets = [(one.sent_s - one.there_s - RESOLUTION_S, one.came_s - one.until_s) for one in frames]
     placed = []
     for number, frame in enumerate(frames):
@@ -55,7 +56,7 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
             drift_s = _DRIFT * abs(frames[other].there_s - frame.there_s)
             low = max(low, brackets[other][0] - drift_s)
             high = min(high, brackets[other][1] + drift_s)
-        # The clock shows hundredths: it was up to one later.
+        # The clock shows hundredths of a second, so it was up to a hundredth later.
         first = max(frame.sent_s, frame.there_s + min(low, high))
         last = min(frame.came_s, frame.until_s + max(low, high) + RESOLUTION_S)
         at_s = (first + last) / 2 if first <= last else (frame.sent_s + frame.came_s) / 2
@@ -64,8 +65,8 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
 
 
 def thinned(frames: Sequence[Frame], ends: Sequence[float], near_s: float) -> list[Frame]:
-    """Without every second one of each group. The last one stays, and those within `near_s` of the `ends` by our clock:
-    growth over a window is read off there."""
+    """Removes every second frame of each group. Keeps the last frame and those within `near_s` of the `ends` (local
+    clock), because growth over a window is calculated from them."""
     kept: list[Frame] = []
     passed: Counter[int] = Counter()
     for one in frames[:-1]:
@@ -78,7 +79,7 @@ def thinned(frames: Sequence[Frame], ends: Sequence[float], near_s: float) -> li
 
 
 def groups(sources: Iterable[Source], shortest_s: float, longest_s: float) -> list[tuple[float, tuple[Source, ...]]]:
-    """The sources by period. What is due is read together with all that is read more often."""
+    """Groups the sources by period. Whenever a group is read, groups with shorter periods are also read."""
     by_period: dict[float, list[Source]] = {}
     for source in sources:
         by_period.setdefault(min(longest_s, max(shortest_s, source.period_s)), []).append(source)
@@ -86,10 +87,10 @@ def groups(sources: Iterable[Source], shortest_s: float, longest_s: float) -> li
 
 
 def script(groups: Sequence[tuple[float, Sequence[Source]]]) -> str:
-    """Runs in any POSIX shell: reads the number of a group from its input, answers with a frame of it and of all
-    before it.
+    """Script for any POSIX shell: reads the number of a group, and answers with a frame of this and all earlier groups.
 
-    It begins with two process ids: of the ssh session, whose descendants all of ours are, and its own.
+    The output starts with two process ids: of the ssh session, which is the ancestor of all processes of ironbench, and
+    of the shell.
     """
     known: set[str] = set()
     lists = []
@@ -110,7 +111,7 @@ _TAIL = re.compile(rb"\nuntil ([0-9.]+)\nend\n\Z")
 
 
 def frame(sent_s: float, came_s: float, group: int, text: bytes) -> Frame | None:
-    """One answer with its end; None for one that makes no sense."""
+    """Parses an answer up to its end marker; None if it is malformed."""
     head, tail = _HEAD.match(text), _TAIL.search(text)
     if head is None or tail is None:
         return None
@@ -118,7 +119,7 @@ def frame(sent_s: float, came_s: float, group: int, text: bytes) -> Frame | None
 
 
 def contents(text: bytes, sources: Sequence[Source]) -> dict[str, bytes]:
-    """Source → its sample as the core's sampler takes it; one that was not there is left out."""
+    """Returns the sample of each source in the format of the core's sampler; missing files are omitted."""
     literal = {source.target for source in sources if "*" not in source.target}
     patterns = [(matcher(source.target), source.name) for source in sources if "*" in source.target]
     pieces: dict[str, list[str]] = {}

@@ -1,4 +1,5 @@
-"""Another machine as the doctor's probes see it: its files and a second of watching them; nothing is tried there."""
+"""A remote machine as the doctor's checks see it: its files, and its activity during one second, without active
+tests."""
 
 from __future__ import annotations
 
@@ -11,17 +12,18 @@ from ironbench.host.remote import address, link, tree
 from ironbench.host.remote.link import Link, quoted
 
 AREAS = ("load", "cpu", "memory", "time", "storage", "power")
-"""Without what only concerns the machine on which ironbench itself runs."""
+"""Areas without those that only concern the machine on which ironbench runs."""
 WATCH_S = 1.0
 _MAY_BE = (
     'd={path}; while [ ! -e "$d" ]; do d=$(dirname -- "$d"); done; [ -d {path} ] || '
     '{{ [ "$d" != {path} ] && [ ! -x "$d" ]; }}'
 )
-"""Whether there is such a directory, or could be one where the user may not look: its mount and its drive are known."""
+"""Shell test: the directory exists, or might exist where the user has no access; its mount and drive are known either
+way."""
 
 
 def seen(server: str, directories: tuple[Path, ...]) -> HostView:
-    """`directories`: there; none: its root. InputError, FailureError."""
+    """Examines a machine. `directories`: on that machine; empty: its root. Raises InputError or FailureError."""
     there = link.to(address.parse(server))
     machine = tree.fetched(there)
     for one in directories:
@@ -39,7 +41,7 @@ def seen(server: str, directories: tuple[Path, ...]) -> HostView:
 
 
 class _Attempts:
-    """Nothing is written there: only what free space there is can be asked for."""
+    """Tests on a remote machine. Only free space is available, because ironbench writes no files there."""
 
     def __init__(self, there: Link) -> None:
         self._there = there

@@ -1,7 +1,7 @@
-"""One ssh connection to another machine, for use from any thread.
+"""An ssh connection to a remote machine, usable from any thread.
 
-asyncssh runs in a thread of its own: its CPU time is counted as that of observers. Keys, agent, jump hosts and known
-hosts are those of `~/.ssh`; a host key that is not known there is refused, and no password is ever asked for.
+asyncssh runs in a separate thread, whose CPU time counts as observer time. Keys, agent, jump hosts and known hosts come
+from `~/.ssh`; unknown host keys are refused, and passwords are never requested.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CONNECT_S = 10.0
-"""How long a machine may take to answer and to let us in."""
+"""Timeout for the connection and for authentication."""
 _ALIVE_S = 3.0
 _ALIVE_MISSED = 4
-"""A machine that answers nothing for 12 s is given up: TCP alone would wait for a quarter of an hour (tcp(7))."""
+"""A machine that does not respond for 12 s is considered lost; TCP would wait for a quarter of an hour (tcp(7))."""
 
 _BEGUN = b"ironbench-begins\n"
 _BEGIN = f"echo {_BEGUN.decode().strip()}; "
-"""Before a command: what stands before it in the output was written by the user's own start-up files, as ~/.bashrc."""
+"""Printed before a command's output, because the user's start-up files, such as ~/.bashrc, may print something
+first."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended there."""
+    """Result of a remote command."""
 
     status: int | None
-    """None: killed by a signal."""
+    """`None` if killed by a signal."""
     output: bytes
     complaint: str
-    """What it wrote on standard error, its end."""
+    """The end of its standard error."""
 
 
 class Link:
-    """To one machine. It connects when it is first used, and again when the connection was lost."""
+    """A connection to one machine. Connects at first use, and reconnects if the connection was lost."""
 
     def __init__(self, address: SshAddress) -> None:
         self.address = address
@@ -53,15 +54,16 @@ class Link:
         self._opening: asyncio.Lock | None = None
 
     def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> CommandResult:
-        """Runs a command by the user's shell there. InputError: we are not let in; FailureError: no answer in time."""
+        """Runs a command in the user's shell. Raises InputError if access is denied, FailureError if there is no answer
+        in time."""
         return waited(self._run(command, stdin, limit_s))
 
     def connect(self) -> None:
-        """The same, without a command."""
+        """Connects without running a command; raises the same errors as `run`."""
         waited(self.connection())
 
     async def connection(self) -> SSHClientConnection:
-        """In the thread of links."""
+        """Returns the open connection; must run in the thread of connections."""
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
@@ -70,7 +72,7 @@ class Link:
             return self._connection
 
     async def process(self, command: str) -> SSHClientProcess[bytes]:
-        """A command that goes on, in the thread of links."""
+        """Starts a command and does not wait for it; must run in the thread of connections."""
         return await (await self.connection()).create_process(command, encoding=None)
 
     def close(self) -> None:
@@ -104,8 +106,8 @@ class Link:
 
 
 async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
-    """The first line that begins with one of the words; empty: it ended before. The user's own start-up files may write
-    others."""
+    """Returns the first line that starts with one of the words; empty if the output ended before. Other lines may come
+    from the user's start-up files."""
     while line := await process.stdout.readline():
         if line.split()[:1] in [[word] for word in words]:
             break
@@ -114,12 +116,12 @@ async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
 
 @cache
 def to(address: SshAddress) -> Link:
-    """The one link of this process to that machine."""
+    """Returns this process's connection to that machine."""
     return Link(address)
 
 
 def waited(work: Coroutine[Any, Any, T]) -> T:
-    """What came of work in the thread of links. Ctrl-C ends it."""
+    """Runs a coroutine in the thread of connections and returns its result. Ctrl-C cancels it."""
     future = asyncio.run_coroutine_threadsafe(work, loop())
     try:
         return future.result()
@@ -130,14 +132,14 @@ def waited(work: Coroutine[Any, Any, T]) -> T:
 
 @cache
 def loop() -> asyncio.AbstractEventLoop:
-    """Of the thread of links, which ends with the process."""
+    """Event loop of the thread of connections, which ends with the process."""
     made = asyncio.new_event_loop()
     threading.Thread(target=made.run_forever, name="links", daemon=True).start()
     return made
 
 
 def cpu_s() -> float:
-    """CPU time of the thread of links so far."""
+    """CPU time used so far by the thread of connections."""
 
     async def read() -> float:
         return time.thread_time()
@@ -150,7 +152,7 @@ def _bytes(text: bytes | str | None) -> bytes:
 
 
 def quoted(text: str) -> str:
-    """One word of a shell."""
+    """Quotes a text as one word of a shell."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -163,7 +165,7 @@ async def _connected(address: SshAddress) -> SSHClientConnection:
     if address.user:
         where["username"] = address.user
     ways = [where]
-    # ssh(1) has names in small letters in known_hosts; a Host of ~/.ssh/config may have capitals.
+    # ssh(1) stores names in lower case in known_hosts; a Host of ~/.ssh/config may have capitals.
     if (small := address.host.lower()) != address.host:
         ways.append({**where, "host_key_alias": small})
     refused: Exception | None = None
@@ -189,7 +191,7 @@ async def _connected(address: SshAddress) -> SSHClientConnection:
 
 
 async def _refusal(address: SshAddress, error: Exception) -> IronbenchError:
-    """Why there is no connection, and the way out."""
+    """Converts the reason for a failed connection to an error with a hint."""
     import socket
 
     import asyncssh
@@ -216,7 +218,7 @@ async def _refusal(address: SshAddress, error: Exception) -> IronbenchError:
 
 
 def _unknown_host(address: SshAddress, subject: str) -> InputError:
-    """A key that is not known is no reason to worry; one that has changed is."""
+    """Distinguishes an unknown key, which is harmless, from a changed key, which is not."""
     cause = "its host key is not among the known hosts"
     hint = f"`{_command(address)}` shows the key and adds it to ~/.ssh/known_hosts once you have compared it"
     if _has_known_key(address):

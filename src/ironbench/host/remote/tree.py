@@ -1,4 +1,4 @@
-"""The files of another machine that say what it is, fetched at once; those of its processes, when asked for."""
+"""Files of a remote machine that describe it, fetched together; files of its processes are fetched on demand."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _READ = (
     *("/sys/class/power_supply/*/type", "/sys/class/power_supply/*/online"),
     *("/etc/os-release", "/usr/lib/os-release", "/run/systemd/container"),
 )
-"""All that fingerprint, doctor and observers look at."""
+"""Files that fingerprint, doctor and observers read."""
 _LISTED = ("/sys/devices/system/node/node*", "/sys/block/*/slaves/*", "/.dockerenv", "/run/.containerenv")
-"""What is only there or not."""
+"""Files of which only the existence matters."""
 MOVING = ("/proc/stat", "/proc/vmstat", f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count", "/proc/[0-9]*/stat")
-"""Of it what a reading of a moment needs."""
+"""Files that a measurement of activity needs to fetch again."""
 _OF_PROCESSES = re.compile(r"/proc/(\d+|\[0-9\]\*|\*)/")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteTree(Tree):
-    """/proc, /sys and /etc of another machine. Nothing of it changes but what `refresh` fetches anew."""
+    """/proc, /sys and /etc of a remote machine; only `refresh` updates the contents."""
 
     link: Link | None = None
     files: dict[str, str] = field(default_factory=dict)
 
     @property
     def real(self) -> bool:
-        """Paths of it lead nowhere here."""
+        """Always false: its paths do not exist on this machine."""
         return False
 
     def path(self, name: str) -> Path:
@@ -80,13 +80,13 @@ class RemoteTree(Tree):
         return sorted(name for name in paths if wanted.fullmatch(name))
 
     def resolved(self, path: str) -> str:
-        """Without links; as it is where we may not look."""
+        """Resolves symbolic links; unchanged if access is denied."""
         assert self.link is not None
         answer = self.link.run(f"readlink -f -- {quoted(path)}")
         return answer.output.decode("utf-8", "replace").strip() or path
 
     def refresh(self, patterns: tuple[str, ...]) -> None:
-        """Fetches files anew; those that are gone are left out. FailureError."""
+        """Fetches files again and removes those that no longer exist. Raises FailureError."""
         assert self.link is not None
         found, wanted = _fetched(self.link, patterns, ()), [matcher(one) for one in patterns]
         for name in [name for name in self.files if any(one.fullmatch(name) for one in wanted)]:
@@ -95,7 +95,7 @@ class RemoteTree(Tree):
 
 
 def fetched(link: Link) -> RemoteTree:
-    """All files of the machine that ironbench knows what to make of. InputError, FailureError."""
+    """Fetches all files of the machine that ironbench uses. Raises InputError or FailureError."""
     files = _fetched(link, _READ, _LISTED)
     if "/proc/stat" not in files:
         cause = "it shows no /proc/stat: ironbench watches machines with Linux"
@@ -104,7 +104,7 @@ def fetched(link: Link) -> RemoteTree:
 
 
 def _fetched(link: Link, read: tuple[str, ...], listed: tuple[str, ...]) -> dict[str, str]:
-    """`grep` reads many files in one process, and names the file of each line (POSIX)."""
+    """Fetches many files with one `grep` process, which prefixes each line with its file (POSIX)."""
     lines = [f"LC_ALL=C grep -as '' {' '.join(read)} /dev/null"]
     if listed:
         lines.append(f'for name in {" ".join(listed)}; do [ -e "$name" ] && echo "$name"; done')
@@ -121,7 +121,8 @@ def _fetched(link: Link, read: tuple[str, ...], listed: tuple[str, ...]) -> dict
 
 
 def split(line: str, literal: set[str], matchers: list[re.Pattern[str]]) -> tuple[str, str | None]:
-    """A line of grep as path and content: names of devices have colons, too. No content: only listed."""
+    """Splits a line of grep into path and content, as device names may also contain colons. Content is None if only
+    listed."""
     place = line.find(":")
     while place >= 0:
         path = line[:place]
@@ -133,6 +134,6 @@ def split(line: str, literal: set[str], matchers: list[re.Pattern[str]]) -> tupl
 
 @cache
 def matcher(pattern: str) -> re.Pattern[str]:
-    """`*` leads into no other directory."""
+    """Compiles a pattern in which `*` does not match `/`."""
     pieces = re.findall(r"\*|\[[^]]*\]|[^*\[]+", pattern)
     return re.compile("".join("[^/]*" if one == "*" else one if one[0] == "[" else re.escape(one) for one in pieces))

@@ -1,7 +1,7 @@
-"""Samples the files of another machine during a trial, at the pace of local ones, over one ssh session.
+"""Samples files of a remote machine during a trial, at the same rate as local files, over one ssh session.
 
-We send a tick when something is due; a shell there answers with the files, and nothing runs there in between. A link
-that is lost is made anew, and the trial keeps what came before and after.
+ironbench sends a tick for each sample; a remote shell answers with the files, and nothing runs there between
+ticks. A lost connection is re-established, and the samples from before and after are kept.
 """
 
 from __future__ import annotations
@@ -26,50 +26,52 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientProcess
 
 SHORTEST_S = 1.0
-"""A frame costs about 3 ms of CPU there: more often would cost more than the 1 % promised."""
+"""A frame costs about 3 ms of remote CPU time; a shorter period would exceed the promised 1%."""
 LONGEST_S = 2.0
-"""A busy machine may answer late at the end of the window: what was read long before would leave its load unknown."""
+"""A busy machine may answer late at the end of the window; with a longer period, its load towards the end would be
+unknown."""
 CODE = "link-lost"
-"""Code of the note on a trial during which the link to the server's machine was lost."""
+"""Code of the note on a trial during which the connection to the server's machine was lost."""
 LOST_S = 2.5
-"""A frame that takes longer was not slow: the link was lost."""
+"""A frame that takes longer means that the connection was lost."""
 _KEEP_BYTES = 128 << 20
-"""Beyond it frames are thinned and their periods double, as the core's sampler does: trials may last for days."""
+"""Above this size, frames are thinned and their periods doubled, as in the core's sampler: trials may last for days."""
 _AGAIN_S = 0.5
 _PIECE_BYTES = 1 << 20
 _LAST_S = 3.0
-"""How long the last frame may take, after the trial."""
+"""Timeout for the last frame after the trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedTrial:
-    """What was seen of one trial."""
+    """Samples and statistics of one trial."""
 
     samples: dict[str, list[tuple[float, bytes]]]
     """As `Driven.samples`."""
     own: frozenset[int] = frozenset()
-    """Processes there under which everything of ours ran."""
+    """Remote processes that are the ancestors of all processes that ironbench started there."""
     error_s: float = 0.0
-    """By how much the time of a sample may be off, at most."""
+    """Maximum error of the time of a sample."""
     round_trip_s: float = 0.0
-    """Of a frame, its reading included: half of them took longer."""
+    """Median round-trip time of a frame, including the time to read the files."""
     lost: tuple[tuple[float, float], ...] = ()
-    """When nothing came, from the start of the window."""
+    """Periods without samples, relative to the start of the window."""
     cpu_s: float = 0.0
-    """That the link took here, from the start to the end of watching."""
+    """CPU time that the connection used locally, from start to end of watching."""
     dropped: int = 0
-    """Samples thinned out to stay within memory."""
+    """Number of samples removed to limit memory."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Watch:
-    """From `begin` to `end`, in the thread of links; `follow` says where the trial is."""
+    """Samples a remote machine from `begin` to `end`, in the thread of connections; `follow` reports the progress of
+    the trial."""
 
     link: Link
     sources: Sequence[Source]
     duration_s: float | None = None
-    """Of the measured window, where it is known."""
+    """Duration of the measured window, if known."""
     _groups: list[tuple[float, tuple[Source, ...]]] = field(default_factory=list)
     _frames: list[Frame] = field(default_factory=list)
     _own: set[int] = field(default_factory=set)
@@ -89,16 +91,16 @@ class Watch:
     _cpu_s: float = 0.0
 
     def begin(self) -> None:
-        """Starts to watch; nothing that goes wrong from here on ends a trial."""
+        """Starts sampling; errors from here on do not end the trial."""
         self._groups = frames.groups(self.sources, SHORTEST_S, LONGEST_S)
         self._cpu_s, self._began_s = link.cpu_s(), time.monotonic()
         self._due = [self._began_s] * len(self._groups)
         self._running = asyncio.run_coroutine_threadsafe(self._watch(), link.loop())
 
     def follow(self, phase: str, elapsed_s: float) -> None:
-        """Ticks follow the measured window from when it is known; both of its ends are sampled."""
+        """Aligns the ticks with the measured window as soon as it is known; both of its ends are sampled."""
         now = time.monotonic()
-        # Before the window is known, nothing has elapsed.
+        # Before the window is known, `elapsed_s` is 0.
         if self._origin_s is None and (phase == "run" or (phase == "warmup" and elapsed_s < 0)):
             self._origin_s = now - elapsed_s
             link.loop().call_soon_threadsafe(self._follow, self._origin_s)
@@ -108,7 +110,7 @@ class Watch:
                 link.loop().call_soon_threadsafe(self._mark, now)
 
     def end(self, window_start_s: float) -> WatchedTrial:
-        """`window_start_s`: of the measured window, as `time.monotonic`."""
+        """Ends sampling. `window_start_s`: start of the measured window, as `time.monotonic`."""
         assert self._running is not None
         self._over = True
         link.loop().call_soon_threadsafe(self._wake.set)
@@ -116,14 +118,14 @@ class Watch:
             self._running.result(_LAST_S + 1.0)
         except TimeoutError:
             self._running.cancel()
-            # It waits for an answer, or to be let in again: nothing has come since the last frame.
+            # Still waiting for an answer or a connection: there are no samples since the last frame.
             self._lost.append((self._frames[-1].came_s if self._frames else self._began_s, time.monotonic()))
         except (IronbenchError, OSError) as error:
             self._notes.append(str(error))
         return self._watched(window_start_s, link.cpu_s() - self._cpu_s)
 
     def stop(self) -> None:
-        """Ends it without a result. May be called after `end`."""
+        """Ends sampling without a result. May be called after `end`."""
         self._over = True
         if self._running is not None:
             self._running.cancel()
@@ -147,10 +149,10 @@ class Watch:
         )
 
     def _sources(self, group: int) -> list[Source]:
-        """That a frame of the group has."""
+        """Sources that a frame of the group contains."""
         return [source for _, sources in self._groups[: group + 1] for source in sources]
 
-    # In the thread of links.
+    # Methods below run in the thread of connections.
 
     def _follow(self, origin_s: float) -> None:
         now = time.monotonic()
@@ -163,7 +165,7 @@ class Watch:
         self._wake.set()
 
     async def _watch(self) -> None:
-        """Until `end`; whenever the link is lost, from its beginning."""
+        """Samples until `end`; reconnects whenever the connection is lost."""
         import asyncssh
 
         down_s: float | None = None
@@ -220,7 +222,7 @@ class Watch:
                 return
 
     def _keep(self, frame: Frame) -> None:
-        """Within memory."""
+        """Stores a frame; thins the frames if they exceed the memory limit."""
         self._frames.append(frame)
         self._bytes += len(frame.text)
         if self._bytes <= _KEEP_BYTES:
@@ -234,7 +236,8 @@ class Watch:
             self._groups = [(2 * period_s, sources) for period_s, sources in self._groups]
 
     async def _next_due(self) -> int:
-        """Waits for the next tick; the largest group that is due then. At a mark, and at the end, all are."""
+        """Waits for the next tick and returns the largest group to read; at a mark and at the end, all groups are
+        read."""
         while not self._over:
             now = time.monotonic()
             if any(at_s <= now for at_s in self._marks):
@@ -252,7 +255,7 @@ class Watch:
         return len(self._groups) - 1
 
     def _passed(self, now: float, last: int) -> None:
-        """Ticks that passed while a frame was on its way are left out: they would show one moment several times."""
+        """Skips ticks that passed during the round trip of a frame, which would sample one moment several times."""
         origin_s = self._origin_s or self._began_s
         for number, (period_s, _) in enumerate(self._groups[: last + 1]):
             if self._due[number] <= now:
@@ -260,8 +263,11 @@ class Watch:
 
 
 async def _frame(process: SSHClientProcess[bytes]) -> bytes:
-    """The answer to a tick, behind which nothing comes before the next one. In pieces: asyncssh's `readuntil` gives up
-    what is longer than a window of ssh, 2 MiB, and thousands of processes are more."""
+    """Reads the answer to a tick; nothing follows it before the next tick.
+
+    Read in pieces, because asyncssh's `readuntil` fails for more than an ssh window of 2 MiB, and thousands of
+    processes need more.
+    """
     text = bytearray()
     while not text.endswith(frames.END):
         piece = await process.stdout.read(_PIECE_BYTES)
@@ -272,12 +278,12 @@ async def _frame(process: SSHClientProcess[bytes]) -> bytes:
 
 
 def _next(origin_s: float, period_s: float, now: float) -> float:
-    """The first tick after `now` of those at whole periods from `origin_s`."""
+    """Returns the first tick after `now` at a whole number of periods after `origin_s`."""
     return origin_s + ((now - origin_s) // period_s + 1) * period_s
 
 
 def words(watched: WatchedTrial, address: str) -> dict[str, str]:
-    """Conditions of the record."""
+    """Conditions for the record."""
     if not watched.samples:
         return {}
     clock = f"its clock is known to {units.span(watched.error_s)}"
@@ -293,7 +299,7 @@ def metrics(watched: WatchedTrial) -> dict[str, float]:
 
 
 def doubts(watched: WatchedTrial, window_s: float) -> list[Note]:
-    """What a reader must know: when nothing came within the measured window, and why."""
+    """Notes for the reader: when samples are missing within the measured window, and why."""
     within = [(max(0.0, low), min(window_s, high)) for low, high in watched.lost]
     gaps = [(low, high) for low, high in within if high > low]
     if not gaps and watched.samples:
