@@ -1,6 +1,7 @@
-"""Emulated devices: modelled storage that real file systems and real databases run on.
+"""Emulated devices: modelled storage on which real file systems and real databases run.
 
-Only what the process of a device needs is loaded with this package: it has the standard library and nothing else.
+The child process of a device imports this package and has only the standard library, so nothing else may be imported at
+module level.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def mounted(plan: Plan, name: str = "") -> Iterator[Devices]:
-    """The devices of the plan's system, for as long as the block lasts.
+    """Mounts the devices of the plan's system, and unmounts them at the end of the `with` block.
 
-    They answer at once until `set_model_timing(on=True)`. `name`: what traces are called, if not after the series.
-    InputError, FailureError.
+    They answer without delay until `set_model_timing(on=True)`. `name`: prefix of the trace files; default: the name of
+    the series. Raises InputError and FailureError.
     """
     from ironbench.devices import mounting
 

@@ -1,4 +1,4 @@
-"""From device expressions to devices with partitions: who shares which, how large each is, where it is mounted."""
+"""Turns device expressions into devices with partitions: which roles share a device, sizes, and mount points."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ ROLES = ("data", "temp", "log")
 RAM = "ram"
 PAGE = 4096
 LOG_BYTES = 2 << 30
-"""PostgreSQL keeps 1 GB of log between checkpoints unless told otherwise (max_wal_size), and may exceed it."""
+"""Size of the partition for the log. PostgreSQL keeps up to 1 GB of WAL between checkpoints by default (max_wal_size),
+and may exceed it."""
 TEMP_BYTES = 1 << 30
 SPARE_BYTES = 1 << 30
 GROWTH = 2.0
-"""Room for data, as a multiple of what is loaded: tables grow, and a restore may briefly hold two copies."""
+"""Size of the data partition as a multiple of the loaded data: tables grow, and a restore may briefly need two
+copies."""
 UNDONE = 2
-"""What was there before a write, and the write, are held until a flush follows, so that a power cut can take it back
-(`crates/ironbench-device/src/live/undo.rs`). Between two flushes a load may write all of the data, and hardly more."""
+"""Memory for undoing writes, as a multiple of the data. Until the next flush, a device keeps the old and the new
+contents of every write, so that a power cut can undo it (`crates/ironbench-device/src/live/undo.rs`). Between two
+flushes a load may write all of the data, but hardly more."""
 LEAST_BYTES = 64 << 20
 FILE_SYSTEM_SHARE = 0.1
-"""About what the structures of a file system take of a small partition."""
+"""Approximate share of a small partition that file system metadata takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +46,20 @@ class Request:
     file_system: str = file_systems.DEFAULT
     backing: str = RAM
     name: str = ""
-    """Of the user's own: two devices of one model are two."""
+    """Name chosen by the user: two devices of the same model are different devices."""
 
 
 def is_expression(text: str) -> bool:
-    """A directory contains `/` or starts with `.`; anything else is a device expression."""
+    """Whether `text` is a device expression: a directory contains `/` or starts with `.`; anything else is a device
+    expression."""
     return bool(text) and "/" not in text and not text.startswith(".")
 
 
 def requested_devices(
     devices: Mapping[str, str | DeviceSection], layout: LayoutSection, folder: Path
 ) -> tuple[Request, ...]:
-    """Devices named in `[devices]`, or as expressions in `[layout]`, in the order of the roles; roles that name the
-    same device share it. `folder`: where relative directories start. InputError."""
+    """Returns the devices named in `[devices]` or written as expressions in `[layout]`, in the order of the roles.
+    Roles that name the same device share it. `folder`: base of relative directories. Raises InputError."""
     named: dict[str, list[str]] = {}
     for role in ROLES:
         declared = getattr(layout, role)
@@ -87,9 +91,10 @@ def _request(name: str, roles: tuple[str, ...], declared: str | DeviceSection | 
 def arranged(
     requests: Sequence[Request], estimate_bytes: int, subject: str = "layout", *, cuttable: bool = False
 ) -> tuple[Device, ...]:
-    """The devices with their partitions. InputError: not possible here, too small, not enough memory.
+    """Returns the devices with their partitions. Raises InputError if this machine cannot emulate devices or lacks the
+    memory, or if a device is too small.
 
-    `cuttable`: their power will be cut.
+    `cuttable`: a power cut will be emulated, which needs memory for undoing writes.
     """
     if not requests:
         return ()
@@ -101,17 +106,17 @@ def arranged(
 
 
 def laid_out(layout: Layout, devices: tuple[Device, ...]) -> Layout:
-    """The layout with its roles on the devices."""
+    """Returns the layout with its roles placed on the devices."""
     return replace(layout.at(directories(devices)), devices=devices)
 
 
 def directories(devices: Sequence[Device]) -> dict[str, str]:
-    """Role → where its partition is mounted."""
+    """Role → mount point of its partition."""
     return {partition.role: partition.directory for device in devices for partition in device.partitions}
 
 
 def room_bytes(devices: Sequence[Device], role: str) -> int | None:
-    """Bytes of the partition of a role; None when it is on none."""
+    """Size of the partition for a role in bytes; None if the role is on no device."""
     for device in devices:
         for partition in device.partitions:
             if partition.role == role:
@@ -120,7 +125,7 @@ def room_bytes(devices: Sequence[Device], role: str) -> int | None:
 
 
 def require_room(device_bytes: int, estimate_bytes: int) -> None:
-    """InputError when data would not fit on the partition that they are meant for."""
+    """Raises InputError if the data would not fit on their partition."""
     if estimate_bytes * (1 + space.RESERVE) > device_bytes * (1 - FILE_SYSTEM_SHARE):
         raise InputError(
             written("layout.data"),
@@ -157,7 +162,7 @@ def _arranged(request: Request, number: int, placed: set[str], estimate_bytes: i
 
 
 def usual_bytes(role: str, placed: Collection[str], estimate_bytes: int) -> int:
-    """Of its partition where nobody gave the device's capacity. `placed`: the roles that are on such devices."""
+    """Size of the partition for a role when the user sets no capacity. `placed`: the roles on emulated devices."""
     return _whole_pages(_needed(role, placed, estimate_bytes))
 
 
@@ -175,7 +180,8 @@ def _needed(role: str, placed: Collection[str], estimate_bytes: int) -> int:
 
 
 def require_memory(subject: str, devices: Sequence[Device], undone: int) -> None:
-    """A device in memory that cannot be filled would end in the kernel killing processes. InputError."""
+    """Raises InputError if the devices in memory need more than is available. Otherwise the kernel would start to kill
+    processes. `undone`: bytes for undoing writes."""
     needed = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
     may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)
     if needed > may:

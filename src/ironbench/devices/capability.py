@@ -1,4 +1,4 @@
-"""What emulated devices need of a machine."""
+"""What emulated devices require of the machine."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ FUSE = Path("/dev/fuse")
 LOOPS = Path("/dev/loop-control")
 _PROGRAMS = ("losetup", "mount", "umount", "sync")
 _SYS_ADMIN = 21
-"""Bit of CAP_SYS_ADMIN (capabilities(7)), without which nothing can be mounted."""
+"""Bit of CAP_SYS_ADMIN (capabilities(7)), which mount(2) requires."""
 WITHOUT = "name a directory instead (one with a slash): everything else works without emulated devices"
 
 
 def require(subject: str) -> None:
-    """InputError that says what is missing here."""
+    """Raises InputError if something is missing on this machine."""
     missing = lacking()
     if missing:
         raise InputError(subject, f"emulated devices need {missing}", WITHOUT)
 
 
 def lacking(root: Path = Path("/")) -> str:
-    """What is missing, in words; "" when nothing is."""
+    """Describes what is missing; "" if nothing is."""
     if not _may_mount(root / "proc/self/status"):
         return "root (the right to mount file systems), which this process does not have"
     for path, what in ((FUSE, "FUSE"), (LOOPS, "loop devices")):

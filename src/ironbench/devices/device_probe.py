@@ -1,4 +1,4 @@
-"""What a storage benchmark would see of a device model, found without waiting."""
+"""Runs a storage benchmark on a device model, in simulated time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironbench import _core
 
 _LARGE, _LOG = 1 << 20, 8192
 _FILLING = 40_000
-"""So many writes come before those that are measured: more than the memory of any disk holds."""
+"""Number of writes before the measured ones: more than any disk's cache can buffer."""
 LOADS: dict[str, Mapping[str, Any]] = {
     "4 KiB random read, depth 1": {"depth": 1},
     "4 KiB random read, depth 32": {"depth": 32},
@@ -22,7 +22,7 @@ LOADS: dict[str, Mapping[str, Any]] = {
     "1 MiB sequential write, depth 8": {"random": False, "length": _LARGE, "depth": 8, "count": 2000, "reads": 0},
     "8 KiB log write and flush": {"reads": 0, "random": False, "length": _LOG, "flush": True, "count": 2000},
 }
-"""What is measured → the load, as the core's `probe_device` takes it: `crates/ironbench-device/src/replay/probe.rs`."""
+"""Label → load as the core's `probe_device` takes it (`crates/ironbench-device/src/replay/probe.rs`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class ProbedDevice:
 def probed(
     text: str, models: bytes, load: Mapping[str, Any], what: str = "", capacity: int | None = None
 ) -> ProbedDevice:
-    """One load. `models`: as `models.for_core` makes them. InputError: the expression is wrong."""
+    """Runs one load. `models`: as returned by `models.for_core`. Raises InputError for an invalid expression."""
     iops, rate, latency = _core.probe_device(text, models, capacity, msgspec.json.encode(load))
     return ProbedDevice(what, iops, rate, latency.mean_s, latency.quantile(0.99))
 
 
 def seen(text: str, models: bytes, capacity: int | None = None) -> tuple[ProbedDevice, ...]:
-    """Every load of `LOADS`; writes as a fresh device takes them. InputError: the expression is wrong."""
+    """Runs every load of `LOADS`; writes go to a fresh device. Raises InputError for an invalid expression."""
     return tuple(probed(text, models, load, what, capacity) for what, load in LOADS.items())

@@ -1,6 +1,6 @@
-"""File systems that an emulated device can carry: how each is made and mounted.
+"""File systems for emulated devices: how each is created and mounted.
 
-Only the standard library: the process of an emulated device runs this without site-packages.
+Imports only the standard library: the process of an emulated device runs this without site-packages.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _AGAIN_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """One kind."""
+    """One type of file system."""
 
     program: str
     make: tuple[str, ...]
     smallest_bytes: int
     package: str
-    """Where Debian has the program."""
+    """Debian package that contains the program."""
     options: tuple[str, ...] = ()
-    """What may follow its name after a colon: options of its mount, up to their `=`."""
+    """Mount options that may follow the name after a colon, up to their `=`."""
     unflushed: str = ""
-    """The option of its mount with which it flushes nothing."""
+    """Mount option that disables flushes."""
 
 
 KINDS = {
-    # Tables of inodes are written at once, not by a thread of the kernel during trials (mkfs.ext4(8), -E). Nothing is
-    # discarded first: a new image is empty.
+    # ext4: the inode tables are initialized at once, not by a kernel thread during trials (mkfs.ext4(8), -E). Nothing
+    # is discarded: a new image is already empty.
     "ext4": FileSystem(
         "mkfs.ext4",
         ("-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
@@ -50,11 +50,12 @@ KINDS = {
         "mkfs.btrfs", ("-q", "-f", "-K"), 128 << 20, "btrfs-progs", ("compress=", "compress-force="), "nobarrier"
     ),
 }
-"""Smallest sizes: mkfs.xfs(8) refuses less than 300 MB, mkfs.btrfs(8) less than 109 MiB."""
+"""Minimum sizes: mkfs.xfs(8) refuses less than 300 MB, mkfs.btrfs(8) less than 109 MiB."""
 
 
 def validated(subject: str, text: str) -> str:
-    """`NAME` or `NAME:OPTION`, e.g. `btrfs:compress=zstd`. InputError, also where its program is not installed."""
+    """Checks a file system given as `NAME` or `NAME:OPTION`, e.g. `btrfs:compress=zstd`. Raises InputError, also when
+    its mkfs program is not installed."""
     name, _, option = text.partition(":")
     kind = KINDS.get(name)
     if kind is None:
@@ -72,12 +73,12 @@ def validated(subject: str, text: str) -> str:
 
 
 def smallest_bytes(text: str) -> int:
-    """The smallest partition that carries it."""
+    """Size in bytes of the smallest partition for this file system."""
     return KINDS[text.partition(":")[0]].smallest_bytes
 
 
 def make(text: str, block: str) -> None:
-    """FailureError."""
+    """Creates the file system on a block device. Raises FailureError."""
     kind = KINDS[text.partition(":")[0]]
     deadline = time.monotonic() + _UNCHECKED_PATIENCE_S
     while True:
@@ -85,9 +86,9 @@ def make(text: str, block: str) -> None:
             output([kind.program, *kind.make, block], timeout_s=None)
             return
         except ProgramError as error:
-            # mkfs.btrfs asks for the file behind every mounted loop device, and gives up where one does not answer
-            # (check_mounted_where in btrfs-progs): the file of another emulated device whose process has just died.
-            # Whoever waits for that device unmounts it in a moment.
+            # mkfs.btrfs looks up the backing file of every mounted loop device, and gives up if one does not answer
+            # (check_mounted_where in btrfs-progs). That happens when the process of another emulated device has just
+            # died. The ironbench that uses that device unmounts it within seconds.
             if _UNCHECKED not in error.said:
                 raise
             if time.monotonic() > deadline:
@@ -97,7 +98,8 @@ def make(text: str, block: str) -> None:
 
 
 def mount(text: str, block: str, point: Path, *, flushes: bool = True) -> None:
-    """`flushes`: whether the device has anything to flush; xfs cannot be told that it has not. FailureError."""
+    """Mounts the file system. `flushes`: whether the device needs flushes; xfs has no option to disable them. Raises
+    FailureError."""
     name, _, option = text.partition(":")
     options = [one for one in (option, "" if flushes else KINDS[name].unflushed) if one]
     chosen = ["-o", ",".join(options)] if options else []

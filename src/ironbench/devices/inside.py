@@ -1,7 +1,8 @@
-"""The process of one emulated device: it answers for the device, and takes everything apart when it ends.
+"""The process of one emulated device: serves its I/O, and unmounts and removes everything when it ends.
 
-A child process (`ironbench.host.child`). The first message is a `DeviceOrder`, answered by `ready` or an error. Words
-follow, each with an answer: `model` and `free` say who decides when the device answers, `stop` ends it.
+It is a child process (`ironbench.host.child`). The first message is a `DeviceOrder`, answered by `ready` or an error.
+Each further message is a command with an answer: `model` and `free` switch the modelled timing on and off, `stop` ends
+the process; `MountedDevice.say` lists the others.
 """
 
 from __future__ import annotations
@@ -24,33 +25,34 @@ from ironbench.host.mounts import COUNTERS
 from ironbench.host.programs import output
 
 FILES = "files"
-"""Where in its folder a device shows its files."""
+"""Subdirectory of the device's folder where FUSE shows its files."""
 IMAGES = "images"
 CALIBRATED_BYTES = 32 << 20
-"""So much of a partition is overwritten to measure the way to it."""
+"""Bytes of a partition that are overwritten to measure the I/O path overhead."""
 STOPPED_PATIENCE_S = 10.0
-"""How long a mount may be in use still, when we are told to stop: its engine was stopped before …"""
+"""Seconds to wait while a mount is still in use after a request to stop: the engine was stopped before."""
 ORPHAN_PATIENCE_S = 45.0
-"""… and when our owner is gone: the engine's guard ends the engine meanwhile, which writes its last to this device."""
+"""The same when the parent process has died: the engine's guard is still stopping the engine, which writes its last
+pages to this device."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceOrder:
-    """What the process is to make."""
+    """What the process creates: the device, its file system and its mounts."""
 
     entry: str
-    """Path of the register's entry."""
+    """Path of the entry in the register of running processes."""
     folder: str
-    """Of this device alone; removed at the end."""
+    """Directory of this device only; removed at the end."""
     spec: dict[str, Any]
     """See `crates/ironbench-device/src/live/spec.rs`."""
     file_system: str
     points: dict[str, str]
-    """Partition → where its file system is mounted."""
+    """Partition → mount point of its file system."""
     detached: bool
-    """Whether it outlives whoever started it."""
+    """Whether the device outlives the process that started it."""
     by_hand: bool
-    """Whether somebody mounted it with `device mount`; otherwise it is under an engine that is measured."""
+    """Whether a user mounted it with `device mount`; otherwise it belongs to an engine under test."""
 
 
 def main(parent: Channel) -> None:
@@ -77,7 +79,7 @@ def main(parent: Channel) -> None:
 
 
 class MountedDevice:
-    """The device and what hangs on it."""
+    """The device with its loop devices, file systems and mounts."""
 
     def __init__(self, order: DeviceOrder) -> None:
         self._order = order
@@ -87,10 +89,11 @@ class MountedDevice:
         self._modelled = False
         self._made: list[Path] = []
         self.untraced = ""
-        """Why the trace lacks I/Os, in words; "" when it is whole, or none was wanted."""
+        """Why the trace lacks I/Os; "" if it is complete or none was requested."""
 
     def make(self) -> dict[str, Any]:
-        """Files, loop devices, file systems, mounts; what was measured on the way. FailureError, InputError."""
+        """Creates files, loop devices, file systems and mounts; returns the calibration of the I/O path. Raises
+        FailureError and InputError."""
         from ironbench import _core
 
         self._note()
@@ -102,12 +105,13 @@ class MountedDevice:
         largest = max(blocks, key=lambda name: sizes[name])
         measured = json.loads(self._live.calibrate(blocks[largest], min(CALIBRATED_BYTES, sizes[largest])))
         for name, block in blocks.items():
-            # What the kernel itself keeps in memory is done when it is written (docs/adr/0014).
+            # When the kernel itself keeps the bytes in memory, a write is durable at once and flushes are not needed
+            # (docs/adr/0014).
             self._furnish(block, Path(self._order.points[name]), not measured["passes"])
         return {"calibration": measured, "blocks": blocks, "counters": str(files / COUNTERS)}
 
     def say(self, word: str) -> dict[str, Any]:
-        """Does what one word asks for."""
+        """Executes one command of the parent process."""
         if word == "model":
             for point in self._order.points.values():
                 _flush(Path(point))
@@ -126,7 +130,8 @@ class MountedDevice:
         return {"unknown": word}
 
     def unmake(self, patience_s: float) -> list[str]:
-        """Everything in reverse, fast; what could not be undone, a line each. Removes the register's entry."""
+        """Undoes `make` in reverse order, with modelled timing off. Returns a line for each thing that could not be
+        undone. If there is none, the register's entry is removed."""
         if self._live is not None:
             self._live.hurry()
             self.untraced = self._end_trace()
@@ -147,13 +152,13 @@ class MountedDevice:
         return left
 
     def drop_rows(self) -> None:
-        """Those of the trace that our owner would have made: it is gone, and nobody can read them."""
+        """Deletes the raw rows of the trace: the parent process, which would have converted them, has died."""
         if rows := self._order.spec.get("trace"):
             with contextlib.suppress(OSError):
                 Path(rows).unlink(missing_ok=True)
 
     def _end_trace(self) -> str:
-        """Why it lacks I/Os."""
+        """Ends the trace; returns why it lacks I/Os, or ""."""
         try:
             self._live.end_trace()
         except IronbenchError as error:
@@ -162,7 +167,7 @@ class MountedDevice:
         return f"{dropped} I/Os came faster than they could be written" if dropped else ""
 
     def _powered(self) -> dict[str, str]:
-        """After a power cut: block devices and mounts anew, for the kernel's caches went with the power."""
+        """Attaches and mounts everything again after a power cut: the kernel's caches must be lost as well."""
         files = self._folder / FILES
         if left := [
             *self._unmounted(),
@@ -206,7 +211,7 @@ class MountedDevice:
 
 
 def _serve(parent: Channel, device: MountedDevice, woken: int, detached: bool) -> float:
-    """Until there is a reason to end; how long what hangs on the device may be in use then."""
+    """Serves commands until the process must end; returns how many seconds to wait for mounts in use."""
     poller = select.poll()
     poller.register(woken, select.POLLIN)
     poller.register(parent.socket, select.POLLIN | select.POLLHUP)
@@ -230,5 +235,5 @@ def _serve(parent: Channel, device: MountedDevice, woken: int, detached: bool) -
 
 
 def _flush(point: Path) -> None:
-    """Writes what the file system holds back (syncfs(2), by sync(1))."""
+    """Writes the dirty pages of the file system (syncfs(2), called by sync(1))."""
     output(["sync", "--file-system", str(point)], timeout_s=None)

@@ -1,4 +1,4 @@
-"""The device models there are: those shipped, and those of the user's own files."""
+"""The available device models: the built-in ones and those from the user's files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from ironbench.catalogue.devices import DeviceModel, device_models, read
 from ironbench.catalogue.typed import text_of
 
 VARIABLE = "IRONBENCH_DEVICES"
-"""Environment variable that names TOML files with models, separated as in PATH."""
+"""Environment variable with the TOML files of the user's models, separated as in PATH."""
 
 
 def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
-    """By name: shipped ones, those of the files that `IRONBENCH_DEVICES` names, those of `more`; a later one wins.
+    """Returns all models by name: built-in ones, those in the files of `IRONBENCH_DEVICES`, and those in `more`. Later
+    definitions replace earlier ones.
 
-    InputError: a file cannot be read or a model in it is not whole.
+    Raises InputError if a file cannot be read or a model is incomplete.
     """
     by_name = dict(device_models())
     for name in [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)), *more]:
@@ -29,10 +30,11 @@ def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
 
 
 def for_core(known: dict[str, DeviceModel]) -> bytes:
-    """As the core takes them: JSON, name → kind and figures in base units."""
+    """Encodes the models for the core: JSON, name → kind and figures in base units."""
     return msgspec.json.encode({name: model.values() for name, model in known.items()})
 
 
 def normal(text: str, more: Iterable[str] = ()) -> str:
-    """A device expression in its normal form. InputError with the position of a mistake and the nearest name."""
+    """Returns a device expression in normal form. Raises InputError with the position of the mistake and the nearest
+    name."""
     return _core.normal_device(text, for_core(models(more)))

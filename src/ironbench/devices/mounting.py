@@ -1,4 +1,4 @@
-"""Our end of the processes of emulated devices: starts them, sets their timing, and ends them with us."""
+"""Starts the processes of emulated devices, switches their timing, and ends them together with this process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PREFIX = "device-"
 _LOG = "log"
 _WATCH_S = 0.2
 TOO_FAST = 4.0
-"""A model that does so many times what gets through here is refused."""
+"""A model is refused if it is this many times as fast as the calibrated I/O path of this machine."""
 
 
 class Mounted:
@@ -47,13 +47,14 @@ class Mounted:
         cuttable: bool = False,
         trace: Path | None = None,
     ) -> None:
-        """Starts its process and waits until everything is mounted. InputError, FailureError.
+        """Starts the device's process and waits until everything is mounted. Raises InputError and FailureError.
 
-        `by_hand`: see `Order`. `detached`: it stays when we end. `cuttable`: a power cut must be possible.
-        `trace`: of what the model is asked.
+        `by_hand`: see `DeviceOrder`. `detached`: the device outlives this process. `cuttable`: power cuts can be
+        emulated. `trace`: file for a trace of all requests.
         """
         _refuse_used(device)
-        arrange.require_memory(f"device {device.model}", [device], 0)  # there may be less than when it was planned
+        # Less memory may be free than when the plan was made.
+        arrange.require_memory(f"device {device.model}", [device], 0)
         self.device = device
         self._trace = trace
         self._trials: list[TraceWindow] = []
@@ -83,17 +84,19 @@ class Mounted:
         self._counters = Path(answer["ready"]["counters"])
 
     def set_model_timing(self, on: bool) -> None:
-        """Answers requests when its model says (`on`), or at once. FailureError when its process is gone."""
+        """Answers requests at the modelled times (`on`), or without delay. Raises FailureError if the device's process
+        has died."""
         self._ask("model" if on else "free")
 
     def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
-        """A trial was measured then: its trace tells which I/Os were that trial's, and what its work computed."""
+        """Notes the time window of a trial, so that the trace assigns I/Os to it, and the CPU time its work used."""
         if self._trace is not None:
-            with contextlib.suppress(OSError, ValueError):  # it died, and there will be no trace
+            with contextlib.suppress(OSError, ValueError):  # The device has died, so there will be no trace.
                 self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s, computed))
 
     def counters(self) -> str:
-        """What its process counts, as JSON (`Told` in crates/ironbench-device/src/live/exchange.rs)."""
+        """Returns the counters of the device's process as JSON (`Told` in
+        crates/ironbench-device/src/live/exchange.rs)."""
         try:
             return self._counters.read_text()
         except OSError as error:
@@ -101,27 +104,27 @@ class Mounted:
 
     @property
     def way(self) -> str:
-        """How requests come to its bytes: through its process, or through the kernel alone."""
+        """The I/O path of requests: through the device's process, or through the kernel only."""
         return "the kernel alone" if self.calibration["passes"] else "/dev/fuse"
 
     @property
     def status(self) -> int | None:
-        """Exit status of its process once that has ended."""
+        """Exit status of the device's process; None while it runs."""
         return self._child.process.poll()
 
     def cut(self, how: str, seed: int) -> int:
-        """The power goes: `lose`, `subset` or `torn` (`crates/ironbench-device/src/live/undo.rs`).
+        """Emulates a power cut: `lose`, `subset` or `torn` (`crates/ironbench-device/src/live/undo.rs`).
 
-        From then on every request fails. Returns how many writes no flush had followed. FailureError.
+        All later requests fail. Returns the number of writes since the last flush. Raises FailureError.
         """
         return int(self._ask(f"cut {how} {seed}")["cut"])
 
     def restore_power(self) -> None:
-        """After a cut, once nothing uses the file systems any more: mounts them again. FailureError."""
+        """Mounts the file systems again after a power cut, once no process uses them any more. Raises FailureError."""
         self.blocks = self._ask("power")["blocks"]
 
     def death(self) -> str:
-        """How its process ended, in words; "" while it runs."""
+        """Describes how the device's process ended; "" while it runs."""
         how, _ = self._child.how_it_ended()
         return f"the process of the emulated device {self.device.model} {how}" if how and not self._stopped else ""
 
@@ -130,12 +133,13 @@ class Mounted:
         return self._child.pid
 
     def release(self) -> None:
-        """Leaves a detached device to itself."""
+        """Leaves a detached device running and closes the connection to it."""
         self._stopped = True
         self._child.close()
 
     def stop(self) -> None:
-        """Unmounts and ends it; whatever its process did not get to, we do. FailureError names what is left."""
+        """Unmounts the device and ends its process; does itself what that process could not. Raises FailureError that
+        names what is left."""
         if self._stopped:
             return
         answer = self._child.ask("stop") or self._last_words()
@@ -151,23 +155,25 @@ class Mounted:
             )
 
     def _last_words(self) -> dict[str, Any]:
-        """What its process said unasked: another command, or somebody else's signal, had it end. Empty: it died."""
+        """Returns the message that the device's process sent when another command or a signal ended it. Empty if it
+        died without one."""
         frame = self._child.receive()
         words: dict[str, Any] = {} if frame is None else frame[0]
         return words
 
     def _forget_trace(self) -> None:
-        """Nothing was asked of it yet but what mounts it: the same file can be named again."""
+        """Deletes the trace, so that its file name can be used again: so far it contains only the I/O of mounting."""
         if self._trace is not None:
             raw(self._trace).unlink(missing_ok=True)
 
     def _keep_trace(self, trace: Path, untraced: str | None) -> None:
-        """None that lacks I/Os: a replay would take a part of the work for all of it. FailureError."""
+        """Converts the trace, or deletes it if it lacks I/Os: a replay would take part of the work for all of it.
+        Raises FailureError."""
         if untraced == "":
             finish(trace, self.device, self._trials)
             return
         raw(trace).unlink()
-        if untraced is not None:  # else its process died, which is said elsewhere
+        if untraced is not None:  # Without an answer the process has died, which is reported elsewhere.
             raise FailureError(
                 f"trace {trace}",
                 f"is cut short: {untraced}",
@@ -175,7 +181,8 @@ class Mounted:
             )
 
     def _refuse_too_fast(self, reads_per_s: float) -> None:
-        """InputError for a model far beyond what gets through here: its results would be this machine's."""
+        """Raises InputError for a model that is much faster than the I/O path of this machine: the results would
+        measure the machine."""
         size = sum(one.bytes for one in self.device.partitions)
         if expression.as_good_as_free(self.device.model, size):
             return
@@ -189,7 +196,8 @@ class Mounted:
             )
 
     def _ask(self, word: Any) -> dict[str, Any]:
-        """Its answer. FailureError, with the last that it wrote when its process has ended."""
+        """Sends a command and returns the answer. Raises FailureError, with the last output of the process if it has
+        ended."""
         answer = self._child.ask(word)
         if not answer:
             raise self._child.died(kind=FailureError)
@@ -214,13 +222,14 @@ class Devices:
         self.mounted = tuple(mounted)
 
     def set_model_timing(self, on: bool) -> None:
-        """Has all devices follow their models (`on`), or answer at once. FailureError: one is gone."""
+        """Switches the modelled timing of all devices on or off. Raises FailureError if one has died."""
         for one in self.mounted:
             one.set_model_timing(on)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Has the devices answer at once meanwhile: nothing is measured. `death` reports one that is gone."""
+        """Lets the devices answer without delay during the `with` block, in which nothing is measured. If a device has
+        died, `death` reports it."""
         with contextlib.suppress(FailureError):
             self.set_model_timing(on=False)
         try:
@@ -230,40 +239,41 @@ class Devices:
                 self.set_model_timing(on=True)
 
     def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
-        """A trial was measured then, for the traces."""
+        """Notes the time window of a trial for the traces."""
         for one in self.mounted:
             one.measured(started_unix_s, elapsed_s, computed)
 
     def cut(self, how: str, seed: int) -> int:
-        """The power of all of them goes, see `Mounted.cut`; how many writes no flush had followed. FailureError."""
+        """Cuts the power of all devices, see `Mounted.cut`. Returns the number of writes since the last flush. Raises
+        FailureError."""
         return sum(one.cut(how, seed) for one in self.mounted)
 
     def restore_power(self) -> None:
-        """See `Mounted.restore_power`. FailureError."""
+        """See `Mounted.restore_power`. Raises FailureError."""
         for one in self.mounted:
             one.restore_power()
 
     def death(self) -> str:
-        """How one of them died, in words; "" while all live."""
+        """Describes how one of the devices died; "" while all are alive."""
         return next((cause for one in self.mounted if (cause := one.death())), "")
 
     def conditions(self) -> dict[str, str]:
-        """What was mounted, in words, by the roles it holds."""
+        """Describes each mounted device, by its roles, for the conditions of the record."""
         return {_subject(one.device): _described(one) for one in self.mounted}
 
 
 NO_DEVICES = Devices(())
-"""Of a system on real ones."""
+"""For a system without emulated devices."""
 
 
 class _Watch(threading.Thread):
-    """Ends our servers as soon as a device under them has died.
+    """Kills the servers of this process as soon as a device under them has died.
 
-    PostgreSQL that cannot read its log while it recovers from the first error does not even follow a fast shutdown.
+    A PostgreSQL server that cannot read its WAL during crash recovery ignores even a fast shutdown.
     """
 
     def __init__(self, devices: Devices, data: str | None) -> None:
-        """`data`: of the server on them; None: all servers of this process may be."""
+        """`data`: data directory of the server on the devices; None: any server of this process may be on them."""
         super().__init__(name="device-watch", daemon=True)
         self._devices, self._data = devices, data
         self._over = threading.Event()
@@ -279,7 +289,7 @@ class _Watch(threading.Thread):
 
 
 def _end_servers(data: str | None) -> None:
-    """Those on `data`: others stand beside it, on devices of their own."""
+    """Kills the servers of this process in `data` only: other servers run at the same time on other devices."""
     own = processes.identify(os.getpid())
     for entry in register.entries():
         ours = entry.kind != register.DEVICE and entry.owner == own
@@ -296,9 +306,10 @@ def mounted(
     cuttable: bool = False,
     data: str | None = None,
 ) -> Iterator[Devices]:
-    """The devices, for as long as the block lasts. They answer at once until `set_model_timing(on=True)`.
+    """Mounts the devices for the duration of the `with` block. They answer without delay until
+    `set_model_timing(on=True)`.
 
-    `traces`: the beginning of the names of their traces; `cuttable`: see `Mounted`; `data`: see `_Watch`.
+    `traces`: prefix of the paths of the traces; `cuttable`: see `Mounted`; `data`: see `_Watch`.
     """
     with ExitStack() as stack:
         running = []
@@ -366,7 +377,8 @@ def _spec(device: Device, seed: int, entry: register.RegisterEntry) -> dict[str,
 
 
 def _remove_empty(point: Path) -> None:
-    """A mount point that we made, and its folder; others hold something or are not below ours."""
+    """Removes a mount point that ironbench made, and its empty parents. Directories with contents or outside our base
+    directory stay."""
     base = place.base() / "devices"
     while point != base and point.is_relative_to(base):
         try:

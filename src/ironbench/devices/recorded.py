@@ -1,4 +1,4 @@
-"""From the raw rows that a device's process writes to a trace."""
+"""Converts the raw rows that a device's process writes into a trace."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from ironbench.model.driven import Computed
 from ironbench.model.system import Device
 
 RAW = ".raw"
-"""Ending of the file that the device's process writes."""
+"""Suffix of the file that the device's process writes."""
 
 
 def raw(path: Path) -> Path:
-    """What the device's process writes for a trace that is to be at `path`."""
+    """Path of the raw rows for a trace at `path`."""
     return path.with_name(path.name + RAW)
 
 
 @dataclass(frozen=True, slots=True)
 class TraceWindow:
-    """A trial, in nanoseconds on the clock of the rows."""
+    """Start and end of a trial in nanoseconds, on the clock of the rows."""
 
     began: int
     ended: int
     computed: tuple[int, int, int] | None
-    """From when to when how much CPU its engine and we took; None where nobody knows."""
+    """CPU time of the engine and of ironbench: start and end of the interval, and CPU nanoseconds used in it; None if
+    unknown."""
 
 
 def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> TraceWindow:
-    """Measurements by the time of day. `counters`: of the device, see `trial/observe/emulation.py`. OSError."""
+    """Converts measured times of day to the clock of the rows. `counters`: counters file of the device, see
+    `trial/observe/emulation.py`. Raises OSError."""
     descriptor = os.open(counters, os.O_RDONLY)
     try:
-        # One read: its clock and ours at one moment.
+        # One read call, so that both clocks are read at the same moment.
         text, now_s = os.read(descriptor, 1 << 20), time.time()
     finally:
         os.close(descriptor)
@@ -55,12 +57,12 @@ def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, comput
 
 
 def finish(path: Path, device: Device, trials: Sequence[TraceWindow] = ()) -> int:
-    """Makes a trace of the raw rows, which are removed; how many there were. FailureError."""
+    """Writes the trace from the raw rows and deletes them; returns the number of rows. Raises FailureError."""
     import numpy as np
 
     from ironbench.devices import trace
 
-    # crates/ironbench-device/src/live/recording.rs
+    # The layout of a raw row is defined in crates/ironbench-device/src/live/recording.rs.
     words = [(name, "<u8") for name in ("time", "offset", "completed", "used", "runnable", "own")]
     row = np.dtype([*words, ("length", "<u4"), ("op", "u1", 4)])
     written = raw(path)
@@ -94,7 +96,7 @@ def finish(path: Path, device: Device, trials: Sequence[TraceWindow] = ()) -> in
 
 
 def _share(one: TraceWindow, completed: Any, used: Any) -> float:
-    """How much of the CPU that the machine used was its engine's and ours."""
+    """Share of the machine's CPU time that the engine and ironbench used during the trial."""
     import numpy as np
 
     if one.computed is None or not len(used):

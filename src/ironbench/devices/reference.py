@@ -1,4 +1,4 @@
-"""The reference page of device models, written from the catalogue and the models themselves."""
+"""Generates the reference page of device models from the built-in models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ in figures and in expressions; a letter alone (`stripe=64K`) is a power of 1024.
 
 
 def page() -> str:
-    """Of every shipped model: its figures, and what a storage benchmark would see of it."""
+    """Returns the page: for each built-in model its figures, and what a storage benchmark would measure."""
     known = device_models()
     parts = [_INTRODUCTION, _table(known), ""]
     for model in known.values():
@@ -25,7 +25,7 @@ def page() -> str:
 
 
 def _table(known: dict[str, DeviceModel]) -> str:
-    """I/Os per second (sequential: MB/s) of every model that holds data, rounded as the models deserve."""
+    """Table of I/Os per second (MB/s for sequential loads) of every model that stores data, rounded to two digits."""
     core = models.for_core(known)
     short = ["read, depth 1", "read, 32", "write, 1", "write, 32", "MB/s read", "MB/s write", "commits"]
     assert len(short) == len(LOADS)

@@ -1,4 +1,5 @@
-"""A recorded trace on another model, without waiting: predicted time and latencies, and how far to believe them."""
+"""Replays a recorded trace on another device model in simulated time: predicted time and latencies, and how reliable
+the prediction is."""
 
 from __future__ import annotations
 
@@ -15,44 +16,54 @@ from ironbench.errors import InputError
 from ironbench.words import in_percent
 
 WRITES_FAR = 0.5
-"""Above this share of bytes written, the kernel chooses when data reach the device, and another device changes that."""
+"""Maximum share of written bytes. Above it, the kernel decides when data reach the device, and a different device
+changes that."""
 LATENCY_FAR = 20.0
-"""Beyond this factor of change in mean latency, a program would behave differently: it was not measured near there."""
+"""Maximum factor of change in mean latency. Beyond it, a program would behave differently from what was recorded."""
 FLUSH_FAR = 2.0
-"""Beyond this factor of change in the time of a flush, other transactions share one flush: fewer or more flushes."""
+"""Maximum factor of change in flush time. Beyond it, group commit would combine more or fewer transactions into one
+flush."""
 THINKING_FAR = 0.9
-"""Above this share of think time in the prediction, the device hardly matters, and what does was not modelled."""
+"""Maximum share of think time in the prediction. Above it, the device hardly matters, and what does matter is not
+modelled."""
 SAME = 1.05
-"""Within this factor of the recorded time, who waited for whom makes no difference."""
+"""Factor of the recorded time within which the dependencies between clients make no difference."""
 CHAINED_FAR = 0.5
-"""Above this share of think time, and with several I/Os at a time, thinking of one client is taken for that of all."""
+"""Maximum share of think time when several I/Os are in flight. Above it, the think time of one client is attributed to
+all."""
 OTHERS_FAR = 2.0
-"""Beyond this factor of the CPU that the I/Os leave time for, most of what the processors did was not this work's."""
+"""Maximum ratio of used CPU time to the CPU time that fits between the I/Os. Above it, most of the CPU was used by
+other work."""
 DISTURBED_FAR = 0.1
-"""Above this share of the cores that others took, what was recorded is not the work alone."""
+"""Maximum share of the cores that other programs used. Above it, the recording shows more than the work alone."""
 COLD_FAR = 0.25
-"""Below this share of the recorded time with computing, what was computed began with a pause.
+"""Minimum share of the recorded time spent computing. Below it, most computations started after a pause.
 
-Backends of PostgreSQL used 2.7 s for 8000 transactions on a disk and 1.2 s on an SSD, in all of their code alike:
-caches hold other things after a pause. With a loop on every core that yields to them it was 2.0 s."""
+On a disk, PostgreSQL backends used 2.7 s of CPU for 8,000 transactions, on an SSD 1.2 s, with the difference spread
+over all of their code: after a pause the CPU caches contain other data. With a busy loop of low priority on every core
+it was 2.0 s.
+"""
 COMPUTING_FAR = 0.5
-"""Above this share of the predicted time on all cores that can have work, it is computing that decides it."""
+"""Share of the predicted time, on all cores that can have work, above which CPU is the bottleneck."""
 IDLING_FAR = 0.5
-"""Below this share of think times without computing, the machine's counts say how many clients thought at a time."""
+"""Share of think time without computing below which the machine's counters show how many clients were thinking at a
+time."""
 IDLE_FAR = 0.5
-"""Below this mean of I/Os under way, as a share of the most at a time, clients think more than they wait.
+"""Mean queue depth, relative to the maximum, below which clients spend more time thinking than waiting for I/O.
 
-Where neither was passed, replays with known clients were within about 10 %: as in
-`crates/ironbench-device/src/replay/fidelity.rs`."""
+When neither threshold was passed, replays with known clients were within about 10%, as in
+`crates/ironbench-device/src/replay/fidelity.rs`.
+"""
 
 
 MISSED = 0.25
-"""A replay on the recorded device that misses the recorded time by more predicts nothing for another device."""
+"""Maximum relative error of a replay on the recorded device. Beyond it, the replay predicts nothing for other
+devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayCheck:
-    """A replay on the device that was recorded, whose time is known."""
+    """A replay on the recorded device, for which the true time is known."""
 
     device: str
     recorded_s: float
@@ -60,7 +71,7 @@ class ReplayCheck:
 
     @property
     def miss(self) -> float:
-        """Replayed over recorded time, minus 1."""
+        """Replayed time relative to recorded time, minus 1."""
         return self.replayed_s / self.recorded_s - 1 if self.recorded_s > 0 else 0.0
 
     @property
@@ -70,7 +81,7 @@ class ReplayCheck:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Of one operation, recorded and predicted."""
+    """Latencies of one operation, recorded and predicted."""
 
     op: str
     count: int
@@ -81,45 +92,47 @@ class Latency:
 @dataclass(frozen=True, slots=True)
 class Prediction:
     model: str
-    """The device expression, in normal form."""
+    """Device expression in normal form."""
     closed: bool
-    """Whether the work was held (an I/O comes after those it waited for) or the arrivals."""
+    """Whether the replay keeps the dependencies (an I/O is issued after the ones it waited for) or the arrival
+    times."""
     ios: int
     recorded_s: float
-    """First arrival to last completion."""
+    """Time from the first arrival to the last completion."""
     predicted_s: float
     thinking_s: float
-    """The longest chain of think times: what no device shortens. 0 in an open replay."""
+    """Longest chain of think times: the part that no device can shorten. 0 in an open-loop replay."""
     cores: int
-    """That the replay had; 0 where the trace does not tell what the processors did, or the arrivals are held."""
+    """Cores of the replay; 0 if the trace has no CPU counters or the arrival times are kept."""
     computing_s: float
-    """CPU that the work takes, on all cores together. 0 where the trace does not tell."""
+    """CPU time of the work, summed over all cores. 0 if the trace has no CPU counters."""
     used_s: float
-    """CPU of the work while it was recorded; where nobody knows which it was, of all programs but the emulation."""
+    """CPU time of the work during recording; if it cannot be separated, of all programs except the emulation."""
     idling: float
-    """Share of the think times without computing and without waiting for a core; 1 where the trace does not tell."""
+    """Share of think time spent neither computing nor waiting for a core; 1 if the trace has no CPU counters."""
     host_cpu_s: float
-    """CPU that the device's own driver would take."""
+    """CPU time that the device's driver would use."""
     read_bytes: int
     written_bytes: int
     latencies: tuple[Latency, ...]
     out_of_range: tuple[str, ...]
-    """Why the prediction may be wrong; empty where nothing speaks against it."""
+    """Reasons why the prediction may be wrong; empty if there are none."""
 
     @property
     def ratio(self) -> float:
-        """Predicted over recorded time."""
+        """Predicted time relative to recorded time."""
         return self.predicted_s / self.recorded_s if self.recorded_s > 0 else float("nan")
 
 
 def predicted(
     trace: Trace, model: str, models: bytes, capacity: int | None = None, closed: bool = True, answering_ns: int = 0
 ) -> Prediction:
-    """The trace on a device of `capacity` bytes (None: just large enough). `models`: as `models.for_core` makes them.
+    """Replays the trace on a device of `capacity` bytes (None: just large enough). `models`: as returned by
+    `models.for_core`.
 
-    `answering_ns`: CPU that the process of an emulated device needs for each I/O there; see `Processors.answering_ns`.
+    `answering_ns`: CPU time per I/O of an emulated device's process, see `Processors.answering_ns`.
 
-    InputError: the expression is wrong, the trace is empty, or it does not fit.
+    Raises InputError if the expression is invalid, or if the trace is empty or does not fit on the device.
     """
     if not len(trace.op):
         raise InputError("trace", "there is nothing in it", "record while something is at work on the device")
@@ -161,20 +174,20 @@ def predicted(
 
 
 def checked(trace: Trace, models: bytes, closed: bool = True) -> ReplayCheck | None:
-    """The replay of a trace on the device that was recorded; None where the trace does not name its device.
+    """Replays a trace on the device it was recorded on; None if the trace does not name its device.
 
-    InputError: the device's expression is not known here, or the trace is empty.
+    Raises InputError if the device's expression is unknown here or the trace is empty.
     """
     if trace.recorded is None:
         return None
-    # While it was recorded the emulation took its CPU, too.
+    # The emulation used CPU time while the trace was recorded.
     answering_ns = trace.processors.answering_ns() if trace.processors else 0
     own = predicted(trace, trace.recorded.device, models, trace.recorded.capacity, closed, answering_ns)
     return ReplayCheck(own.model, own.recorded_s, own.predicted_s)
 
 
 def _doubts(prediction: Prediction) -> tuple[str, ...]:
-    """Why this prediction may be wrong."""
+    """Reasons why this prediction may be wrong."""
     doubts = []
     moved = prediction.read_bytes + prediction.written_bytes
     share = prediction.written_bytes / moved if moved else 0.0
@@ -208,7 +221,7 @@ def _doubts(prediction: Prediction) -> tuple[str, ...]:
 
 
 def _change(one: Latency) -> float:
-    """Predicted over recorded mean; 1 where neither takes any time."""
+    """Predicted mean latency relative to the recorded one; 1 if neither takes any time."""
     recorded, predicted = one.recorded.mean_s, one.predicted.mean_s
     if recorded <= 0:
         return 1.0 if predicted <= 0 else float("inf")
@@ -216,7 +229,8 @@ def _change(one: Latency) -> float:
 
 
 def _unknown_clients(prediction: Prediction, most: int, mean: float) -> tuple[str, ...]:
-    """A doubt where several clients that think are likely: a trace does not tell who waited for whom."""
+    """Warns when the trace probably has several clients with think time: it does not show which client issued an
+    I/O."""
     if not prediction.closed or most < 2 or prediction.idling < IDLING_FAR:
         return ()
     chained = prediction.predicted_s > 0 and prediction.thinking_s / prediction.predicted_s > CHAINED_FAR
@@ -228,8 +242,8 @@ def _unknown_clients(prediction: Prediction, most: int, mean: float) -> tuple[st
 
 
 def _cold(prediction: Prediction, most: int) -> tuple[str, ...]:
-    """A doubt where it was recorded with pauses before most of what was computed, and computing decides the time."""
-    # No more cores than I/Os at a time can have something to compute for them.
+    """Warns when computations mostly followed a pause during recording and CPU is the bottleneck of the prediction."""
+    # At most as many cores can be busy as there are I/Os in flight.
     cores = min(prediction.cores, most)
     if (
         not cores
@@ -247,7 +261,7 @@ def _cold(prediction: Prediction, most: int) -> tuple[str, ...]:
 
 
 def _disturbed(trace: Trace, prediction: Prediction) -> tuple[str, ...]:
-    """A doubt where other programs are known to have taken much of the processors."""
+    """Warns when other programs used much of the CPU during recording."""
     if trace.processors is None or not prediction.closed or prediction.recorded_s <= 0:
         return ()
     cores = trace.processors.others_s() / prediction.recorded_s
@@ -258,9 +272,9 @@ def _disturbed(trace: Trace, prediction: Prediction) -> tuple[str, ...]:
 
 
 def _under_way(trace: Trace, elapsed_s: float) -> tuple[int, float]:
-    """I/Os under way: what 99 in 100 arrivals do not find exceeded, and the mean."""
+    """Queue depth: its 99th percentile at arrivals, and its mean."""
     arrived, done = trace.time_ns.astype("i8"), np.sort(trace.completed_ns.astype("i8"))
-    # When one arrives, those before it that are not done yet, and itself.
+    # At each arrival: the earlier I/Os that have not completed, plus the new one.
     at_arrival = np.arange(1, len(arrived) + 1) - np.searchsorted(done, arrived, side="right")
     most = int(np.quantile(at_arrival, 0.99, method="lower"))
     waited_s = float((trace.completed_ns.astype("i8") - arrived).sum()) / 1e9

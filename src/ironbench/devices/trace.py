@@ -19,7 +19,7 @@ COLUMNS = {
     "completed_ns": "when it was done by the model's word, or answered where that was later; on the clock of time_ns",
     "partition": "of which partition: data, temp or log",
 }
-"""Name → meaning; the names are also those of the Parquet file."""
+"""Column → meaning. The names are also the column names of the Parquet file."""
 LATER = {
     "trial": "the number of the trial that was measured at time_ns, from 1; 0 when none was",
     "cores": "of the machine",
@@ -30,7 +30,7 @@ LATER = {
     "device": "the emulated device that was recorded, as an expression",
     "device_bytes": "its capacity",
 }
-"""Columns that older traces lack. The counts begin somewhere; they are sampled every 10 ms."""
+"""Columns that older traces lack. The counters start at an arbitrary value and are sampled every 10 ms."""
 COUNTS = ("used_ns", "runnable_ns", "emulation_ns", "work_share")
 OPS = ("read", "write", "flush")
 
@@ -51,12 +51,12 @@ _LATER = {
 }
 _LAST = "FROM read_parquet(?, file_row_number = true) ORDER BY time_ns, file_row_number"
 ALL = "all"
-"""Instead of a trial's number: every I/O."""
+"""Value of `--trial` for every I/O."""
 
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """What the processors of the machine did; columns as long as the trace's."""
+    """CPU counters of the machine; the columns are as long as the trace's."""
 
     cores: int
     used_ns: np.ndarray[Any, np.dtype[np.uint64]]
@@ -65,20 +65,20 @@ class Processors:
     work_share: np.ndarray[Any, np.dtype[np.float32]]
 
     def others_s(self) -> float:
-        """CPU that was not the work's, as far as known."""
+        """CPU seconds used by other programs, as far as known."""
         used = self.used_ns.astype("f8")
         return float((np.diff(used, prepend=used[:1]) * (1 - self.work_share)).sum()) / 1e9
 
     def answering_ns(self) -> int:
-        """CPU that the emulation used for each I/O; 0 of none."""
+        """CPU time that the emulation used per I/O; 0 if there were no I/Os."""
         computed = self.emulation_ns.astype("i8")
         return int(computed.max() - computed.min()) // len(computed) if len(computed) else 0
 
     def for_core(self, answering_ns: int) -> tuple[int, bytes, bytes, int]:
-        """As `_core.replay_trace` takes them. `answering_ns`: CPU that each I/O takes besides."""
+        """Encodes the columns for `_core.replay_trace`. `answering_ns`: additional CPU time per I/O."""
         used = self.used_ns.astype("f8")
         works = np.cumsum(np.diff(used, prepend=used[:1]) * self.work_share)
-        # What others computed they also wanted to; how long they waited for a core nobody knows.
+        # CPU time that other programs used was also runnable time; how long they waited for a core is unknown.
         runnable = self.runnable_ns.astype("f8") - (used - used[:1] - works)
         counts = (np.maximum(one, 0).astype("<u8").tobytes() for one in (works, runnable))
         return self.cores, *counts, answering_ns
@@ -86,17 +86,17 @@ class Processors:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The emulated device that a trace was recorded on."""
+    """The emulated device on which a trace was recorded."""
 
     device: str
-    """Its expression."""
+    """Device expression."""
     capacity: int
-    """Bytes."""
+    """Capacity in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Columns of one length, ordered by `time_ns`; `op` as its place in `OPS`."""
+    """Columns of equal length, ordered by `time_ns`; `op` is an index into `OPS`."""
 
     time_ns: np.ndarray[Any, np.dtype[np.uint64]]
     op: np.ndarray[Any, np.dtype[np.uint8]]
@@ -107,10 +107,10 @@ class Trace:
     trial: np.ndarray[Any, np.dtype[np.uint16]] | None = None
     processors: Processors | None = None
     recorded: Recorded | None = None
-    """None: the trace does not name its device."""
+    """None if the trace does not name its device."""
 
     def for_core(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-        """As `_core.replay_trace` takes its columns."""
+        """Encodes the columns for `_core.replay_trace`."""
         return (
             self.time_ns.astype("<u8").tobytes(),
             self.op.astype("u1").tobytes(),
@@ -120,9 +120,10 @@ class Trace:
         )
 
     def measured(self, trial: str = "") -> Trace:
-        """What arrived while a trial was measured: that of a number, or the only one; everything where none was.
+        """Selects the I/Os that arrived during a trial: the given one, or the only one. Without trials, returns all
+        I/Os.
 
-        `trial`: a number, `ALL`, or empty. InputError: there is no such trial, or there are several.
+        `trial`: a number, `ALL`, or empty. Raises InputError if there is no such trial, or several and none was chosen.
         """
         known = [] if self.trial is None else [int(number) for number in np.unique(self.trial) if number]
         if trial == ALL or (not trial and not known):
@@ -148,13 +149,13 @@ class Trace:
         return Trace(**columns, trial=trial, processors=processors, recorded=self.recorded)
 
     def end(self) -> int:
-        """The first byte beyond all that was touched."""
+        """Offset of the first byte after all accessed bytes."""
         touched = self.op != OPS.index("flush")
         return int((self.offset[touched] + self.length[touched]).max(initial=0))
 
 
 def read(path: Path) -> Trace:
-    """A trace from Parquet. InputError: it is not there, or no trace."""
+    """Reads a trace from Parquet. Raises InputError if the file is missing or is no trace."""
     if not path.is_file():
         raise InputError(f"trace {path}", "there is no such file", "`ironbench device mount --trace FILE` records one")
     with duckdb.connect() as database:
@@ -185,7 +186,7 @@ def read(path: Path) -> Trace:
 
 
 def write(path: Path, trace: Trace) -> None:
-    """As Parquet. FailureError: it cannot be written."""
+    """Writes the trace as Parquet. Raises FailureError."""
     table = {name: getattr(trace, name) for name in COLUMNS if name != "op"}
     table["op"] = np.array(OPS, dtype=object)[trace.op]
     if trace.trial is not None:
