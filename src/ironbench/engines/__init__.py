@@ -1,4 +1,5 @@
-"""Databases we start or are given. An engine is a folder here; its `engine.py` has an `ENGINE`."""
+"""The databases that ironbench starts or connects to. Each engine is a subpackage whose `engine.py` defines
+`ENGINE`."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Engine:
-    """The engine of that name; InputError with the nearest name when there is none."""
+    """Returns the engine with this name. Raises InputError with the nearest name if there is none."""
     known = names()
     folder = name.partition("-")[0]
     engine = _of_folder(folder) if folder in known else None
@@ -41,7 +42,7 @@ def _of_folder(folder: str) -> Engine:
 
 
 def find(name: str) -> Engine | None:
-    """The engine of that name; None for one that this version does not know, as a record may name it."""
+    """Returns the engine with this name; None if this version does not know it. A record may name such an engine."""
     try:
         return get(name)
     except InputError:
@@ -49,52 +50,52 @@ def find(name: str) -> Engine | None:
 
 
 def losses_of(system: System) -> tuple[Loss, ...]:
-    """Declared settings at which a crash can lose data; () for an engine that this version does not know."""
+    """Declared settings with which a crash can lose data; () for an engine that this version does not know."""
     engine = find(system.engine)
     return losses(engine.traits.hazards, system.settings) if engine else ()
 
 
 def with_variants() -> list[Engine]:
-    """All engines, each with its variants behind it."""
+    """Returns all engines, each followed by its variants."""
     return [one for engine in map(get, names()) for one in (engine, *engine.variants.values())]
 
 
 def texts(name: str) -> tuple[str, ...]:
-    """Suffixes of the SQL texts that are right for the engine of that name, the first there is counts."""
+    """Suffixes of the SQL files for an engine, in order of precedence: the first existing file is used."""
     engine = find(name)
     return (name,) if engine is None else (name, *engine.traits.texts)
 
 
 def default(needs: Sequence[str], dsn: str | None = None) -> Engine:
-    """The preferred one among those that have these abilities; of a running server the one that its DSN names."""
+    """Returns the preferred engine that has these abilities. A DSN decides instead, if its scheme names an engine."""
     if dsn and (engine := of_scheme(scheme(dsn))) is not None:
         return engine
     return max((get(name) for name in able(needs)), key=lambda engine: engine.traits.preference)
 
 
 _SCHEME = re.compile(r"([A-Za-z][\w+.-]*):")
-"""Of a URI (RFC 3986, 3.1); a DSN of another form has none."""
+"""Scheme of a URI (RFC 3986, 3.1); DSNs in another form have none."""
 
 
 def scheme(dsn: str) -> str:
-    """What a DSN begins with: `name`, of `name://…` or `name:…`, or nothing."""
+    """Returns the scheme of a DSN: `name` for `name://…` or `name:…`, otherwise ""."""
     return match[1] if (match := _SCHEME.match(dsn)) else ""
 
 
 def of_scheme(word: str) -> Engine | None:
-    """The engine whose servers have DSNs of this scheme."""
+    """Returns the engine whose DSNs have this scheme; None if there is none."""
     return next((engine for engine in map(get, names()) if word in engine.traits.schemes), None)
 
 
 def able(needs: Sequence[str]) -> list[str]:
-    """Names of the engines that have these abilities, the preferred ones first."""
+    """Names of the engines that have these abilities, in order of preference."""
     engines = [engine for engine in map(get, names()) if not engine.missing(needs)]
     return [engine.name for engine in sorted(engines, key=lambda engine: -engine.traits.preference)]
 
 
 @contextmanager
 def running(system: System, secrets: Secrets, clients: int) -> Iterator[Session]:
-    """The system's engine, running for as long as the block lasts. InputError, FailureError."""
+    """Starts the system's engine and stops it at the end of the `with` block. Raises InputError and FailureError."""
     from ironbench.engines.given import understood
 
     session = get(system.engine).start(system, secrets, clients)

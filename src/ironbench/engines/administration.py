@@ -1,6 +1,6 @@
-"""What is done to a running engine around a trial, and what it counts: each engine overrides what it can.
+"""Operations on a running engine around a trial, and its counters. Each engine overrides what it supports.
 
-Everything is done over the session that is given; nothing here starts or stops an engine.
+All operations use the given session; nothing here starts or stops an engine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REQUEST = "checkpoints.request"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the engine has written since its counters began."""
+    """What the engine has written since its counters were reset."""
 
     log_bytes: int
     log_flushes: int
@@ -37,49 +37,51 @@ class Written:
 
 
 MARK = "made by ironbench"
-"""A comment, which a server keeps with the object: a table that somebody dropped and made again has none."""
+"""A comment that the server stores with an object. A table that a user has dropped and created again does not have
+it."""
 ENTRY_MARK = "ironbench: "
+"""Start of the description of a directory entry. The entry and everything below it belong to ironbench."""
 BEGUN = "begun"
-"""What follows the mark until a load is complete."""
+"""Follows the mark until the load is complete."""
 ROOTS = "loaded-"
-"""Organizational units below a marked entry whose `ou` begins so list, as `description`, the DNs of entries that were
-added outside of it; with each belongs what is below it."""
-"""Begins the description of an entry of a directory below which all are ours."""
+"""Start of the `ou` of organizational units below a marked entry. They list, as `description`, the DNs of entries that
+were added outside of the marked entry; everything below those DNs belongs to ironbench, too."""
 DENIED = "42501"
-"""SQLSTATE insufficient_privilege: the role lacks a right that a statement needs."""
+"""SQLSTATE insufficient_privilege: the role lacks a privilege that a statement needs."""
 AS_PARAMETER = ("42601", "42P18", "42P02", "42804", "42883", "22023", "22P02")
-"""SQLSTATE of statements in which a parameter stands where the server takes none, or has another type than a literal
-would have (PostgreSQL 18 documentation, appendix A)."""
+"""SQLSTATEs for a statement that has a parameter where the server allows none, or a parameter whose type differs from
+that of a literal (PostgreSQL documentation, appendix A)."""
 TABLES = "tables"
 CHECKPOINT = "checkpoint"
 REPLICATION = "replication"
 SIZES = "sizes"
 DATABASES = "databases"
-"""What a role may lack on a server that was running already: to create tables, to request checkpoints, to copy the
-server, to see how large all of its databases are, to create databases."""
+"""Privileges that a role may lack on an existing server: creating tables, requesting checkpoints, replication (to copy
+the server), reading the sizes of all its databases, creating databases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What ironbench made in a database and marked there as its own."""
+    """The objects in a database that ironbench created and marked."""
 
     database: str = ""
     tables: Mapping[str, int] = field(default_factory=dict)
-    """As SQL names them, with their bytes: indexes and partitions are counted with their table."""
+    """Name as written in SQL → bytes. Indexes and partitions are counted with their table."""
     routines: tuple[str, ...] = ()
     """With the types of their arguments."""
     server: str = ""
-    """Equal for every address of the same server."""
+    """Identifies the server: the same value for every address of it."""
     databases: Mapping[str, int] = field(default_factory=dict)
-    """On the whole server: of the user's own data, with their bytes."""
+    """On the whole server: databases created for the user's own data → bytes."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """Database → content key of the data that are complete in it."""
+    """Database → content key of the data, for databases that are complete."""
     entries: Mapping[str, int] = field(default_factory=dict)
-    """In a directory: DN of an entry, and how many there are with and below it; 0: the server does not say."""
+    """In a directory: DN of an entry → number of entries including those below it; 0 if the server does not report
+    it."""
 
     @property
     def words(self) -> str:
-        """In short; empty where nothing is."""
+        """Short description; "" if nothing was found."""
         parts = []
         if self.tables or self.routines:
             kinds = [counted(len(self.tables), "table")]
@@ -102,26 +104,27 @@ def _short(sizes: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """What can be seen of a server on its machine, by its own numbers and paths there."""
+    """What is visible of a server on its machine: process ids and paths as they are there."""
 
     processes: tuple[int, ...] = ()
-    """Its first one is enough: the others descend from it."""
+    """Processes of the server; one is enough, because their children are found from it."""
     directories: Mapping[str, str] = field(default_factory=dict)
-    """By role, as far as they are known."""
+    """Role → directory, as far as known."""
     unseen: str = ""
-    """Why its processes are not seen; empty: they are."""
+    """Reason why its processes cannot be seen; "" if they can."""
 
 
 def no_checkpoint() -> FailureError:
-    """For a server of others whose engine has no statement for it: a checkpoint would take changes of settings."""
+    """Returns the error for an existing server whose engine has no checkpoint statement: settings would have to be
+    changed instead."""
     error = FailureError("checkpoint", "none is requested of a server that ironbench did not start")
     error.sqlstate = DENIED
     return error
 
 
 def checkpoint(session: Session, dialect: Dialect) -> bool:
-    """Requests one and waits for it; False: a server of the user's has no statement for it, or the role lacks the
-    right. FailureError."""
+    """Requests a checkpoint and waits until it is complete. Returns False if the role lacks the privilege, or if the
+    server is the user's and has no statement for it. Raises FailureError."""
     try:
         session.query(dialect.checkpoint())
     except FailureError as error:
@@ -132,121 +135,130 @@ def checkpoint(session: Session, dialect: Dialect) -> bool:
 
 
 class Insight:
-    """What an engine can say of a trial from the inside. What it does not override says nothing."""
+    """An engine's own view of a trial: plans and statistics. The defaults report nothing."""
 
     def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> Inside:
-        """Before the trial: plans of its commands, nothing of which is run, and what will be missing.
+        """Called before the trial. Returns the plans of its commands, none of which is executed, and what will be
+        missing.
 
-        `own`: the server is ours, so that an extension that is at hand may be made in our database.
+        `own`: ironbench started the server, so an available extension may be created in its database.
         """
         return Inside()
 
     def end(self, session: Session, begun: Inside, samples: Mapping[str, Sequence[Sample]], window_s: float) -> Inside:
-        """After it: with what the engine's observers read at both ends of the measured window."""
+        """Called after the trial; adds what the engine's observers read at the start and the end of the measured
+        window."""
         return begun
 
 
 @dataclass(frozen=True, slots=True)
 class CommitCount:
-    """A server's count of commits in one database, and what it knows of commits that are nobody's transaction."""
+    """A server's count of commits in one database, and known commits that belong to no transaction of a trial."""
 
     server: int
     own: int
-    """Those of the session that reads it, over all of its life."""
+    """Commits of the session that reads the count, over its whole lifetime."""
     maintained: int = 0
-    """Tables that background maintenance has vacuumed or analyzed, as often as it did."""
+    """Number of times that background maintenance vacuumed or analyzed a table."""
     rest_s: float = 60.0
-    """Time from one round of that maintenance to the next."""
+    """Interval between two rounds of background maintenance in seconds."""
 
 
 class Administration:
     marks: bool = False
-    """Whether what ironbench makes can be marked, so that it can be distinguished from what others made."""
+    """Whether objects that ironbench creates can be marked, so that they can be distinguished from others."""
 
     def mark(self, session: Session, tables: Sequence[str]) -> None:
-        """Marks tables."""
+        """Marks tables as created by ironbench."""
 
     def marked(self, statement: str) -> str:
-        """With the mark of the routine that the statement makes, in one transaction with it."""
+        """Extends a statement that creates a routine so that the same transaction marks it."""
         return statement
 
     def foreign_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
-        """Routines that are not marked and that `statements` would replace."""
+        """Names of existing unmarked routines that `statements` would replace."""
         return ()
 
     def made(self, session: Session) -> Made:
-        """What is marked. FailureError."""
+        """Returns all marked objects. Raises FailureError."""
         return Made()
 
     def remove_made(self, session: Session) -> Made:
-        """Drops what is marked, all of it or nothing. FailureError: in use, or something of others depends on it."""
+        """Drops all marked objects or none. Raises FailureError if they are in use or another object depends on
+        them."""
         return Made()
 
     def remove_entries(self, session: Session, top: str) -> int:
-        """Of a directory: deletes the entry of that DN with all below it; how many they were. FailureError."""
+        """For a directory: deletes an entry and everything below it; returns the number of entries. Raises
+        FailureError."""
         raise NotImplementedError
 
     def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
-        """`needs`: option or workload, and the right that it needs. InputError: the session's role lacks one."""
+        """Raises InputError if the session's role lacks a privilege. `needs`: option or workload → privilege it
+        requires."""
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
-        """Fills the engine's own cache with the tables (none: all), as far as they fit; how, in words. FailureError."""
+        """Loads the tables (default: all) into the engine's own cache, as far as they fit; describes how. Raises
+        FailureError."""
         return ""
 
     def hits(self, session: Session) -> Mapping[str, int]:
-        """Blocks found in the engine's cache, `hit`, and not, `read`, so far; empty where it does not count them."""
+        """Blocks found in the engine's cache (`hit`) and not found (`read`) so far; empty if the engine does not count
+        them."""
         return {}
 
     def reset_statistics(self, session: Session) -> Mapping[str, str]:
-        """Counters of use begin at zero; what was done, as conditions of the trial. For servers of ours alone."""
+        """Resets the statistics counters; returns conditions of the trial that describe it. For servers that ironbench
+        started."""
         return {}
 
     def remove_garbage(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
-        """Cleans tables with more dead rows than a share `most` of the live ones; what was done, as conditions."""
+        """Vacuums tables with more dead rows than `most` times the live ones; returns conditions that describe it."""
         return {}
 
     def pace_checkpoints(
         self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """Sources that request checkpoints during a trial, and conditions. `own`: the server is ours; `by_clock`: it is
-        not frozen meanwhile, so that its own clock may choose. FailureError."""
+        """Returns the sources that request checkpoints during a trial, and its conditions. `own`: ironbench started the
+        server. `by_clock`: the server is not paused in between, so its own timer may trigger checkpoints. Raises
+        FailureError."""
         return (), {}
 
     paces_given: bool = True
-    """Whether `pace_checkpoints` does anything on a server that was running already."""
+    """Whether `pace_checkpoints` has any effect on an existing server."""
 
     checkpoint_setting: str = ""
-    """The setting that chooses how far apart checkpoints are; "": there is none."""
+    """Name of the setting for the checkpoint interval; "" if there is none."""
 
     def commits(self, session: Session) -> CommitCount | None:
-        """Commits counted by the server; None: it keeps no count."""
+        """Commits counted by the server; None if it does not count them."""
         return None
 
     def clients(self, session: Session) -> int:
-        """Connections of clients and observers of ours, this session's own aside."""
+        """Number of connections of ironbench's clients and observers, without this session."""
         return 0
 
     def written(self, session: Session) -> Written | None:
-        """None: the engine does not count what it writes."""
+        """Write counters; None if the engine has none."""
         return None
 
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
-        """Log that a crash would have to replay; `log_bytes`: `Written.log_bytes` now."""
+        """Bytes of log that crash recovery would replay. `log_bytes`: current value of `Written.log_bytes`."""
         return 0
 
     def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
-        """Where the server is on a machine that may be another one. FailureError."""
+        """Locates the server's processes and directories on `machine`, which may be remote. Raises FailureError."""
         return Whereabouts(unseen="it is not known how to find its processes")
 
     insight: Insight = Insight()
-    """What it says of a trial from the inside."""
+    """Collects the engine's own view of a trial."""
 
     @property
     def examination(self) -> Examination | None:
-        """What looks for what spoils a database; None: nothing does."""
+        """Finds problems in a database; None if the engine has no examination."""
         return None
 
     @property
     def maintaining(self) -> Maintaining:
-        """Operations on a database in use. Only asked of engines with the ability `maintenance`."""
+        """Maintenance operations on a database in use. Called only for engines with the ability `maintenance`."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""What every engine is: its abilities and costs as data, its dialect, and how it is started and kept.
+"""Interface of an engine: abilities and costs as data, dialect, and how it is started and its data are stored.
 
-One folder per engine, whose name is the engine's name; nothing outside it knows that name. docs/engines.md explains a
-new one step by step.
+Each engine is a folder with the engine's name; nothing outside the folder knows that name. docs/engines.md describes
+step by step how to add an engine.
 """
 
 from __future__ import annotations
@@ -44,220 +44,230 @@ ABILITIES: Mapping[str, str] = {
     "plan times": "its plans tell planning times and spills",
     "maintenance": "backups, restores, index builds and vacuums can be asked for while it is in use",
 }
-"""What a workload can ask of an engine, in words for `ironbench list` and refusals."""
+"""Ability that a workload can require of an engine → description for `ironbench list` and error messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineCosts:
-    """What plans and estimates of space need to know; seen on a small virtual machine."""
+    """Figures for plans and disk space estimates, measured on a small virtual machine."""
 
     start_stop_s: float = 0.1
-    """Up and down once, with checks of data and machine between."""
+    """Time to start and stop once, including the checks of data and machine in between."""
     empty_bytes: int = 0
-    """A database without tables."""
+    """Size of a database without tables."""
     log_bytes: int | None = None
-    """What its log keeps at most, whatever is written; None: as much as was written."""
+    """Maximum size of the log; None if it grows with everything that is written."""
     mixed_read_bytes: int = 65536
-    """Size of a random read that takes an emulated disk as long as the engine's mix of reads for queries does."""
+    """Size of a random read that takes an emulated disk as long as an average read of the engine's analytical
+    queries."""
     row_head_bytes: int = 0
-    """Of a stored row, besides its values."""
+    """Overhead of a stored row besides its values."""
     page_bytes: int = 0
-    """Bytes for rows in a page that holds whole rows only; 0: rows may cross pages."""
+    """Usable bytes of a page, if rows cannot span pages; 0 if they can."""
     key_beside: bool = False
-    """Whether a primary key is an index apart from the rows; else the rows lie in its order."""
+    """Whether the primary key is a separate index; otherwise rows are stored in primary key order."""
     queries_s: float = 30.0
-    """One stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
+    """Duration of one stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
     queries_read: float = 10.0
-    """How many times such a stream reads its data where memory holds a third of them."""
+    """How many times such a stream reads its data if memory holds a third of them."""
     checkpoint_s: float = 0.0
-    """From one checkpoint to the next unless it is set; 0: it has none of its own accord."""
+    """Default interval between checkpoints; 0 if the engine makes none by itself."""
 
     def log_of(self, written_bytes: int) -> int:
-        """What the log holds after so much was written."""
+        """Size of the log after `written_bytes` were written."""
         return written_bytes if self.log_bytes is None else min(written_bytes, self.log_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A setting that is often worth a question."""
+    """A setting that users often want to compare."""
 
     name: str
     levels: tuple[str, ...]
-    """The default first."""
+    """Values to compare; the default first."""
     about: str
-    """What it is about, as a sentence."""
+    """What the setting controls, as a sentence."""
     session: bool = False
-    """Whether a connection may set it for itself."""
+    """Whether a connection can set it for itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What an engine is, as data."""
+    """Properties of an engine, as data."""
 
     doc: str
     """One line for `ironbench list engines`."""
     abilities: frozenset[str] = frozenset()
-    """Of `ABILITIES`."""
+    """Subset of `ABILITIES`."""
     preference: int = 0
-    """The highest among those that can run a workload is the default."""
+    """Among the engines that can run a workload, the one with the highest value is the default."""
     protocols: tuple[str, ...] = ("",)
-    """How its statements can be sent; scripts are compiled for the first unless another is asked for."""
+    """Protocols for sending statements; scripts are compiled for the first one by default."""
     costs: EngineCosts = field(default_factory=EngineCosts)
     dialect: Dialect = field(default_factory=Dialect)
     schemes: tuple[str, ...] = ()
-    """Of DSNs that name its servers; `""`: a DSN may have none. (): it is no server."""
+    """Schemes of the DSNs of its servers. `""` means that a DSN may have no scheme; () that the engine is not a
+    server."""
     packages: tuple[str, ...] = ()
-    """Python packages that carry it: their versions are in every record."""
+    """Python packages that contain the engine; their versions are stored in every record."""
     events: Mapping[str, str] = field(default_factory=dict)
-    """Wait event, as its observer names it → what a backend in it does, to be read after "the holder"."""
+    """Wait event, as named by the observer → what a backend with this event does. Read after "the holder"."""
     texts: tuple[str, ...] = ()
-    """Suffixes, beside its name, of the SQL texts that it takes: those of the same database reached otherwise."""
+    """Further suffixes of SQL files that the engine can use: those of the same database accessed in another way."""
     products: tuple[str, ...] = ()
-    """Names that drivers of others give this database when they are asked what it is."""
+    """Names that third-party drivers report for this database."""
     knobs: tuple[Knob, ...] = ()
-    """Settings that `ironbench lab new setting` suggests, the most telling first."""
+    """Settings that `ironbench lab new setting` suggests, the most informative first."""
     ideal_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Ideal part → settings of which it decides the value."""
+    """Ideal part → settings whose value it determines."""
     writers: int | None = None
-    """How many connections may write at the same time; None: as many as there are."""
+    """Maximum number of connections that can write at the same time; None if there is no limit."""
     files_per_client: int = 1
-    """Files that ironbench has open for each client: a socket, or the files of a library engine."""
+    """Open files of ironbench per client: a socket, or the files of a library engine."""
     beside_version: tuple[str, ...] = ()
-    """Settings whose defaults differ by version or build: a comparison of versions must name them."""
+    """Settings whose defaults differ by version or build; a comparison of versions must set them."""
     build_features: Mapping[str, str] = field(default_factory=dict)
-    """Optional feature of a build → the setting that offers it: a version without that setting cannot have it."""
+    """Optional feature of a build → setting that requires it. A version without this setting cannot have the
+    feature."""
     pinned: Mapping[str, str] = field(default_factory=dict)
-    """Settings that a comparison of versions should have alike, and how."""
+    """Setting → value that all versions in a comparison should use."""
     derived_settings: tuple[str, ...] = ()
-    """Settings that the server computes from others, or that the layout decides: nobody sets them."""
+    """Settings that cannot be set, because the server computes them from others or the layout determines them."""
     hazards: tuple[Hazard, ...] = ()
     """Settings that can lose data."""
 
     @property
     def in_process(self) -> bool:
-        """Whether statements are calls of a library in the client's process."""
+        """Whether statements are library calls in the client's process."""
         return self.protocols[0].endswith("library")
 
 
 class Engine(ABC):
-    """Where a database comes from and how it is started. The core knows how to talk to it."""
+    """Where a database comes from and how it is started. The core implements its wire protocol."""
 
     name: str
     traits: Traits
 
     administration: Administration = Administration()
-    """What is done to it, or asked of it, around a trial."""
+    """Operations on a running engine around a trial."""
     data_import: DataImport = DataImport()
-    """How the user's own data get into it."""
+    """Imports the user's own data into the engine."""
 
     @property
     def variants(self) -> Mapping[str, Engine]:
-        """Name, which begins with ours and a hyphen → this engine with the dialect of one database."""
+        """Variant name (engine name, hyphen, database) → this engine with the dialect of that database."""
         return {}
 
     def behind(self, dsn: str | None) -> Engine:
-        """The engine that a DSN leads to: itself, or one of its variants, which may have to be asked for.
-        InputError, FailureError."""
+        """Returns the engine that a DSN leads to: this engine or one of its variants; the server may be asked to
+        identify itself. Raises InputError and FailureError."""
         return self
 
     @abstractmethod
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """The system with absolute directories and without its password, and the password.
+        """Returns the system with absolute directories and without its password, and the secrets.
 
-        Starts, makes and changes nothing. InputError for whatever cannot be used.
+        Starts, creates and changes nothing. Raises InputError if a value cannot be used.
         """
 
     @abstractmethod
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
-        """What tells this program from another version or build of it; starts nothing. InputError, FailureError."""
+        """Version, build and whatever else distinguishes this program from another. Starts nothing. Raises InputError
+        and FailureError."""
 
     @abstractmethod
     def start(self, system: System, secrets: Secrets, clients: int) -> Session:
-        """A running engine that takes `clients` connections and a few more. InputError, FailureError."""
+        """Starts the engine with room for `clients` connections and a few more. Raises InputError and FailureError."""
 
     def installations(self) -> tuple[tuple[str, str], ...]:
-        """Versions of it on this machine and the `bin` that starts each, the oldest first; all of one origin, so that
-        they differ in as little as possible besides the version."""
+        """Installed versions and the `bin` setting that selects each, the oldest first. All come from the same source,
+        so that they differ in little besides the version."""
         return ()
 
     def in_use(self, system: System) -> InputError | None:
-        """Why nothing can be started in the directories of a server of ours: one runs there. A run refuses by it."""
+        """Returns the error to raise if a server is already running in the system's directories; None if none is."""
         return None
 
     def can(self, ability: str) -> bool:
-        """Whether it has one of `ABILITIES`."""
+        """Whether the engine has an ability of `ABILITIES`."""
         assert ability in ABILITIES, ability
         return ability in self.traits.abilities
 
     def protocol(self, preferred: str) -> str:
-        """The protocol that scripts are compiled for: the preferred one where there is a choice."""
+        """The protocol that scripts are compiled for: `preferred` if the engine supports it, otherwise its first
+        one."""
         return preferred if preferred in self.traits.protocols else self.traits.protocols[0]
 
     def basis(self, system: System) -> str:
-        """What its files depend on besides the rows loaded: version, build, flags; "" where files are out of reach."""
+        """What the data files depend on besides the loaded rows: version, build, flags. "" if the files are out of
+        reach."""
         return ""
 
     def plain(self, system: System, folder: Path) -> System:
-        """The system that loads data for a snapshot in `folder`: only what shapes the files is kept."""
+        """The system that loads the data for a snapshot in `folder`, without settings that do not affect the files."""
         return system
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
-        """Copies the files of a stopped system into a new `folder`, complete or not at all. FailureError.
+        """Copies the files of a stopped system into a new `folder`, completely or not at all. Raises FailureError.
 
-        Not `keep`: the files may be linked instead, for the caller removes the system's own at once.
+        Without `keep`, files may be hard-linked, because the caller removes the system's own files at once.
         """
         return Copied()
 
     def restore(self, system: System, folder: Path) -> Copied:
-        """Makes a stopped system's files those of a snapshot. InputError: no room. FailureError.
+        """Replaces the files of a stopped system by a snapshot. Raises InputError if there is no space, and
+        FailureError.
 
-        What no snapshot made is never removed but renamed.
+        Files that come from no snapshot are renamed, never removed.
         """
         return Copied()
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """Size of its own data cache by the settings of its facts, of all `clients` together; None: not known."""
+        """Size of the engine's own data cache according to its settings, summed over `clients`; None if unknown."""
         return None
 
     def data_memory(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """Memory that data can stay in, where it reads past the page cache; None: all that there is."""
+        """Memory that can cache data, for engines that bypass the page cache; None if all memory can."""
         return None
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
-        """Ideal part → memory that it may need besides the engine's; a limit on all memory grows by as much."""
+        """Ideal part → additional memory that it may need. A limit on total memory is raised by the sum."""
         return {}
 
     def preset(self, system: System, streams: int) -> dict[str, str]:
-        """Settings that suit large queries in so many streams on this system; what the user sets wins."""
+        """Settings that suit `streams` concurrent streams of large queries on this system. The user's settings take
+        precedence."""
         return {}
 
     def for_devices(self, system: System) -> dict[str, str]:
-        """Settings that suit the system's emulated devices; what the user sets wins. InputError."""
+        """Settings that suit the system's emulated devices. The user's settings take precedence. Raises InputError."""
         return {}
 
     def with_session_setting(self, text: str, name: str, value: str) -> str:
-        """The DSN `text` of connections that set this for themselves. InputError: its DSNs cannot say that."""
+        """Returns the DSN `text` with a setting for the connection. Raises InputError if the engine's DSNs cannot
+        contain settings."""
         raise InputError("--dsn", f"connections to {self.name} cannot set {name} by their DSN", "vary it by a command")
 
     def without_session_settings(self, text: str) -> str:
-        """The DSN `text` as the address of its database alone."""
+        """Returns the DSN `text` without settings of the connection."""
         return text
 
     def server_of(self, text: str) -> str:
-        """Where the server of the DSN `text` listens: equal for DSNs that lead to one server by the same address."""
+        """Address of the server in the DSN `text`, for comparing DSNs: equal if they name the same server by the same
+        address."""
         return self.without_session_settings(text)
 
     def database_of(self, text: str) -> str:
-        """Which database of which server the DSN `text` leads to, whoever asks and however the way is secured."""
+        """Server and database in the DSN `text`, without user and transport security."""
         return self.without_session_settings(text)
 
     def missing(self, needs: Sequence[str]) -> list[str]:
-        """Those abilities of `needs` that it does not have."""
+        """The abilities in `needs` that the engine lacks."""
         return [ability for ability in needs if not self.can(ability)]
 
 
 class SessionDefaults:
-    """What a session answers where the engine counts nothing, keeps nothing and has no process of its own."""
+    """Session methods for engines that have no counters, no files and no process of their own."""
 
     engine: str
 
@@ -283,12 +293,12 @@ class SessionDefaults:
         return ""
 
     def restart(self) -> None:
-        """There are no caches to empty."""
+        """Does nothing: there are no caches to empty."""
 
     def stop(self) -> None:
-        """Nothing was started."""
+        """Does nothing: no process was started."""
 
 
 def set_twice(field: str, setting: str) -> InputError:
-    """For an engine setting that says what a field of ours says, too."""
+    """Returns the error for an engine setting that duplicates a field of ironbench."""
     return InputError(field, f"{written('system.set', setting)} says the same thing another way", "keep one of the two")

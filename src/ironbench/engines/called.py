@@ -1,7 +1,9 @@
-"""Trials in an engine's own process, where the core does not speak its wire: its loop calls a client of ours each time.
+"""Trials in the engine's own process, for engines whose wire protocol the core does not implement: for each command,
+the core's drive loop calls a Python client.
 
-A client has `steps`, one for each command of its scripts, `rollback`, `cancel`, `trouble` and `inside`
-(crates/ironbench-python/src/called.rs). Only the standard library: children of ours import this.
+A client has the methods `steps` (one callable for each command of its scripts), `rollback`, `cancel`, `trouble` and
+`inside` (crates/ironbench-python/src/called.rs). Imports only the standard library, because child processes import this
+module.
 """
 
 from __future__ import annotations
@@ -11,15 +13,15 @@ from collections.abc import Callable
 from typing import Any
 
 Command = tuple[str, str, bool]
-"""Its text, whose rows are wanted (`gset`: of its last statement, `aset`: of each, empty: none), whether it is several
-statements."""
+"""Text of the command; which rows are returned (`gset`: those of the last statement, `aset`: of each statement, "":
+none); whether the text contains several statements."""
 Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
 Step = Callable[[tuple[Any, ...]], Answer]
 
 
 def addressed(plan: bytes) -> tuple[dict[str, Any], bytes]:
-    """What a plan says of the engine, and the plan as the core's `drive_called` takes it."""
+    """Splits a plan into its engine section and the plan that the core's `drive_called` takes."""
     asked = json.loads(plan)
     engine = asked["engine"]
-    asked["engine"] = {"kind": "called", **engine.get("core", {})}  # what the core must know of its scripts
+    asked["engine"] = {"kind": "called", **engine.get("core", {})}  # the core needs these for the scripts
     return engine, json.dumps(asked).encode()

@@ -1,4 +1,4 @@
-"""Ends what outlived the ironbench that started it."""
+"""Ends servers and devices that outlived the ironbench process that started them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from ironbench.model.system import System
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What a cleanup came upon, and what became of it."""
+    """Result of a cleanup."""
 
     ended: tuple[register.RegisterEntry, ...] = ()
-    """Their owner is dead; they are gone now."""
+    """Entries whose owner is dead; they were ended."""
     stubborn: tuple[register.RegisterEntry, ...] = ()
-    """Their owner is dead; they could not be ended."""
+    """Entries whose owner is dead; they could not be ended."""
     living: tuple[register.RegisterEntry, ...] = ()
-    """Their owner lives; left alone."""
+    """Entries whose owner is alive; left alone."""
     removed: tuple[str, ...] = ()
-    """Directories that were removed: what ideal parts left in memory, and default data directories."""
+    """Directories that were removed: ideal parts left in memory, and default data directories."""
     kept: tuple[str, ...] = ()
-    """Default data directories and snapshots of loaded data that were kept: nobody asked for their end."""
+    """Default data directories and snapshots that were kept, because removing them was not requested."""
     used: tuple[str, ...] = ()
-    """Kept although removal was asked for: in use."""
+    """Kept although removal was requested: in use."""
 
 
 def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Cleaned:
-    """Ends every server without a living owner, with its sockets and its register entry; data only when asked for."""
+    """Ends every server without a living owner and removes its sockets and register entry. Data are removed only with
+    `remove_data`."""
     entries = register.entries()
     orphans = [entry for entry in entries if register.orphaned(entry)]
     ended = [entry for entry in orphans if register.end(entry)]
@@ -59,9 +60,9 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
 
 
 def database(dsn: str) -> str:
-    """Removes what ironbench made in the database of a running server; says what that was.
+    """Removes the objects that ironbench created in the database of an existing server; returns a sentence about them.
 
-    InputError: a DSN that cannot be used. FailureError: nothing was removed.
+    Raises InputError if the DSN cannot be used, and FailureError if nothing was removed.
     """
     engine = _engine_of(dsn)
     system, secrets = engine.validated(System(engine.name, "cleanup", dsn=dsn), 1)
@@ -71,7 +72,8 @@ def database(dsn: str) -> str:
 
 
 def _engine_of(dsn: str) -> Engine:
-    """The engine that marks what ironbench makes and whose servers have DSNs of this scheme. InputError: none."""
+    """Returns the engine whose DSNs have this scheme, if it marks what ironbench creates; otherwise raises
+    InputError."""
     scheme = engines.scheme(dsn)
     engine = engines.of_scheme(scheme)
     if engine is None or not engine.administration.marks:
@@ -82,7 +84,7 @@ def _engine_of(dsn: str) -> Engine:
 
 
 def leftovers() -> list[str]:
-    """What a killed ironbench left that `cleanup` would end or remove, one by one; nothing is touched."""
+    """Lists what a killed ironbench left behind and `cleanup` would end or remove. Changes nothing."""
     entries = register.entries()
     orphans = [entry for entry in entries if register.orphaned(entry)]
     in_memory = ideal.abandoned([entry.data for entry in entries if entry not in orphans])
@@ -90,12 +92,13 @@ def leftovers() -> list[str]:
 
 
 def not_undone() -> list[str]:
-    """Cleanup commands of ended ironbenches that have not succeeded, whether they failed or were never run."""
+    """Cleanup commands of finished ironbench processes that failed or were never run."""
     return [f"{one.of}: `{shortened(one.cleanup)}`" for one in undo.orphans()]
 
 
 def lines_of(cleaned: Cleaned, unfinished: Sequence[str] = ()) -> list[str]:
-    """A line for each thing ended, removed or kept. `unfinished`: records and exports that were removed, too."""
+    """Returns a line for each thing ended, removed or kept. `unfinished`: incomplete records and exports that were
+    removed."""
     lines = []
     for word, entries in (("ended", cleaned.ended), ("cannot end", cleaned.stubborn), ("still used", cleaned.living)):
         for entry in entries:
@@ -118,7 +121,7 @@ def _snapshots(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _snapshot_removed(path: Path) -> bool:
-    """Removes a snapshot, or what a killed load left of one, unless somebody makes or uses it."""
+    """Removes a snapshot, complete or not, unless another process is creating or using it."""
     fd = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,7 +138,7 @@ def _snapshot_removed(path: Path) -> bool:
 
 
 def _removed(path: Path) -> bool:
-    """Removes a data directory of ours that nobody uses."""
+    """Removes a data directory of ironbench unless it is in use."""
     if processes.working_in(path, below=True) or place.used(path):
         return False
     try:

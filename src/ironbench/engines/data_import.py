@@ -1,4 +1,4 @@
-"""How the user's own data get into an engine: each engine overrides what it can."""
+"""Imports the user's own data into an engine. Each engine overrides what it supports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOW: ContextVar[Show | None] = ContextVar("show", default=None)
 
 @contextmanager
 def shown(show: Show) -> Iterator[None]:
-    """Passes the progress of every file that is read meanwhile to `show`."""
+    """Passes the progress of every file read in the `with` block to `show`."""
     token = _SHOW.set(show)
     try:
         yield
@@ -40,138 +40,144 @@ def show_read(name: str, done: int, size: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A dump as it was found."""
+    """A dump and its properties."""
 
     kind: str
-    """In words, e.g. `custom dump of version 15.8`."""
+    """Description, e.g. `custom dump of version 15.8`."""
     tools: str
     """Program and version that restores it."""
     data_bytes: int
-    """About how large the data are once they are restored."""
+    """Approximate size of the restored data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore did."""
+    """Result of a restore."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
-    """Compared with the dump's table of contents: `tables`, `indexes`, `constraints`, `rows`, … → how many."""
+    """Kind of object (`tables`, `indexes`, `constraints`, `rows`, …) → number, compared with the dump's table of
+    contents."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Kind of statement that failed and that no table, row, index or constraint depends on → how many."""
+    """Kind of statement → number of failed ones. No table, row, index or constraint depends on them."""
     without: str = ""
-    """Extensions that were left out, in words."""
+    """Extensions that were skipped, as text."""
     has_end_mark: bool = True
-    """False: nothing at the end of the file shows that it is complete, so a file cut between statements looks whole."""
+    """False if the file has no end mark: a file cut off between two statements would then look complete."""
 
 
 class DataImport:
     dumps: str = ""
-    """What a dump of this engine can be, in words; "": it takes none."""
+    """Supported dump formats, as text; "" if the engine takes no dumps."""
     setup: bool = False
-    """Whether it runs files of SQL."""
+    """Whether it can run SQL files."""
     databases: bool = False
-    """Whether ironbench makes databases on a running server, so that trials on it can start from data of the user's."""
+    """Whether ironbench can create databases on an existing server, so that trials can start from the user's data."""
     templates: bool = False
-    """Whether such a server copies a database of the user's, too."""
+    """Whether ironbench can also copy a database of the user on such a server."""
 
     def examined(self, system: System, dump: Path) -> Dump:
-        """What a dump is; nothing is started. InputError: it is none, or it cannot be restored here."""
+        """Reads the properties of a dump; starts nothing. Raises InputError if it is no dump or cannot be restored
+        here."""
         raise InputError(
             written("data.dump"), f"engine {system.engine} takes no dumps", "leave it out, or choose another engine"
         )
 
     def version(self, system: System) -> str:
-        """Of the server that ironbench would start; "" where a plan does not tell."""
+        """Version of the server that ironbench would start; "" if the system does not determine it."""
         return ""
 
     def examined_setup(self, file: Path, dump: Path | None = None) -> None:
-        """InputError: the file is incomplete, or reaches beyond the database. `dump`: what is loaded before it."""
+        """Raises InputError if the SQL file is incomplete or has effects outside of the database. `dump`: loaded before
+        it."""
 
     def examined_script(self, name: str, commands: Sequence[str]) -> None:
-        """InputError: an SQL command of a script would reach outside of the database."""
+        """Raises InputError if an SQL command of a script would have effects outside of the database."""
 
     def placed(self, system: System, dump: Path) -> None:
-        """Before the engine of a new place starts: puts the dump there, where it is the engine's own file."""
+        """Called before the engine starts in a new directory: copies the dump there if it is a database file of the
+        engine."""
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
-        """Loads a dump into an empty database. FailureError: what is there now must not be used."""
+        """Restores a dump into an empty database. Raises FailureError if the resulting database must not be used."""
         return Restored()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Runs a file of SQL after `dump`, and returns what `Restored.left_out` is. FailureError with statement and
-        reason."""
+        """Runs an SQL file after `dump`; returns the same as `Restored.left_out`. Raises FailureError with statement
+        and reason."""
         return {}
 
     def way_out(self, session: Session, error: FailureError) -> str:
-        """What to do about a query on the data that the database refuses; "": nothing is known."""
+        """Returns a hint for a query that the database refuses; "" if there is none."""
         return ""
 
     def settle(self, session: Session) -> None:
-        """After all is in: statistics for the planner, nothing left over that a trial would pay for."""
+        """Called after all data are loaded: collects planner statistics and finishes work that would otherwise disturb
+        a trial."""
         raise NotImplementedError
 
     def template_of(self, dsn: str) -> tuple[str, str]:
-        """The database of the user's that a DSN names and the DSN of another one on that server, from which it can be
-        copied; "" and the DSN itself where there is none."""
+        """Returns the user's database that a DSN names, and a DSN of another database on the same server, from which
+        the first can be copied. If there is no database to copy, returns "" and the DSN itself."""
         return "", dsn
 
     def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
-        """Copies of databases on a running server. Only asked where `databases`."""
+        """Copies of databases on an existing server. Called only if `databases` is set."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A database that ironbench made on a running server."""
+    """A database that ironbench created on an existing server."""
 
     name: str
     bytes: int
     how: str
-    """In words, for the record."""
+    """How it was created, as text for the record."""
 
 
 class DatabaseCopies:
-    """Databases that ironbench makes, names and drops on a running server; nothing else there is changed."""
+    """Databases that ironbench creates, names and drops on an existing server. Nothing else there is changed."""
 
     _session: ServerSession[Any, Any]
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self._session.stop()
 
     def reconnect(self) -> None:
-        """Connects anew where the server has ended the connection: by a restart, or for it did nothing. FailureError:
-        nobody answers."""
+        """Connects again if the server has closed the connection, because it restarted or the connection was idle.
+        Raises FailureError if no server answers."""
         self._session.reconnect()
 
     def kept(self, key: str) -> Copy | None:
-        """The complete database of these data that an earlier run has left."""
+        """Returns the complete database with these data from an earlier run; None if there is none."""
         raise NotImplementedError
 
     def abandoned(self) -> Mapping[str, int]:
-        """Incomplete databases and copies of trials that nobody can need any more, as far as that is known: name →
-        bytes."""
+        """Incomplete databases and trial copies that are known to be unused: name → bytes."""
         return {}
 
     def new(self, key: str, template: str = "") -> Copy:
-        """An incomplete database, empty or a copy. InputError: no such template, or it is in use. FailureError."""
+        """Creates an incomplete database: empty, or a copy of `template`. Raises InputError if the template is missing
+        or in use, and FailureError."""
         raise NotImplementedError
 
     def complete(self, copy: Copy, key: str) -> Copy:
-        """All data are in it."""
+        """Marks the database as complete."""
         raise NotImplementedError
 
     def drop(self, name: str) -> None:
-        """FailureError: somebody uses it. One that is not ironbench's, or not there, stays as it is."""
+        """Drops a database that ironbench created; others are left alone. Raises FailureError if it is in use."""
 
     def within(self, system: System, name: str) -> System:
-        """The system, with another database on the same server."""
+        """Returns the system with another database on the same server."""
         raise NotImplementedError
 
     def size(self, template: str) -> int:
-        """Bytes of a template."""
+        """Size of a template in bytes."""
         raise NotImplementedError
 
     def state(self, template: str) -> str:
-        """Changes when somebody changes what a database holds. InputError: there is none of that name."""
+        """A fingerprint that changes when the contents of the database change. Raises InputError if it does not
+        exist."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Settings at which a crash or a power failure can lose data that were confirmed."""
+"""Settings with which a crash or a power failure can lose committed data."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ OFF, ON = ("off", "0", "false", "no"), ("on", "1", "true", "yes")
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """Values of a setting at which data can be lost."""
+    """Values of a setting with which data can be lost."""
 
     setting: str
     values: tuple[str, ...]
-    """In lower case."""
+    """Lowercase values."""
     loss: str
     """What can be lost and when, as a clause without a comma."""
     needs: str = ""
-    """A setting that must be on for this one to matter; empty: none."""
+    """A setting that must be on for the loss to be possible; "" if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A setting of a server at a value at which data can be lost."""
+    """A setting of a server whose value allows data to be lost."""
 
     setting: str
     value: str
@@ -35,7 +35,7 @@ class Loss:
 
 
 def losses(hazards: Sequence[Hazard], settings: Mapping[str, str]) -> tuple[Loss, ...]:
-    """`settings`: declared ones, or all that a server has."""
+    """Returns the settings with which data can be lost. `settings`: declared ones, or all settings of a server."""
     return tuple(_losses(hazards, {name.lower(): str(value) for name, value in settings.items()}))
 
 

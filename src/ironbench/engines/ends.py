@@ -1,4 +1,4 @@
-"""What is read at both ends of the measured window alone, and taken as a difference."""
+"""Counters that are read only at the start and the end of the measured window and evaluated as a difference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironbench.model.observation import Sample
 _ESCAPED = re.compile(r"\\(.)")
 _MEANT = {"t": "\t", "n": "\n", "r": "\r"}
 _PATIENCE_S = 2.0
-"""How much later than the end of the window the last reading may come: as long as the core waits for it."""
+"""Maximum delay of the last reading after the end of the window: the core waits this long for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class Ends:
     last: Sample
 
     PERIOD_S: ClassVar[float] = 1e6
-    """The core reads every source at the start and at the end of the window, whatever its period."""
+    """The core always reads every source at the start and the end of the window; a period this long adds no others."""
 
     @staticmethod
     def of(samples: Sequence[Sample], window_s: float) -> Ends | None:
-        """The readings nearest both ends; None where one of them is missing."""
+        """Returns the readings nearest to the start and the end; None if one of them is missing."""
         first = [one for one in samples if one.t_s < window_s / 2]
         last = [one for one in samples if window_s / 2 <= one.t_s <= window_s + _PATIENCE_S]
         if not first or not last:
@@ -35,13 +35,13 @@ class Ends:
 
 
 def fields(sample: Sample) -> Iterator[list[str | None]]:
-    """The rows of a reading, as the core writes them: COPY's text format."""
+    """Rows of a reading in COPY's text format, as the core writes them."""
     for line in sample.raw.decode("utf-8", "replace").splitlines():
         yield [None if text == r"\N" else _plain(text) for text in line.split("\t")]
 
 
 def counters(sample: Sample, keys: int, width: int) -> dict[tuple[str, ...], list[float]]:
-    """The first `keys` columns of each row → the others as numbers; a row that makes no sense is left out."""
+    """The first `keys` columns of each row → the other columns as numbers; malformed rows are skipped."""
     counters = {}
     for row in fields(sample):
         if len(row) == keys + width:

@@ -1,9 +1,9 @@
-"""Examines a database: what silently spoils it, what that means, the remedy, and the statement that shows it.
+"""Examines a database for hidden problems: what was found, what it means, the fix, and the SQL that shows it.
 
-The probes are functions in a package of the engine's folder, registered by its `Examination`. Each has one statement
-that anybody can repeat, gets the rows of it, and returns a reading, several, or None when all is well without a word.
-Its docstring says in one sentence what it is about. Nothing is changed: an engine sends its statements in transactions
-that may only read, and that end soon.
+The probes are functions in a package of the engine's folder, registered with its `Examination`. Each has one statement
+that a user can repeat, receives its rows, and returns one reading, several, or None if there is nothing to report. Its
+docstring describes in one sentence what it examines. Nothing is changed: an engine sends the statements in read-only
+transactions with a timeout.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from ironbench.units import memory
 from ironbench.words import counted, in_percent
 
 TIMEOUT_S = 10
-"""A statement that takes longer is given up: an examination must not become the load."""
+"""Statement timeout, so that an examination does not become a load."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExaminedServer:
-    """What every probe may know besides the rows of its statement."""
+    """What every probe may use besides the rows of its statement."""
 
     title: str
     version: str
     number: int
-    """The version as a number, as the engine counts them."""
+    """Version as a number in the engine's own encoding."""
     database: str
     role: str
     rights: frozenset[str] = frozenset()
-    """Names of the rights of `Needed` that the role has."""
+    """Names of the `Needed` privileges that the role has."""
     extensions: Mapping[str, str] = field(default_factory=dict)
-    """Those whose views can be read, each with the schema that they are in, quoted."""
+    """Extension whose views can be read → its schema, quoted."""
     memory_bytes: int | None = None
-    """Of the machine; None: the server runs elsewhere, or out of sight."""
+    """Memory of the machine; None if the server is remote or its processes cannot be seen."""
     rotates: bool | None = None
-    """Whether its data lie on a rotating disk; None: not known."""
+    """Whether its data are on a rotating disk; None if unknown."""
 
 
 Readings = Reading | Iterable[Reading] | None
 Inspection = Callable[[Sequence[Row], ExaminedServer], Readings]
 Query = str | Callable[[ExaminedServer], str]
-"""A statement, or what makes it for a version; "": this version has nothing to ask."""
+"""A statement, or a function that returns it for a server; "" if this version cannot be asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What a role needs to see something of others."""
+    """A privilege that a role needs to see the objects of other roles."""
 
     name: str
     grant: str
-    """SQL; `{role}` is filled in."""
+    """SQL with the placeholder `{role}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class Examination:
     def __init__(
         self, package: str, areas: Sequence[str], server: Callable[[Session], ExaminedServer], wrapped: str = "{}"
     ) -> None:
-        """`package`: the modules with the probes. `wrapped`: how a statement is sent so that it changes nothing."""
+        """`package`: contains the modules with the probes. `wrapped`: format of a statement that prevents changes."""
         self._package, self._areas, self._server, self._wrapped = package, tuple(areas), server, wrapped
         self._probes: dict[str, DatabaseProbe] = {}
 
     def probe(
         self, area: str, name: str, query: Query, right: Needed | None = None
     ) -> Callable[[Inspection], Inspection]:
-        """Registers a function under a name of its own. Without `right` its rows would be incomplete."""
+        """Registers a probe under a unique name. Without the privilege `right` its rows would be incomplete."""
         assert area in self._areas, area
         assert name not in self._probes, name
 
@@ -97,13 +97,14 @@ class Examination:
         return register
 
     def probes(self) -> tuple[DatabaseProbe, ...]:
-        """Every probe, by area, in the order of their files."""
+        """All probes by area, then in the order of their files."""
         for module in iter_modules(import_module(self._package).__path__):
             import_module(f"{self._package}.{module.name}")
         return tuple(sorted(self._probes.values(), key=lambda one: self._areas.index(one.area)))
 
     def examine(self, session: Session) -> Examined:
-        """FailureError: the server cannot be reached. What a probe stumbles over is reported, never raised."""
+        """Runs all probes. Raises FailureError if the server cannot be reached; errors in a probe are reported as
+        readings."""
         server = self._server(session)
         diagnoses = (diagnosis for one in self.probes() for diagnosis in self._diagnoses(one, session, server))
         return Examined(server, tuple(diagnoses))
@@ -130,7 +131,7 @@ class Examination:
             if error.sqlstate == DENIED:
                 return [unseen(f"role {server.role} may not see it: {error.cause}")]
             return [unseen(f"not visible: {error.cause}")]
-        except Exception as error:  # whatever a strange server shows must not end the examination
+        except Exception as error:  # unexpected output of a server must not end the examination
             return [unseen(f"not visible: {error}")]
         readings = [answer] if isinstance(answer, Reading) else list(answer or ())
         return readings or [ok("nothing")]
@@ -153,7 +154,8 @@ def _without(right: Needed, server: ExaminedServer) -> Reading:
 
 
 def examine(dsn: str) -> Examined:
-    """Examines the database of a running server. InputError: no such database, or nothing examines it. FailureError."""
+    """Examines the database of an existing server. Raises InputError if the database does not exist or its engine has
+    no examination, and FailureError."""
     word = engines.scheme(dsn)
     engine = engines.of_scheme(word)
     examination = engine.administration.examination if engine else None
@@ -168,11 +170,11 @@ def examine(dsn: str) -> Examined:
 
 
 _FULL, _NEARLY = 0.95, 0.8
-"""Of the connections that a server allows."""
+"""Shares of the maximum number of connections."""
 
 
 def connections_reading(used: int, most: int, remedy: str) -> Reading:
-    """How many connections there are of those that there may be."""
+    """Reports the number of connections in use, compared with the maximum."""
     seen = f"{counted(used, 'connection')} of {most}"
     if used < _NEARLY * most:
         return ok(seen)
@@ -182,5 +184,5 @@ def connections_reading(used: int, most: int, remedy: str) -> Reading:
 
 
 def memory_bytes(session: Session) -> int | None:
-    """Of the machine that the server runs on; None where that is not this one."""
+    """Memory of the server's machine; None if that is not this machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if session.processes() else None

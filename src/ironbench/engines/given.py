@@ -1,4 +1,4 @@
-"""A server that was running already is taken as it is, whatever its make."""
+"""Checks for an existing server, common to all engines: ironbench does not configure it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ironbench.model.system import Layout, System
 
 @contextmanager
 def understood(is_given: bool) -> Iterator[None]:
-    """While a given server's answers are read: what they lack, or a word in place of a number, is a FailureError.
+    """Turns errors while parsing the answers of an existing server into a FailureError.
 
-    What such a server answers is input. Answers of our own server (not `is_given`) are as our own code has them.
+    The answers of such a server are external input. For a server that ironbench started (`is_given` is false), the
+    original exception is raised.
     """
     try:
         yield
@@ -39,14 +40,16 @@ class ServerAddress(Protocol):
 def taken(
     system: System, parse: Callable[[str], tuple[ServerAddress, Secrets]], way: str = ""
 ) -> tuple[System, Secrets]:
-    """A running server is taken as it is: whatever would change it is refused. `parse`: reads a DSN. InputError."""
+    """Returns the system with a normalized DSN, and its secrets. Raises InputError for options that would change the
+    server. `parse`: parses a DSN."""
     refuse_configuring(system, way)
     address, secrets = parse(system.dsn or "")
     return replace(system, dsn=address.text()), secrets
 
 
 def refuse_configuring(system: System, way: str = "") -> None:
-    """InputError for whatever would change the server of a DSN. `way`: the engine's own to vary a setting there."""
+    """Raises InputError for an option that would change the server of a DSN. `way`: the engine's own way to vary a
+    setting."""
     settings = written("system.set")
     for option, is_set in (
         (settings, system.settings),
@@ -68,6 +71,6 @@ def refuse_configuring(system: System, way: str = "") -> None:
 
 
 def _control(system: System) -> str:
-    """What is lacking for it."""
+    """The missing options for controlling the server over ssh."""
     server = "" if system.server else f"{written('system.server', 'ssh://user@host')} and "
     return f"add {server}{written('system.control', 'ssh')}"

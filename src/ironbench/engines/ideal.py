@@ -1,9 +1,9 @@
-"""Parts of a system made as good as free, to measure what they cost: where they go, and whether there is room.
+"""Makes parts of a system nearly free in order to measure what they cost: where they are placed and whether they fit.
 
-`log` and `temp` go into a directory in memory (tmpfs(5)) that belongs to one data directory and goes with the server:
-when it stops, when its owner dies (the guard removes it), or by `ironbench cleanup`. Syncing such a log is a call of
-the kernel that returns at once, so the engine does all of its own work for it. `data` grows the engine's cache beyond
-the data. What is ideal about `client` is the load's affair (`plan.resolve`).
+`log` and `temp` are placed in a directory in memory (tmpfs(5)) that belongs to one data directory. It is removed
+together with the server: when the server stops, when its owner dies (by the guard), or by `ironbench cleanup`. Syncing
+a log there is a system call that returns at once, so the engine still does all of its own work for it. For `data`, the
+engine's cache is made larger than the data. An ideal `client` is a matter of the load (`plan.resolve`).
 """
 
 from __future__ import annotations
@@ -26,27 +26,30 @@ from ironbench.model.system import System
 MEMORY = Path("/dev/shm")
 _TMPFS = "tmpfs"
 _NOTE = "data"
-"""File in our directory in memory that names the data directory it belongs to."""
+"""File in the memory directory that names the data directory it belongs to."""
 TEMP_BYTES = 1 << 30
-"""Memory that must be there for temporary files; statements that need more fail as on a full device."""
+"""Memory that must be available for temporary files; statements that need more fail as with a full disk."""
 GROWTH = 1.25
 ROOM_BYTES = 256 << 20
-"""Cache beyond the data's present size, as a factor and on top: tables grow, and catalogs need buffers too."""
+"""Engine cache relative to the current size of the data, and in addition to it: tables grow, and catalogs need
+buffers."""
 MOST_OF_MEMORY = 0.7
-"""Share of the available memory that may be taken: the engine, the clients and the page cache need the rest."""
+"""Share of the available memory that may be used: the engine, the clients and the page cache need the rest."""
 
 
 def refuse(system: System, possible: Mapping[str, str]) -> None:
-    """InputError for an ideal part that this engine cannot have. `possible`: part → why not; absent: it can."""
+    """Raises InputError for an ideal part that this engine does not support. `possible`: unsupported part → reason."""
     for part in system.ideal:
         if part in possible:
             raise InputError(written("system.ideal", part), possible[part], "leave it out, or use another engine")
 
 
 def arranged(system: System, data: str, needed: Mapping[str, int], cache: str) -> System:
-    """The system with its ideal parts in memory. InputError when there is too little of it. Makes nothing.
+    """Returns the system with its ideal parts in memory. Raises InputError if there is too little memory. Creates
+    nothing.
 
-    `needed`: part → bytes that its directory may take; `cache`: the setting that `data` grows (`with_cache`).
+    `needed`: part → maximum size of its directory in bytes. `cache`: the cache setting that an ideal `data` replaces
+    (see `with_cache`).
     """
     for part, count in needed.items():
         where = directory(data, part)
@@ -64,7 +67,8 @@ def arranged(system: System, data: str, needed: Mapping[str, int], cache: str) -
 
 
 def with_cache(system: System, files: Path, least_bytes: int) -> System:
-    """With an engine's own cache for all data that are in `files` now. InputError when the memory is not."""
+    """Returns the system with a cache for all data that are in `files` now. Raises InputError if there is too little
+    memory."""
     if "data" not in system.ideal:
         return system
     enough = int(copies.size(files) * GROWTH) + ROOM_BYTES if files.is_dir() else ROOM_BYTES
@@ -74,14 +78,15 @@ def with_cache(system: System, files: Path, least_bytes: int) -> System:
 
 
 def directories(system: System) -> tuple[str, ...]:
-    """Directories that go with the server."""
+    """Directories that are removed together with the server."""
     if system.layout.data is None or not {"log", "temp"} & set(system.ideal):
         return ()
     return (str(root(system.layout.data)),)
 
 
 def directory(data: str, role: str) -> str:
-    """Where a role of that data directory lies when it is ideal. InputError where no memory can be written to."""
+    """Directory of an ideal role for a data directory. Raises InputError if there is no writable file system in
+    memory."""
     if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK | os.X_OK) and _is_memory(MEMORY)):
         raise InputError(
             written("system.ideal", role),
@@ -92,15 +97,16 @@ def directory(data: str, role: str) -> str:
 
 
 def root(data: str) -> Path:
-    """The directory in memory of one data directory."""
+    """The directory in memory for a data directory."""
     key = hashlib.sha256(os.path.realpath(data).encode()).hexdigest()[:12]
     return MEMORY / f"ironbench-{os.getuid()}-{key}"
 
 
 def claim(data: str) -> None:
-    """Makes the directory and notes whose it is, so that whatever is left of it can be given away later. InputError.
+    """Creates the directory and writes the owner's data directory into it, so that leftovers can be identified. Raises
+    InputError.
 
-    Anybody may write to `MEMORY`, and the name is known: a directory of that name may be another user's.
+    Every user may write to `MEMORY`, and the name is predictable: a directory of that name may belong to another user.
     """
     ours = root(data)
     ours.mkdir(mode=0o755, exist_ok=True)
@@ -111,7 +117,7 @@ def claim(data: str) -> None:
 
 
 def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> None:
-    """InputError when so much memory is not available."""
+    """Raises InputError if this much memory is not available."""
     available = int(available_bytes() * MOST_OF_MEMORY)
     if file_system is not None:
         available = min(available, space.free_bytes(file_system))
@@ -124,12 +130,12 @@ def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> No
 
 
 def available_bytes() -> int:
-    """What we may still take."""
+    """Memory that is available at the moment."""
     return memory_available(Tree()) or 0
 
 
 def abandoned(used: Sequence[str]) -> list[Path]:
-    """Directories of ours in memory whose data directory nobody holds. `used`: data directories of known servers."""
+    """Our directories in memory whose data directory is not in use. `used`: data directories of known servers."""
     unused = []
     for ours in sorted(MEMORY.glob(f"ironbench-{os.getuid()}-*")):
         data = _owner(ours)
