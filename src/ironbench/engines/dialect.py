@@ -81,7 +81,7 @@ class Dialect:
         return [f"truncate table {table}"]
 
     def copy(self, table: str) -> str:
-        """Statement that starts to copy rows in COPY's text format into a table (`Line.copy_in`)."""
+        """Statement that starts to copy rows in COPY's text format into a table (`copy_in`)."""
         return f"COPY {table} FROM STDIN"
 
     def compressed(self, table: str) -> str:

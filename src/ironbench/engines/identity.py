@@ -1,4 +1,5 @@
-"""As whom a server of ours runs. Database servers refuse to run as root, and as a user without a name."""
+"""The operating system user for a server that ironbench starts. Database servers refuse to run as root or as a user
+without a name."""
 
 from __future__ import annotations
 
@@ -14,29 +15,29 @@ from ironbench.host.programs import last_words, run_program
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How to become the user that the server runs as."""
+    """How to start processes as the server's user."""
 
     mechanism: str
-    """For the record."""
+    """Name of the mechanism, for the record."""
     prefix: tuple[str, ...] = ()
-    """Put before every command of the server's."""
+    """Prefix for each command of the server."""
     uid: int | None = None
     gid: int | None = None
-    """Who must own the server's directories; None: whoever makes them."""
+    """Owner of the server's directories; None: the user who creates them."""
 
     def give(self, *paths: Path) -> None:
-        """Makes the server's user the owner of directories that we have made for it."""
+        """Changes the owner of directories that ironbench created for the server."""
         if self.uid is not None and self.gid is not None:
             for path in paths:
                 os.chown(path, self.uid, self.gid)
 
     def give_tree(self, root: Path) -> None:
-        """The same for all below, when an earlier run gave it to another user. Only root can."""
+        """The same for a directory tree that an earlier run gave to another user. Has an effect only as root."""
         uid = os.geteuid() if self.uid is None else self.uid
         gid = os.getegid() if self.gid is None else self.gid
         if os.geteuid() != 0 or root.stat().st_uid == uid:
             return
-        # The root last: by its owner it is known that all below it were given.
+        # The root directory comes last: its owner shows that everything below it was changed.
         for folder, _, files in os.walk(root, topdown=False):
             for path in (*(f"{folder}/{name}" for name in files), folder):
                 os.chown(path, uid, gid, follow_symlinks=False)
@@ -49,13 +50,13 @@ UNPRIVILEGED_READER = "user nobody, allowed into directories of root"
 
 @functools.cache
 def choose(program: str, title: str, forbidden: frozenset[str] = frozenset()) -> Identity:
-    """The first way that `program` works by and that is not in `forbidden` (tests). FailureError when none does.
+    """Returns the first identity with which `program` runs. Raises FailureError if there is none.
 
-    `title`: the server's name in messages.
+    `title`: name of the server in messages. `forbidden`: mechanisms to skip, for tests.
     """
     if os.geteuid() != 0:
-        # initdb looks its user's name up, and a container may run us as a number alone. A server that needs no name
-        # starts where there is no such namespace, too.
+        # initdb looks up the name of its user, and a container may run ironbench with a uid that has no name. Servers
+        # that need no name start even if user namespaces are not available.
         return next((way for way in _named_otherwise() if _trial(way, program) is None), Identity("own user"))
     reasons = []
     for candidate in _ways_for_root():
@@ -81,13 +82,14 @@ def _named_otherwise() -> list[Identity]:
 
 
 _USUAL = 1000
-"""The first ordinary user of most systems (login.defs(5), UID_MIN)."""
+"""Uid of the first ordinary user on most systems (login.defs(5), UID_MIN)."""
 
 
 def _in_a_namespace() -> Identity:
-    """A user with a name, for the server looks it up. No owner and no permission changes: files stay ours, the server
-    merely sees another number."""
-    nobody = 65534  # owner of all that the namespace does not map (user_namespaces(7)), so not told from a stranger
+    """Maps the current user to one with a name, because the server looks the name up. Owners and permissions of files
+    do not change; the server only sees another uid."""
+    # owner of everything the namespace does not map (user_namespaces(7)), so files of strangers would look like its own
+    nobody = 65534
     known = [user.pw_uid for user in pwd.getpwall() if user.pw_uid not in (0, nobody)]
     uid = known[0] if known and _USUAL not in known else _USUAL
     return Identity(NAMESPACE, ("unshare", "--user", f"--map-user={uid}", f"--map-group={uid}"))
@@ -100,7 +102,7 @@ def _ways_for_root() -> list[Identity]:
     except KeyError:
         return ways
     become = ("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups")
-    # Root's home is usually closed to others, and then so are an installation and data in it.
+    # Root's home directory is usually closed to other users, including any installation and data in it.
     reader = (*become, "--inh-caps=+dac_override", "--ambient-caps=+dac_override")
     ways.append(Identity(UNPRIVILEGED_READER, reader, nobody.pw_uid, nobody.pw_gid))
     ways.append(Identity(UNPRIVILEGED, become, nobody.pw_uid, nobody.pw_gid))
@@ -108,7 +110,7 @@ def _ways_for_root() -> list[Identity]:
 
 
 def _trial(identity: Identity, program: str) -> str | None:
-    """None when the server's program runs that way, else why not."""
+    """Runs the program once with this identity; returns None on success, otherwise the reason of the failure."""
     try:
         done = run_program([*identity.prefix, program, "--version"])
     except FailureError as error:

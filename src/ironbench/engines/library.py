@@ -1,4 +1,4 @@
-"""What engines share that are libraries and keep a database in one file: refusals, limits, and copies of the file."""
+"""Base of engines that are a library with a single database file: refusals, limits, and copies of the file."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ from ironbench.host.copies import Copied
 from ironbench.model.system import System
 
 NOTE = "restored.json"
-"""Beside the file: which snapshot it came from, and its inode, so that another file of that name is not meant."""
+"""File beside the database: the snapshot it was restored from and its inode, to recognise a file that was replaced."""
 _LOGS = ("-wal", "-journal", ".wal")
-"""Of SQLite and of DuckDB."""
+"""Suffixes of the logs of SQLite and DuckDB."""
 _LARGEST_SETUP = 1 << 28
-"""Bytes of SQL, which are in memory as a whole."""
+"""Maximum size of an SQL file, which is read into memory as a whole."""
 _MOST_CLIENTS = 1000
 
 
 class LibraryEngine(Engine, ABC):
-    """A library whose database is one file in a directory of ours."""
+    """A library whose database is one file in a directory of ironbench."""
 
     title: str
-    """As its makers write its name."""
+    """Official spelling of the engine's name."""
     file: str
-    """Name of the database's file."""
+    """Name of the database file."""
     version: str
-    """Of the library, as far as the default directory depends on it."""
+    """Part of the library's version that is in the name of the default directory."""
     beside_data: Mapping[str, str]
-    """Role that has no directory of its own → why."""
+    """Role that cannot have a separate directory → reason."""
     never_ideal: Mapping[str, str]
-    """Part that cannot be as good as free → why."""
+    """Part that cannot be made ideal → reason."""
 
     def refuse(self, system: System, clients: int) -> None:
-        """InputError for what no such engine has: a server, those directories and parts, or so many clients."""
+        """Raises InputError for what these engines do not support: a server, separate directories, ideal parts, too
+        many clients."""
         if system.dsn is not None:
             hint = "leave it out, or use an engine that is a server"
             raise InputError(written("system.dsn"), f"{self.title} is no server", hint)
@@ -54,11 +55,11 @@ class LibraryEngine(Engine, ABC):
             raise InputError(f"{clients} clients", cause, "use fewer clients")
 
     def folder(self, system: System) -> Path:
-        """The directory of the file; it may not exist yet."""
+        """Directory of the database file; it may not exist yet."""
         return Path(system.layout.data or place.default(self.name, self.version))
 
     def enter_register(self, folder: Path, limit_bytes: int | None) -> register.RegisterEntry:
-        """Notes that the folder is used, and makes the control group that bounds memory. FailureError."""
+        """Registers the directory as in use, and creates the control group that limits memory. Raises FailureError."""
         groups = () if limit_bytes is None else (str(control_groups.chosen()),)
         entry = None
         try:
@@ -84,7 +85,7 @@ class LibraryEngine(Engine, ABC):
 
 
 def take(file: Path, folder: Path, *, keep: bool) -> Copied:
-    """Copies the file into `folder`, which must not exist. FailureError when its log still holds transactions."""
+    """Copies the database file into a new `folder`. Raises FailureError if its log still contains transactions."""
     for suffix in _LOGS:
         log = file.with_name(file.name + suffix)
         if log.exists() and log.stat().st_size:
@@ -96,9 +97,9 @@ def take(file: Path, folder: Path, *, keep: bool) -> Copied:
 
 
 def put_back(file: Path, folder: Path) -> Copied:
-    """Replaces the file by the copy in `folder`. InputError: no room. FailureError.
+    """Replaces the database file by the copy in `folder`. Raises InputError if there is no space, and FailureError.
 
-    A file that no snapshot made is kept beside as `….kept-N`, with its log.
+    An existing file that was not restored from a snapshot is renamed to `….kept-N`, together with its log.
     """
     _give_up(file)
     aside = file.with_name(f"{file.name}.new")
@@ -113,7 +114,7 @@ def put_back(file: Path, folder: Path) -> Copied:
 
 
 def restored(file: Path) -> bool:
-    """Whether what is there came from a snapshot."""
+    """Whether the database file was restored from a snapshot."""
     try:
         note = json.loads((file.parent / NOTE).read_text())
         return bool(note["inode"] == file.stat().st_ino)
@@ -134,9 +135,10 @@ def _give_up(file: Path) -> None:
 
 
 def require_closed(dump: Path, what: str, magic: bytes, at: int, logs: Sequence[str], hint: str) -> None:
-    """InputError: it is not `what`, a database file with `magic` at an offset, or a log beside it still holds changes.
+    """Raises InputError unless `dump` is a closed database file: `magic` at offset `at`, and no changes left in its
+    logs.
 
-    `hint`: how to bring them into it.
+    `what`: kind of file. `hint`: how to bring the changes of a log into the file.
     """
     subject = f"dump {dump}"
     if dump.is_dir():
@@ -155,7 +157,7 @@ def setup_text(file: Path) -> str:
 
 
 def place_file(system: System, dump: Path, name: str) -> None:
-    """Copies a database file of the user's into the system's data directory, under the name that the engine opens."""
+    """Copies the user's database file into the system's data directory, under the name that the engine opens."""
     file = place.claim(str(system.layout.data), "data") / name
     copies.file(dump, file)
-    file.chmod(stat.S_IRUSR | stat.S_IWUSR)  # whatever the original's owner allows
+    file.chmod(stat.S_IRUSR | stat.S_IWUSR)  # regardless of the permissions of the original

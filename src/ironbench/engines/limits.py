@@ -1,4 +1,4 @@
-"""Time limits of a session's statements."""
+"""Time limits for a session's statements."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ironbench.errors import FailureError
 
 @dataclass(slots=True)
 class Questions:
-    """Statements with a time limit."""
+    """Statements with a common time limit."""
 
     session: object
     limit_s: float
     unanswered: FailureError | None = None
-    """Why there is no use in asking more."""
+    """First failure; further statements fail with it at once."""
 
 
 _QUESTIONS: ContextVar[Questions | None] = ContextVar("questions", default=None)
-"""Those of this thread."""
+"""The current time limit of this thread."""
 
 
 class Limited:
-    """A session whose statements may have a time limit."""
+    """Mixin for sessions whose statements can have a time limit."""
 
     @contextmanager
     def limited(self, limit_s: float) -> Iterator[None]:

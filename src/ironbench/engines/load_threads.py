@@ -1,6 +1,6 @@
-"""Loads by threads of an engine's own process, where the core does not speak its wire: each takes piece after piece.
+"""Loads data with threads in the engine's own process, for engines whose wire protocol the core does not implement.
 
-Only the standard library: children of ours import this.
+Imports only the standard library, because child processes import this module.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Piece = tuple[str, int, int]
-"""A table, the number of the first row, and that past the last."""
+"""Table, number of the first row, number after the last row."""
 
 
 class Pieces:
-    """Pieces that nobody has taken yet."""
+    """A thread-safe queue of pieces to load."""
 
     def __init__(self, pieces: Iterator[Piece]) -> None:
         self._pieces = pieces
@@ -27,7 +27,7 @@ class Pieces:
 
 
 def together(works: Sequence[Callable[[], None]]) -> None:
-    """Each in a thread of its own, until all have ended."""
+    """Runs each function in its own thread and waits for all of them."""
     threads = [threading.Thread(target=work) for work in works]
     for thread in threads:
         thread.start()
@@ -36,6 +36,6 @@ def together(works: Sequence[Callable[[], None]]) -> None:
 
 
 def loaded(progress: Any, begin_s: float, connections: int) -> dict[str, Any]:
-    """What the core's `load_rows` returns. `begin_s`: by `time.perf_counter`."""
+    """Result in the format of the core's `load_rows`. `begin_s`: start time from `time.perf_counter`."""
     elapsed_s = time.perf_counter() - begin_s
     return {"rows": progress.rows, "bytes": progress.bytes, "elapsed_s": elapsed_s, "connections": connections}

@@ -1,4 +1,4 @@
-"""Operations on a database that is in use, as an engine that can do them describes them."""
+"""Interface for maintenance operations on a database in use."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from ironbench.model.system import System
 
 @dataclass(frozen=True, slots=True)
 class BackupRequest:
-    """How a backup is wanted."""
+    """Options of a backup."""
 
     folder: Path
-    """Not there yet."""
+    """Target directory, which does not exist yet."""
     format: str = "plain"
-    """`plain` files, `tar`, or `discard`: read by the server, written nowhere."""
+    """`plain` (files), `tar`, or `discard`: read by the server but not written anywhere."""
     checkpoint: str = "fast"
-    """`fast` or `spread`."""
+    """Checkpoint mode: `fast` or `spread`."""
     most_bytes_per_s: int = 0
-    """0: as fast as it can."""
+    """Rate limit; 0 means unlimited."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What the engine knows of a table."""
+    """Size and dead rows of a table."""
 
     bytes: int
-    """With indexes."""
+    """Including indexes."""
     pages: int
     dead_rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What the engine knows of an index."""
+    """Size and state of an index."""
 
     table_bytes: int
     bytes: int
@@ -48,15 +48,15 @@ class IndexState:
 
 
 def answering(session: Session) -> Callable[[], None]:
-    """Raises FailureError when the server of `session` does not answer: a program that works with a frozen server
-    would never end."""
+    """Returns a function that raises FailureError if the server of `session` does not answer. Without this check, a
+    program that works with a frozen server would never end."""
     return session.require_answer if isinstance(session, Remote) else lambda: None
 
 
 class Maintaining(Protocol):
     @property
     def vacuums(self) -> Mapping[str, str]:
-        """Kind → statement, with `{}` for the table; a kind that is not there cannot be had."""
+        """Kind of vacuum → statement, with `{}` for the table. Kinds that the engine lacks are missing."""
         ...
 
     @property
@@ -66,48 +66,50 @@ class Maintaining(Protocol):
 
     @property
     def index_removal(self) -> str:
-        """Statement, with `{}` for index and table."""
+        """Statement that drops an index, with `{}` for index and table."""
         ...
 
     @property
     def restorable(self) -> str:
-        """Format of backups that `unpack` takes."""
+        """Backup format that `unpack` accepts."""
         ...
 
     def require_backup(self, system: System, options: Mapping[str, str]) -> None:
-        """InputError: the programs are missing, or cannot do what the options ask for."""
+        """Raises InputError if the backup programs are missing or do not support the options."""
         ...
 
     def tool(self, system: System) -> str:
-        """The program that makes backups, with its version."""
+        """Program that makes backups, with its version."""
         ...
 
     def backup_bytes(self, session: Session) -> int:
-        """About how large a backup of the whole server is."""
+        """Approximate size of a backup of the whole server."""
         ...
 
     def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
-        """The command that makes one."""
+        """Command that makes a backup."""
         ...
 
     def verified(self, system: System, folder: Path) -> Check:
-        """Whether a backup's files are whole."""
+        """Checks that the files of a backup are complete."""
         ...
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
-        """Commands, one after the other, that make a data directory of ours of a backup in format `restorable`."""
+        """Commands that turn a backup in format `restorable` into a data directory, to be run one after the other."""
         ...
 
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
-        """The command that fills the server that runs on that directory; None: its files hold everything."""
+        """Command that loads a backup into the server running on `unpack`'s directory; None if the files are
+        complete."""
         ...
 
     def litter(self, session: Session, table: str, percent: int) -> None:
-        """Makes garbage of so many rows in a hundred, which only `vacuums` take away; it is in the counters now."""
+        """Turns `percent` % of the rows into dead rows that only `vacuums` remove. They are in the counters on
+        return."""
         ...
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:
-        """Of a table of wide rows that was written anew."""
+        """Number of pages of a freshly written table with wide rows."""
         ...
 
     def table_state(self, session: Session, table: str) -> TableState: ...

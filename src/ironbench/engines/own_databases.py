@@ -1,8 +1,8 @@
-"""Names of databases that ironbench makes on running servers.
+"""Names of databases that ironbench creates on existing servers.
 
-Making a database belongs to no transaction, and a note in it can only follow: whoever is killed between the two would
-leave a copy of somebody's data that nobody dares to drop. So the name itself is the mark: its last part is a checksum
-of the part before, which no other database's name has by accident.
+A database cannot be created and marked in one transaction. If ironbench were killed in between, it would leave a copy
+of the user's data that nobody could safely drop. So the name itself is the mark: its last part is a checksum of the
+part before, which a user's database name does not match by accident.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The files of a database that ironbench made: what is noted beside them, where they are kept aside, who holds them,
-and whether a server runs on them."""
+"""Files of a database that ironbench created: the note beside them, their lock, versions, copies that are kept, and
+whether a server is running on them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from ironbench.host.copies import Copied
 from ironbench.model.system import Layout, System
 
 NOTE = "ironbench.json"
-"""In the directory of the data: which version made it, which snapshot it came from, where a log elsewhere lies."""
+"""File in the data directory: the version that created it, the snapshot it was restored from, and the location of a
+separate log."""
 
 
 def note(files: Path) -> dict[str, Any]:
-    """What is known of a data directory; empty where there is none of ours."""
+    """Reads the note of a data directory; empty if ironbench did not create it."""
     try:
         known = json.loads((files / NOTE).read_text())
     except (OSError, ValueError):
@@ -38,7 +39,7 @@ def write_note(files: Path, known: Mapping[str, Any]) -> None:
 
 @contextmanager
 def locked(place: Path) -> Iterator[None]:
-    """Holds the directory meanwhile. InputError: another ironbench uses it."""
+    """Locks the directory for the duration of the `with` block. Raises InputError if another ironbench uses it."""
     lock = places.lock(place)
     try:
         yield
@@ -47,14 +48,14 @@ def locked(place: Path) -> Iterator[None]:
 
 
 def next_kept(path: Path) -> Path:
-    """Where files or a file that no snapshot made are kept aside: beside them, as `….kept-N`."""
+    """New name for files that do not come from a snapshot: `….kept-N` in the same directory."""
     kept = [int(one.name.rsplit("-", 1)[1]) for one in path.parent.glob(f"{path.name}.kept-*[0-9]")]
     return path.with_name(f"{path.name}.kept-{max(kept, default=0) + 1}")
 
 
 def copy_back(folder: Path, files: Path) -> Copied:
-    """Copies the files of that name in a snapshot's `folder` to their place, which is free. InputError: no room.
-    FailureError."""
+    """Copies the files from a snapshot's `folder` back to `files`, which must not exist. Raises InputError if there is
+    no space, and FailureError."""
     aside = files.with_name(f"{files.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
     space.require(files.parent, copies.size(folder), "the copy of the data")
@@ -66,18 +67,18 @@ def copy_back(folder: Path, files: Path) -> Copied:
 
 
 def basis(parts: Sequence[str], shaping: Mapping[str, str]) -> str:
-    """What the files depend on (`Engine.basis`): the program, and the settings that shape them."""
+    """What the files depend on (`Engine.basis`): the program, and the settings that affect the file format."""
     return " ".join([*parts, *(f"{name}={value}" for name, value in sorted(shaping.items()))])
 
 
 def plain(system: System, settings: Mapping[str, str], folder: Path) -> System:
-    """The system by the same programs in `folder`, with these settings alone (`Engine.plain`)."""
+    """Returns the system with the same programs in `folder`, with only these settings (`Engine.plain`)."""
     where = {name: value for name, value in system.settings.items() if name == "bin"}
     return System(system.engine, system.label, where | dict(settings), Layout(str(folder)))
 
 
 def refuse_version(place: Path, title: str, made_by: str, major: str, version: str) -> None:
-    """InputError: files of another version are in the directory."""
+    """Raises InputError if the directory was created by another major version."""
     if made_by != major:
         raise InputError(
             f"data directory {place}",
@@ -87,13 +88,14 @@ def refuse_version(place: Path, title: str, made_by: str, major: str, version: s
 
 
 def refuse_running(files: Path, place: Path) -> None:
-    """InputError while a server runs on the files. `place`: the directory that the user knows them by."""
+    """Raises InputError if a server is running on the files. `place`: the directory as the user knows it."""
     if (error := in_use(files, place)) is not None:
         raise error
 
 
 def in_use(files: Path, place: Path) -> InputError | None:
-    """A server works in the directory of its data, so this also finds those that others started."""
+    """Error for a server that is running on the files; None if there is none. A server's working directory is its data
+    directory, so this also finds servers that ironbench did not start."""
     running = processes.working_in(files)
     if not running:
         return None

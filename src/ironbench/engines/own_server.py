@@ -1,4 +1,4 @@
-"""A server of ours on its locked data directory: started, and started again from what is there."""
+"""Starts a server on a locked data directory, and restarts it from what is there."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _S = TypeVar("_S")
 
 
 class OwnServer(ABC, Generic[_S]):
-    """How one engine starts a server of ours, as often as it must. `_S`: its session."""
+    """How an engine starts its server. `_S`: type of its session."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def place(self) -> Path:
-        """The data directory; whoever uses it holds its lock."""
+        """Data directory; its lock is held while it is in use."""
 
     @abstractmethod
     def running(self, lock: int) -> Running:
-        """A server with everything where the layout wants it. InputError, FailureError."""
+        """Starts the server with the directories of the layout. Raises InputError and FailureError."""
 
     @abstractmethod
     def directories(self) -> dict[str, str]:
-        """By role."""
+        """Role → directory."""
 
     @abstractmethod
     def facts(self) -> dict[str, object]:
@@ -39,10 +39,10 @@ class OwnServer(ABC, Generic[_S]):
 
     @abstractmethod
     def connected(self, own: Own) -> _S:
-        """A session with the server that runs."""
+        """Connects a session to the running server."""
 
     def session(self) -> _S:
-        """Takes the data directory, starts a server and connects; nothing stays where that fails."""
+        """Claims the data directory, starts a server and connects. After a failure, nothing keeps running."""
         own = self._own()
         try:
             return self.connected(own)

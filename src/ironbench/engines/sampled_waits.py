@@ -1,4 +1,4 @@
-"""What an engine's backends wait for, made of samples of their states: what its observers share."""
+"""Wait events of an engine's backends, computed from samples of their states; shared by the engines' observers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ironbench.model.observer import IDLE, OnCores, Samples, Waits
 from ironbench.model.points import SamplePoint, Values, by_file, gauge_series, growth, points
 
 _SEEN_LEAST = 0.9
-"""Share of the backends whose counts must be known."""
+"""Minimum share of the backends whose scheduler counters must be known."""
 _IN_RECORD = 12
-"""A record is small: it keeps the commonest waits, the series keep all."""
+"""Number of wait events stored in the record. The time series contain all of them."""
 
 
 class SampledWaits(ABC):
-    """Of a source with one line for each event: its name, a tab, how many backends are in it."""
+    """Evaluates a source with one line per wait event: its name, a tab, and the number of backends in it."""
 
     activity: ClassVar[str]
-    """Name of that source."""
+    """Name of the source with the wait events."""
     backends: ClassVar[str]
-    """Of the source that lists the backends' process or thread ids."""
+    """Name of the source that lists the process or thread ids of the backends."""
     schedstat: ClassVar[str]
-    """Of the source that reads the kernel's counts of them (proc_pid_schedstat)."""
+    """Name of the source that reads their scheduler counters (proc_pid_schedstat)."""
 
     @abstractmethod
     def part_of(self, event: str) -> str:
-        """The part of a transaction's time that an event belongs to."""
+        """Returns the wait class of an event."""
 
     def waits(self, samples: Samples, window_s: float) -> Waits:
         return Waits(self.sampled(samples, window_s), self.counted(samples, window_s), self.part_of)
@@ -46,12 +46,12 @@ class SampledWaits(ABC):
         return Observation(metrics, tuple(_series(points(samples.get(self.activity), self.parsed))))
 
     def sampled(self, samples: Samples, window_s: float) -> list[SamplePoint]:
-        """Backends by wait event at every instant inside the window."""
+        """Backends by wait event for every sample inside the window."""
         readings = points(samples.get(self.activity), self.parsed)
         return [point for point in readings if 0.0 <= point.t_s <= window_s]
 
     def parsed(self, text: str) -> Values:
-        """One sample; {}: it cannot be read."""
+        """Parses one sample; {} if it is unreadable."""
         values: Values = {}
         for line in text.splitlines():
             event, _, count = line.rpartition("\t")
@@ -60,10 +60,11 @@ class SampledWaits(ABC):
         return {IDLE: 0.0} if not text.strip() else values
 
     def counted(self, samples: Samples, window_s: float) -> OnCores | None:
-        """What the kernel counted of the backends; None where it cannot be seen, or not of nearly all of them.
+        """CPU and run queue time of the backends from the kernel's counters; None if they cannot be read for nearly all
+        backends.
 
-        An id of another namespace would lead to a stranger, and a backend that came and went between two readings to
-        nobody.
+        A process id from another PID namespace would belong to a different process here, and a backend that lived only
+        between two readings is not counted.
         """
         seen = samples.get(self.backends, ())
         pids = {line for sample in seen for line in sample.raw.decode().split() if line.isdigit()}
@@ -78,7 +79,7 @@ class SampledWaits(ABC):
             return values
 
         readings = points(samples.get(self.schedstat), parse)
-        # The reading at the end of the window may come after the backends have gone.
+        # At the end of the window, some backends may already be gone.
         whole = [point for point in readings if len(point.values) / 2 >= _SEEN_LEAST * len(pids)]
         if (grown := growth(whole, window_s)) is None:
             return None
@@ -92,7 +93,7 @@ def _means(readings: list[SamplePoint]) -> Values:
 
 
 def _series(readings: list[SamplePoint]) -> list[Series]:
-    """Per second: 20 samples of a few backends say little one by one."""
+    """Averages over one second: 20 samples of a few backends mean little individually."""
     buckets: dict[int, list[SamplePoint]] = {}
     for point in readings:
         buckets.setdefault(int(point.t_s // 1.0), []).append(point)

@@ -1,4 +1,4 @@
-"""The life of a server that we start, whatever its make: socket, register, guard, readiness, end."""
+"""Life cycle of a server that ironbench starts, common to all engines: socket, register, guard, readiness, shutdown."""
 
 from __future__ import annotations
 
@@ -20,65 +20,67 @@ from ironbench.host.guard import GuardOrder, ServerGuard
 from ironbench.host.processes import ProcessId
 
 _SOCKET_PATH_MOST = 107
-"""sun_path of unix(7) less its end."""
+"""Maximum length of sun_path (unix(7)) without its terminator."""
 _STATUS_PATIENCE_S = 1.0
-"""How long the guard may take to tell how the server ended."""
+"""How long the guard may take to report how the server ended."""
 _MESSAGES_BYTES = 16384
-"""Of the end of a server's messages, which are looked through for complaints."""
+"""Bytes at the end of a server's log that are searched for errors."""
 READY_PATIENCE_S = 600.0
-"""A server that replays its log after a crash can take this long."""
+"""Startup timeout: crash recovery can take this long."""
 
 
 def raise_file_limit() -> None:
-    """As many open files as the machine allows, for us (a connection each) and for the servers we start."""
+    """Raises the limit on open files to the maximum, for this process (one connection per client) and for the servers
+    it starts."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """What the life of a server depends on besides its files."""
+    """Properties of a server program, for all servers of an engine."""
 
     engine: str
     title: str
-    """As its makers write its name."""
+    """Official spelling of the engine's name."""
     socket: str
     """Name of the socket in its directory."""
     complaint: Callable[[str], str]
-    """What the server's messages complain of."""
+    """Extracts the error from the server's log."""
     stop: int
-    """Signal that ends it in good order."""
+    """Signal for an orderly shutdown."""
     kill: int
-    """Signal after which it writes nothing more."""
+    """Signal after which the server writes nothing more."""
     shared: str = ""
-    """Prefix of shared memory that it leaves behind when it is killed."""
+    """Prefix of the shared memory segments that it leaves behind when killed."""
     shared_mark: int = 0
-    """First word of the segment that lists those of all its processes (`process.shared_memory`)."""
+    """First word of the segment that lists the segments of all its processes (`process.shared_memory`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a server of ours is started from."""
+    """Everything needed to start one server."""
 
     make: Make
     place: Path
-    """Its directory, with everything prepared."""
+    """Data directory with all files prepared."""
     messages: Path
-    """File for what it says."""
+    """File for the server's log."""
     command: tuple[str, ...]
     environment: dict[str, str]
     identity: Identity
     configure: Callable[[str], None]
-    """Writes its settings, given the socket's directory."""
+    """Writes the settings, given the directory of the socket."""
     ready: Callable[[int | None], bool]
-    """Whether the server of that process id accepts connections."""
+    """Whether the server with this process id accepts connections."""
     lock: int
-    """Of the data directory: held as long as the server lives."""
+    """File descriptor that locks the data directory; kept open as long as the server lives."""
     cpus: tuple[int, ...] | None = None
     limit_bytes: int | None = None
-    """On the memory of the server and the page cache of its files."""
+    """Memory limit for the server and the page cache of its files."""
     cached: tuple[Path, ...] = ()
-    """Directories whose files are dropped from the page cache before a limit, in which they would not count."""
+    """Directories whose files are evicted from the page cache before a memory limit is set; otherwise they would not
+    count."""
 
     def words(self) -> tuple[str, ...]:
         on_cpus = () if self.cpus is None else ("taskset", "--cpu-list", ",".join(map(str, self.cpus)))
@@ -102,18 +104,18 @@ class Running:
         return not self.guard.ended()
 
     def ended(self, patience_s: float) -> bool:
-        """Whether it has ended, or ends within that time."""
+        """Whether it has ended, or ends within `patience_s` seconds."""
         return self.guard.ended(patience_s)
 
     def stop(self) -> None:
-        """Shuts it down in good order; what the guard could not do is done here. FailureError. May be called twice."""
+        """Shuts the server down, and kills what the guard could not end. May be called twice. Raises FailureError."""
         self.guard.stop()
         if not register.end(self.entry_now()):
             raise FailureError(f"server process {self.guard.pid}", "it does not end, not even by SIGKILL")
 
     def freezer(self) -> Freezer:
-        """By which it can be frozen. Its control group is noted before it is made, and goes with the server; where it
-        cannot be made or entered, signals do. FailureError."""
+        """Returns a freezer for the server's processes. It uses a control group, which is registered before it is
+        created and removed with the server; where that is impossible, it uses signals. Raises FailureError."""
         entry = self.entry_now()
         assert self.process is not None
         group = control_groups.freezing(entry.groups)
@@ -123,21 +125,21 @@ class Running:
                 register.write(replace(entry, groups=(*entry.groups, str(group))))
                 group.mkdir()
             found.enter()
-        except OSError:  # rights that end below our own group, a threaded group (cgroups(7)), or it was removed
+        except OSError:  # no permission below our own group, a threaded group (cgroups(7)), or the group was removed
             return Freezer(self.process, None)
         return found
 
     def kill(self) -> None:
-        """Ends it at once, so that it writes nothing more."""
+        """Ends the server at once, so that it writes nothing more."""
         if self.process is not None:
             self.process.signal(self.launch.make.kill)
 
     def entry_now(self) -> register.RegisterEntry:
-        """The register's entry with the server in it."""
+        """The register's entry, including the server's process."""
         return register.read(register.path_of(self.entry)) or self.entry
 
     def last_words(self) -> str:
-        """How the server ended, where that is known, and what its messages complain of."""
+        """How the server ended, if known, and the errors in its log."""
         self.guard.ended(_STATUS_PATIENCE_S)
         status = self.guard.status
         how = f"killed by {signal.Signals(-status).name}" if status is not None and status < 0 else ""
@@ -145,9 +147,9 @@ class Running:
 
 
 def start(launch: Launch, remove: tuple[str, ...] = ()) -> Running:
-    """Starts a server and waits until it accepts connections. FailureError with the server's reason.
+    """Starts a server and waits until it accepts connections. Raises FailureError with the server's reason.
 
-    `remove`: directories that go with it.
+    `remove`: directories to remove after the server has ended.
     """
     make, identity = launch.make, launch.identity
     socket_directory = _new_socket_directory(make.socket)
@@ -183,14 +185,14 @@ def start(launch: Launch, remove: tuple[str, ...] = ()) -> Running:
 
 
 def own_processes(server: ProcessId | None) -> list[int]:
-    """The server and its children."""
+    """Process ids of the server and its children."""
     if server is None or not server.alive():
         return []
     return [server.pid, *processes.children(server.pid)]
 
 
 def _new_socket_directory(socket: str) -> str:
-    """Path of a directory that does not exist yet: a socket's path holds 107 bytes at most. FailureError."""
+    """Returns a new path that is short enough for a socket (107 bytes). Raises FailureError."""
     for base in (tempfile.gettempdir(), "/tmp"):
         path = f"{base}/ironbench-{secrets.token_hex(5)}"
         if len(f"{path}/{socket}".encode()) <= _SOCKET_PATH_MOST:
@@ -201,7 +203,8 @@ def _new_socket_directory(socket: str) -> str:
 
 
 def _within(group: Path | None, launch: Launch) -> tuple[str, ...]:
-    """Makes the group; what the server has cached before would not count in it, and so is dropped. FailureError."""
+    """Creates the control group, and returns the command prefix that enters it. Pages cached before would not count in
+    the group, so they are evicted first. Raises FailureError."""
     if group is None or launch.limit_bytes is None:
         return ()
     for directory in launch.cached:
@@ -215,7 +218,7 @@ def _wait_until_ready(running: Running) -> None:
     launch, deadline = running.launch, time.monotonic() + READY_PATIENCE_S
     subject = f"{launch.make.title} in {launch.place}"
     while not launch.ready(running.guard.pid):
-        register.with_shared_memory(running.entry_now())  # it exists long before a recovery has ended
+        register.with_shared_memory(running.entry_now())  # the segments exist long before crash recovery ends
         if not running.alive():
             cause = f"the server ended while starting: {running.last_words()}"
             raise FailureError(subject, cause, f"its messages: {launch.messages}")
@@ -227,7 +230,7 @@ def _wait_until_ready(running: Running) -> None:
 
 
 def _complaints(launch: Launch) -> str:
-    """What the end of the server's messages complains of."""
+    """Errors at the end of the server's log."""
     try:
         with launch.messages.open("rb") as file:
             file.seek(max(0, launch.messages.stat().st_size - _MESSAGES_BYTES), os.SEEK_SET)

@@ -1,4 +1,4 @@
-"""A live server, whatever its make: ours, or one that was running already."""
+"""A session with a live server, common to all engines: a server that ironbench started, or an existing one."""
 
 from __future__ import annotations
 
@@ -27,31 +27,32 @@ _L = TypeVar("_L", bound="ServerLine")
 _S = TypeVar("_S", bound="ServerSession[Any, Any]")
 _AGAIN_S = 0.1
 DOWN_PATIENCE_S = 120.0
-"""So long nobody may listen where a restart has succeeded: what restarts a service waits for it (pg_ctl, systemd's
-notify). A server that replays its log may take longer, and says so."""
+"""How long no server may listen after a restart command has succeeded. Restart commands wait until the service is up
+(pg_ctl, systemd's notify). During crash recovery a server already answers with an error, for which `READY_PATIENCE_S`
+applies."""
 _SILENCE_S = 20.0
 _OWN_SILENCE_S = 120.0
-"""More for a server of ours: its devices may be slow by design, and its death shows at once."""
+"""The same for a server that ironbench started: its devices may be slow by design, and its death is noticed at once."""
 _ANSWER_S = 30.0
-"""Limit of a question about the server itself, such as its settings and counters, which takes milliseconds."""
+"""Time limit of a query about the server itself, such as its settings and counters. It normally takes milliseconds."""
 _DYING_S = 1.0
-"""A dying server closes its connections before its process is gone: so long its end is waited for."""
+"""A dying server closes its connections before its process ends; this is how long to wait for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What comes with a server of ours."""
+    """What a session needs of a server that ironbench started."""
 
     running: Running
     again: Callable[[], Running]
-    """Starts the stopped server anew."""
+    """Starts the stopped server again."""
     directories: dict[str, str]
     facts: Mapping[str, Any]
     """Installation and identity."""
     release: Callable[[], None]
-    """Gives the data directory back."""
+    """Releases the data directory."""
     retaken: Callable[[], Own]
-    """After `release`: takes the data directory again and starts the server."""
+    """Claims the data directory again after `release`, and starts the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +64,26 @@ class LocalServer:
 
 
 class ServerLine(WorkConnection, Protocol):
-    """A connection that gives a server up which does not answer in time."""
+    """A connection whose queries have a time limit."""
 
     def query(self, sql: str, limit_s: float | None = None) -> list[Row]: ...
 
 
 class ServerSession(Limited, ABC, Generic[_A, _L]):
-    """Sees and uses one server. A server that was running already is never configured and never stopped.
+    """A session with one server. An existing server is never configured and never stopped.
 
-    `_A`: its address; `_L`: a connection to it.
+    `_A`: type of its address; `_L`: type of a connection.
     """
 
     engine: str
     title: ClassVar[str]
     broken: ClassVar[tuple[str, ...]]
-    """SQLSTATE classes after which the connection may be gone; "": no answer at all."""
+    """SQLSTATE classes after which the connection may be lost; "": no answer at all."""
     lives: ClassVar[str] = "SELECT 1"
-    """A statement that any living server answers."""
+    """A statement that every live server answers."""
 
     def __init__(self, address: _A, secrets: Secrets, own: Own | None = None) -> None:
-        """Connects. InputError for a wrong password or name, FailureError when nobody answers."""
+        """Connects. Raises InputError for a wrong password or name, and FailureError if no server answers."""
         self._address = address
         self._secrets = secrets
         self._own = own
@@ -93,49 +94,49 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
     @abstractmethod
     def connect(self) -> _L:
-        """A connection of its own, for work in parallel; the caller closes it."""
+        """Opens a separate connection for parallel work; the caller closes it."""
 
     @abstractmethod
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]: ...
 
     @abstractmethod
     def known(self) -> dict[str, Any]:
-        """Facts that the server itself tells."""
+        """Facts that the server itself reports."""
 
     @abstractmethod
     def counters(self) -> dict[str, int]: ...
 
     @abstractmethod
     def found(self) -> LocalServer:
-        """Where a server runs that is not ours; an empty place: elsewhere."""
+        """Locates an existing server on this machine; empty if it is elsewhere."""
 
     @abstractmethod
     def moved(self, socket_directory: str) -> _A:
-        """The address after a restart."""
+        """Returns the address after a restart."""
 
     @property
     @abstractmethod
     def role(self) -> str:
-        """As whom we are connected."""
+        """The role of the session."""
 
     @property
     def silence_s(self) -> float:
-        """After so long without a byte in either direction, a server that does not answer a new connection either is
-        given up."""
+        """A silent server is given up after this many seconds without a byte in either direction, if it does not answer
+        a new connection either."""
         return _SILENCE_S if self._own is None else _OWN_SILENCE_S
 
     def query(self, sql: str) -> list[Row]:
         return self._attempt(lambda connection: connection.query(sql, self._limit_s()))
 
     def asked(self, read: Callable[[Callable[[str], list[Row]]], _T]) -> _T:
-        """What `read` makes of the server's answers to short questions. FailureError: see `questions`."""
+        """Returns the result of `read`, which sends short queries. Raises FailureError: see `questions`."""
         with self.questions():
             return read(self.query)
 
     @contextmanager
     def questions(self) -> Iterator[None]:
-        """What is asked meanwhile is answered in milliseconds, such as settings and counters. A server that was running
-        already is given up when an answer is late or cannot be read: FailureError, whatever became of the first one."""
+        """In the `with` block, queries must be answered in milliseconds, as those for settings and counters are. If an
+        answer of an existing server is late or unreadable, all further queries fail with the same FailureError."""
         if self._own is not None:
             yield
             return
@@ -173,7 +174,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         try:
             self.asked(lambda query: query(self.lives))
         except IronbenchError as error:
-            return error.sqlstate[:2] not in self.broken  # who refuses a statement lives
+            return error.sqlstate[:2] not in self.broken  # a server that refuses the statement is alive
         return True
 
     def require_answer(self) -> None:
@@ -181,11 +182,11 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         self.query(self.lives)
 
     def last_words(self) -> str:
-        """The end of our server's messages, "" for a server that is not ours."""
+        """The end of the log of a server that ironbench started; "" for an existing server."""
         return "" if self._own is None else self._own.running.last_words()
 
     def restart(self) -> None:
-        """Our server only: another process, other sockets, the same settings and files."""
+        """Restarts a server that ironbench started: a new process and new sockets, the same settings and files."""
         if self._own is None:
             raise FailureError(self.title, f"a running server ({written('system.dsn')}) is not restarted by ironbench")
         with self._lock:
@@ -208,12 +209,12 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         self._local = self.found()
 
     def reconnect(self) -> None:
-        """Replaces a connection that a restart of the server has ended. FailureError: nobody answers."""
+        """Replaces a connection that was lost in a restart of the server. Raises FailureError if no server answers."""
         if not self.alive():
             self.query(self.lives)
 
     def _patiently(self) -> _L:
-        """FailureError: no answer in time."""
+        """Connects, with retries. Raises FailureError if the server does not answer in time."""
         began = time.monotonic()
         while True:
             try:
@@ -227,7 +228,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             time.sleep(_AGAIN_S)
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """See `model.session.Powered`. Our server only."""
+        """See `model.session.Powered`. Only for a server that ironbench started."""
         if self._own is None:
             raise FailureError(self.title, f"ironbench cuts no power of a running server ({written('system.dsn')})")
         with self._lock:
@@ -235,7 +236,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             cut()
             self._own.running.kill()
             self._own.running.stop()
-            self._stopped = True  # until one answers again
+            self._stopped = True  # until a server answers again
             self._own.release()
             restore()
             self._own = self._own.retaken()
@@ -255,7 +256,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
                 self._own.release()
 
     def _attempt(self, use: Callable[[_L], _T]) -> _T:
-        """Uses the connection; one that broke is replaced at the next use."""
+        """Calls `use` with the connection; a broken connection is replaced at the next call."""
         with self._lock:
             if self._stopped:
                 raise FailureError(self.title, "the server was stopped")
@@ -267,7 +268,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             try:
                 return use(self._connection)
             except FailureError as error:
-                # The server's answer to a mistake of ours says nothing about the connection.
+                # An error response to an invalid statement says nothing about the connection.
                 if error.sqlstate[:2] in self.broken and not self._answers():
                     self._drop()
                     if questions is not None:
@@ -294,7 +295,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             return False
 
     def _explain(self, error: FailureError) -> None:
-        """A server of ours that has died says why."""
+        """Raises FailureError with the server's log if a server that ironbench started has died."""
         if self._own is not None and self._own.running.ended(0.0 if error.sqlstate else _DYING_S):
             raise FailureError(self.title, f"the server died: {self._own.running.last_words()}") from error
 
@@ -305,7 +306,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
 
 def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
-    """What a running server says that it is. Ends the session."""
+    """Returns the version that a running server reports. Ends the session."""
     try:
         return {"version": session.asked(lambda query: query("SELECT version()")[0][0]) or ""}
     finally:
@@ -313,7 +314,7 @@ def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
 
 
 def joined(session: _S, require_room: Callable[[_S, int], None], clients: int) -> _S:
-    """The session, where `clients` can connect besides it; else it is ended. InputError."""
+    """Returns the session if `clients` more can connect, otherwise ends it. Raises InputError."""
     try:
         with session.questions():
             require_room(session, clients)

@@ -1,4 +1,4 @@
-"""What no setting of an engine may be, and what settings and limits of servers of ours must leave room for."""
+"""Checks of settings and limits that are common to the servers that ironbench starts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ironbench.host import control_groups
 from ironbench.words import counted
 
 HEADROOM = 20
-"""Connections besides the clients': observers, checks, the server's own look-ups, a person with a client."""
+"""Connections besides the clients': observers, checks, the server's internal queries, a user's own client."""
 
 
 def refuse_ours(name: str, value: str, cause: str | None) -> None:
-    """InputError for a setting that is ironbench's own business; no cause: it is not."""
+    """Raises InputError for a setting that is reserved for ironbench; `cause` is None if it is not."""
     if cause is not None:
         raise InputError(written("system.set", f"{name}={value}"), f"{cause}, so it cannot be set", "leave it out")
 
@@ -27,9 +27,9 @@ def require_one_line(subject: str, value: str) -> None:
 
 
 def require_memory(memory_bytes: int, declared: Mapping[str, str], cache: str, least_bytes: int, needs: str) -> None:
-    """InputError for a cache that is set twice, too small, or larger than this machine's memory.
+    """Raises InputError if the cache size is set twice, too small, or larger than this machine's memory.
 
-    `cache`: the setting that says its size, too. `needs`: what is said of one that is too small.
+    `cache`: the engine setting for the same size. `needs`: error text for a size that is too small.
     """
     subject = written("system.memory", units.memory(memory_bytes))
     if cache in declared:
@@ -42,9 +42,9 @@ def require_memory(memory_bytes: int, declared: Mapping[str, str], cache: str, l
 
 
 def require_total(total: int, cache_bytes: int | None, others_bytes: int, takers: str) -> None:
-    """InputError for a limit on all memory that cannot be set here, or that the server alone would reach.
+    """Raises InputError for a limit on total memory that cannot be enforced here, or that is too low for the server.
 
-    `cache_bytes`: None where it is set in the server's own units; it will say if it cannot have them.
+    `cache_bytes`: None if it is set in the server's own units; the server itself then fails if it does not fit.
     """
     control_groups.require(total)
     if cache_bytes is not None and total < cache_bytes + others_bytes:
@@ -56,7 +56,7 @@ def require_total(total: int, cache_bytes: int | None, others_bytes: int, takers
 
 
 def cache_bytes(given: int | None, declared: Mapping[str, str], cache: str, usual: int) -> int | None:
-    """The size of a server's cache; None: the setting `cache` says it in the server's own units."""
+    """Size of a server's cache; None if the setting `cache` contains it in the server's own units."""
     if given is None and cache in declared:
         return None
     return usual if given is None else given
@@ -68,7 +68,7 @@ def require_clients(clients: int) -> None:
 
 
 def require_connections(clients: int, declared: Mapping[str, str]) -> None:
-    """InputError where `max_connections` is set, and leaves no room for the clients and for us."""
+    """Raises InputError if `max_connections` is set and too low for the clients and ironbench's own connections."""
     connections = declared.get("max_connections", "")
     if connections.isdigit() and int(connections) < clients + HEADROOM:
         raise InputError(

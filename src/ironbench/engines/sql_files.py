@@ -1,4 +1,4 @@
-"""Files of SQL, read once and split into statements as the server's own client splits them."""
+"""Reads SQL files once and splits them into statements in the same way as the server's own client."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ CHUNK_BYTES = 1 << 20
 
 
 class Piece(NamedTuple):
-    """A part of a file of SQL (crates/ironbench-data/src/statements.rs)."""
+    """Part of an SQL file (crates/ironbench-data/src/statements.rs)."""
 
     kind: str
     """`sql`, `merged`, `client`, `rows`, `rows-end`, `open-text` or `open-rows`."""
     line: int
-    """Line of the file where `text` begins, from 1."""
+    """Line number at which `text` starts, from 1."""
     begins: int
-    """Offset of the first word, after white space and comments."""
+    """Offset of the first word after white space and comments."""
     text: bytes
 
     @property
     def first_line(self) -> int:
-        """Line of the first word."""
+        """Line number of the first word."""
         return self.line + self.text.count(b"\n", 0, self.begins)
 
     def head(self, size: int = 400) -> str:
-        """The start of the statement, after comments."""
+        """Start of the statement, without leading comments."""
         return self.text[self.begins : self.begins + size].decode(errors="replace")
 
 
 def pieces(path: Path, dialect: str, merged: Sequence[str] = ()) -> Iterator[Piece]:
-    """`merged`: first words of statements that need not be separated from each other."""
+    """Yields the parts of an SQL file. `merged`: first words of statements that need not be separated from each
+    other."""
     from ironbench._core import SqlScanner
 
     scanner, size = SqlScanner(dialect, list(merged)), path.stat().st_size
@@ -48,7 +49,8 @@ def pieces(path: Path, dialect: str, merged: Sequence[str] = ()) -> Iterator[Pie
 
 
 def ends_with_line(path: Path, start: bytes, within: int = 1 << 16) -> bool:
-    """Whether one of the file's last lines begins with these words. Users may have appended statements."""
+    """Whether one of the file's last lines starts with `start`. Not only the last line: users may have appended
+    statements."""
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - within))

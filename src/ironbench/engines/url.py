@@ -1,4 +1,4 @@
-"""Parts that the DSNs of servers have in common, each of which is refused with what to write instead."""
+"""Parsing of the common parts of server DSNs; error messages include what to write instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironbench.errors import InputError, nearest, written
 from ironbench.model.secrets import Secrets
 
 TLS = ("disable", "prefer", "require", "verify-ca", "verify-full")
-"""How far a connection is encrypted and its server proved, from least to most."""
+"""Levels of encryption and authentication of the server, from weakest to strongest."""
 ESCAPES = "in a user name or password write / as %2F, ? as %3F, @ as %40, : as %3A"
 
 
@@ -21,7 +21,7 @@ def wrong(cause: str, hint: str = "") -> InputError:
 
 
 def host_and_port(place: str, usual_port: int) -> tuple[str, str]:
-    """The text before and after the colon; an IPv6 address is in brackets. InputError."""
+    """Splits at the colon; an IPv6 address is in brackets. Raises InputError."""
     if place.startswith("["):
         host, bracket, rest = place[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
@@ -34,7 +34,7 @@ def host_and_port(place: str, usual_port: int) -> tuple[str, str]:
 
 
 def port_of(text: str, usual: int, hint: str) -> int:
-    """InputError with the hint: a password with a colon looks like a port."""
+    """Parses a port. Raises InputError with the hint: a password with a colon may look like a port."""
     if not text:
         return usual
     if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
@@ -43,7 +43,8 @@ def port_of(text: str, usual: int, hint: str) -> int:
 
 
 def own_name(hint: str) -> str:
-    """Of this process's user, for an address that names none. InputError with the hint."""
+    """Name of this process's user, the default user of a DSN. Raises InputError with the hint if the user has no
+    name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -51,11 +52,11 @@ def own_name(hint: str) -> str:
 
 
 def parameters(query: str, known: Collection[str]) -> dict[str, str]:
-    """`name=value&…` behind the question mark. InputError."""
+    """Parses `name=value&…` after the question mark. Raises InputError."""
     given: dict[str, str] = {}
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
-        # Where an @ follows, the ? may stand in a password, and the name may be a piece of it.
+        # If an @ follows, the ? may be part of a password, and so may the name.
         shown, hint = ("", f"; {ESCAPES}") if "@" in query else (f" {name}", "")
         if not equals:
             raise wrong(f"its parameter{shown} has no value", f"write ?name=value{hint}")
@@ -66,15 +67,15 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
 
 
 def one_of(known: Sequence[str], name: str, word: str) -> str:
-    """The word of a parameter. InputError: it is none of the known ones."""
+    """Returns the value of a parameter. Raises InputError if it is none of the known ones."""
     if word not in known:
-        shown = "" if "@" in word else f"={word}"  # with an @ it may be a piece of a password
+        shown = "" if "@" in word else f"={word}"  # with an @ it may be part of a password
         raise wrong(f"its {name}{shown} is unknown", nearest(word, list(known)))
     return word
 
 
 def certificate(name: str, path: str | None) -> str | None:
-    """The whole path of the file that a parameter names. InputError: there is none."""
+    """Absolute path of the file in a parameter. Raises InputError if there is no such file."""
     if path is None:
         return None
     if not is_file(path):
@@ -83,7 +84,7 @@ def certificate(name: str, path: str | None) -> str | None:
 
 
 def is_file(path: str) -> bool:
-    """Whether a path names a file; one that no file can have names none."""
+    """Whether a path names a file; False for a path that no file can have."""
     try:
         return Path(path).is_file()
     except OSError:
@@ -91,7 +92,7 @@ def is_file(path: str) -> bool:
 
 
 def secret(text: str) -> str:
-    """A password without %-escapes. From here on no message shows it, in either form. InputError."""
+    """Decodes a password, and registers both forms as secrets so that no message shows them. Raises InputError."""
     Secrets(text)
     value = decoded(text)
     Secrets(value)
@@ -99,7 +100,7 @@ def secret(text: str) -> str:
 
 
 def decoded(text: str) -> str:
-    """Without %-escapes. InputError."""
+    """Decodes %-escapes. Raises InputError."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The user's own data in DuckDB: the file of a database, which is copied and never written where it lies."""
+"""Imports the user's own data into DuckDB: a database file, which is copied and never modified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import System
 
 _MAGIC, _MAGIC_AT = b"DUCK", 8
-"""Behind a checksum (duckdb.org, "Storage Versions and Format")."""
+"""The magic bytes follow a checksum (duckdb.org, "Storage Versions and Format")."""
 
 
 class DuckdbDataImport(DataImport):
@@ -22,7 +22,7 @@ class DuckdbDataImport(DataImport):
     setup = True
 
     def examined(self, system: System, dump: Path) -> Dump:
-        """DuckDB itself says whether it can read the file: a process of its own opens it, to read only."""
+        """Opens the file read-only in a child process, so that DuckDB itself checks whether it can be read."""
         hint = f'close it, or write them into it: duckdb {dump.name} "checkpoint"'
         require_closed(dump, "a DuckDB database", _MAGIC, _MAGIC_AT, (".wal",), hint)
         _require_readable(f"dump {dump}", dump)
@@ -32,7 +32,7 @@ class DuckdbDataImport(DataImport):
         place_file(system, dump, FILE)
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
-        """Reads every column once: DuckDB holds each block against its checksum when it reads it."""
+        """Reads every column once, because DuckDB verifies the checksum of each block when it reads it."""
         tables = session.query(
             "select format('\"{}\".\"{}\"', replace(schema_name, '\"', '\"\"'), replace(table_name, '\"', '\"\"')) "
             "from duckdb_tables() where not internal and database_name = current_database()"
@@ -47,7 +47,7 @@ class DuckdbDataImport(DataImport):
         return Restored()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Files that SQL reads or writes beside the database would be outside of the data's content key."""
+        """Runs the SQL file without access to other files, because those are not part of the data's content key."""
         text = setup_text(file)
         session.query("set enable_external_access = false")
         try:
@@ -59,7 +59,7 @@ class DuckdbDataImport(DataImport):
                 hint = "bring such data into a database of DuckDB, and name its file as the dump"
             raise FailureError(str(file), cause, hint) from None
         finally:
-            session.restart()  # only a new process has that access again
+            session.restart()  # enable_external_access can only be set again in a new process
         return {}
 
     def settle(self, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""DuckDB: a library, in a child process that holds the database for as long as the session lasts."""
+"""The engine DuckDB: a library in a child process that has the database open for as long as the session lasts."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class DuckdbDialect(Dialect):
         return f"select view_name, 'view' from duckdb_views() where view_name in ({listed(tables)}) order by view_name"
 
     def database_size(self) -> str:
-        """Of the file, with everything in it."""
+        """Size of the whole database file."""
         return "select used_blocks * block_size from pragma_database_size()"
 
     def explain(self, *, measured: bool) -> str:
         return "EXPLAIN ANALYZE " if measured else "EXPLAIN "
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Boxes: the table is named in the box below its head."""
+        """Parses boxes: the name of the table is in one of the three lines below the head of its box."""
         lines = plan.splitlines()
         for number, line in enumerate(lines):
             for head in _BOX.finditer(line):
@@ -65,7 +65,7 @@ class DuckdbAdministration(Administration):
         if not tables:
             tables = tuple(row[0] or "" for row in session.query(_ALL))
         for table in tables:
-            # The largest or smallest value would be answered from statistics, without reading.
+            # MIN or MAX would be answered from statistics, without reading.
             session.query(f"select bit_xor(hash(columns(*))) from {table}")
         return f"every column of {counted(len(tables), 'table')} read"
 
@@ -87,8 +87,8 @@ class DuckdbEngine(LibraryEngine):
         protocols=("library",),
         costs=EngineCosts(
             start_stop_s=0.5,
-            log_bytes=0,  # a load's row groups go past its log, straight into the file
-            mixed_read_bytes=262144,  # it reads whole blocks
+            log_bytes=0,  # a load writes row groups directly into the file, not into the log
+            mixed_read_bytes=262144,  # DuckDB reads whole blocks
             queries_s=3.0,
             queries_read=5.0,
         ),
@@ -99,10 +99,10 @@ class DuckdbEngine(LibraryEngine):
     data_import = DuckdbDataImport()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """The system with its directories. InputError."""
+        """Returns the system with its directories. Raises InputError."""
         self.refuse(system, clients)
         package_folder()
-        # DuckDB takes names in any case.
+        # DuckDB's setting names are case-insensitive.
         system = replace(system, settings={name.lower(): value for name, value in system.settings.items()})
         settings.validate(system)
         temp = None if system.layout.temp is None else place.check(system.layout.temp, "temp")
@@ -114,7 +114,7 @@ class DuckdbEngine(LibraryEngine):
         return {"version": version, "program": source}
 
     def start(self, system: System, secrets: Secrets, clients: int) -> DuckdbSession:
-        """The file, made when it is not there, and a process that holds it. FailureError."""
+        """Creates the database file if it is missing, and starts the process that opens it. Raises FailureError."""
         folder = place.claim(str(self.folder(system)), "data")
         temp = folder if system.layout.temp is None else place.claim(system.layout.temp, "temp")
         lock = place.lock(folder)

@@ -1,8 +1,8 @@
-"""DuckDB's process: both ends of it.
+"""Both ends of DuckDB's child process.
 
-It holds the database and serves connections that it is handed: after a `Begin` and its answer, every byte on its
-channel brings the end of a connection's socket with it (SCM_RIGHTS, unix(7)), so that there is no path that others
-could connect to. Every connection is a cursor with a thread of its own.
+The process opens the database and serves connections. After a `Begin` and its answer, every byte on its channel carries
+one end of a connection's socket pair (SCM_RIGHTS, unix(7)), so there is no socket path to which other programs could
+connect. Every connection is a cursor with its own thread.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from ironbench.host.line import CANCELLED, ChildChannel, Served, measured
 from ironbench.host.processes import ProcessId
 
 STOP_S = 60.0
-"""A database that is closed writes its checkpoint first."""
+"""Closing a database first writes a checkpoint."""
 LASTING = ("Fatal", "Internal", "Connection")
-"""After these the whole database is closed to everybody (duckdb.org, "Invalidated Databases")."""
+"""Errors after which the whole database is unusable for all connections (duckdb.org, "Invalidated Databases")."""
 ROWS_AT_ONCE = 2048
-"""As many as DuckDB makes at once (standard_vector_size)."""
+"""DuckDB's vector size (standard_vector_size)."""
 
 
 def package_folder() -> str:
-    """Of duckdb, whose import would take 30 MB. InputError."""
+    """Path of the package duckdb, without importing it, which takes 30 MB. Raises InputError."""
     return child.package_folder("duckdb", "duckdb", "pip install duckdb")
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The first message to the process."""
+    """First message to the process."""
 
     path: str
-    """The database's file, or `:memory:`."""
+    """Database file, or `:memory:`."""
     settings: dict[str, str] = field(default_factory=dict)
     cpus: tuple[int, ...] = ()
 
 
 class DuckdbProcess:
-    """A process that holds one database until it is stopped, or we are gone."""
+    """A process that has one database open until it is stopped or its parent ends."""
 
     def __init__(self, begin: Begin, within: Sequence[str] = ()) -> None:
-        """`within` is put before its command. FailureError: the file cannot be opened, a setting is refused."""
+        """`within`: prefix of the command. Raises FailureError if the file cannot be opened or a setting is invalid."""
         self._child = Child(__name__, "DuckDB", within=within, packages=[package_folder()])
         self._lock = threading.Lock()
         try:
@@ -68,7 +68,7 @@ class DuckdbProcess:
         return self._child.pid
 
     def connect(self) -> DuckdbConnection:
-        """A connection of its own. EngineDiedError."""
+        """Opens a separate connection. Raises EngineDiedError."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             try:
@@ -81,21 +81,21 @@ class DuckdbProcess:
         return self._child.alive()
 
     def last_words(self) -> str:
-        """How it ended and the last line that it wrote; "" while it lives."""
+        """How the process ended and the last line that it wrote; "" while it runs."""
         how, hint = self._child.how_it_ended()
         return "; ".join(filter(None, (how and f"its process {how}", hint)))
 
     def stop(self) -> None:
-        """Ends it in good order: the database is closed, and its log with it. May be called twice."""
+        """Closes the database, which checkpoints its log, and ends the process. May be called twice."""
         self._child.stop(STOP_S)
 
 
 class DuckdbConnection(ChildChannel):
-    """A connection to a `DuckdbProcess`; one statement at a time, and the next one announced."""
+    """A connection to a `DuckdbProcess`. It runs one statement at a time; the next one can be announced."""
 
 
 class _Cursor:
-    """Answers the requests of one connection."""
+    """Serves the requests of one connection."""
 
     def __init__(self, cursor: Any, end: socket.socket) -> None:
         self._cursor = cursor
@@ -119,16 +119,16 @@ class _Cursor:
             columns = [column[0] for column in self._cursor.description or ()]
             rows = self._cursor.fetchall() if columns else []
             return {"columns": columns, "rows": [[text_of(value) for value in row] for row in rows]}
-        except Exception as error:  # whatever DuckDB raises is its answer
+        except Exception as error:  # every error of DuckDB is the answer to the request
             refused = FailureError("DuckDB", str(error))
             if isinstance(error, duckdb.InterruptException):
                 refused.sqlstate = CANCELLED
             elif isinstance(error, duckdb.Error) and (code := code_of(error)) not in LASTING:
-                refused.sqlstate = code  # the statement alone was refused, and the next one can be answered
+                refused.sqlstate = code  # only the statement failed; the connection can be used further
             raise refused from error
 
     def _copied(self, sql: str, data: bytes) -> dict[str, Any]:
-        """`COPY t (…) FROM STDIN` of PostgreSQL's text format, whose values hold no escapes."""
+        """Runs `COPY t (…) FROM STDIN` with data in PostgreSQL's text format, without escapes."""
         with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:  # noqa: PTH112
             file.write(data)
             file.flush()
@@ -141,12 +141,12 @@ class _Cursor:
 
 
 def code_of(error: Exception) -> str:
-    """DuckDB has no SQLSTATEs: the name of the error, e.g. `Constraint`."""
+    """Name of the error, e.g. `Constraint`, because DuckDB has no SQLSTATEs."""
     return type(error).__name__.removesuffix("Exception")
 
 
 def text_of(value: Any) -> str | None:
-    """A value as text; decimals and dates print as they are."""
+    """Converts a value to text; decimals and dates keep DuckDB's format."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -155,7 +155,8 @@ def text_of(value: Any) -> str | None:
 
 
 def main(parent: Channel) -> None:
-    """The child's end, until the parent hangs up: then what runs is interrupted and the database closed."""
+    """Entry point of the child process. When the parent closes the channel, it interrupts running statements and closes
+    the database."""
     frame = parent.receive()
     if frame is None:
         return
@@ -187,11 +188,11 @@ def main(parent: Channel) -> None:
 
 
 _NOT_FOR_LOADING = ("memory_limit", "max_memory", "threads", "worker_threads")
-"""Limits of the system under test: what the load needs is nobody's measurement."""
+"""Limits of the system under test, which do not apply to the load because it is not measured."""
 
 
 def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
-    """What the core's `load_rows` does for other engines. FailureError."""
+    """Loads rows, as the core's `load_rows` does for other engines. Raises FailureError."""
     import duckdb
 
     import ironbench._core as core
@@ -204,9 +205,9 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     failures: list[Exception] = []
     try:
         database = duckdb.connect(plan["engine"]["path"], config={**settings, "threads": str(workers)})
-        # Pieces come in whatever order they are made; with this, each thread writes row groups of its own.
+        # Pieces finish in any order; without insertion order, each thread writes its own row groups.
         database.execute("set preserve_insertion_order = false")
-        # No cursor outlives its thread: an open one would keep the database open.
+        # Cursors end with their threads: an open cursor would keep the database open.
         together(
             [partial(_work, database.cursor(), plan, generator, waiting, progress, failures) for _ in range(workers)]
         )

@@ -1,4 +1,4 @@
-"""A live DuckDB: its process, and our own connection to it."""
+"""Session with DuckDB: its child process and a connection to it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from ironbench.model.system import System
 
 FILE = "ironbench.duckdb"
 TEMP = "duckdb.tmp"
-"""Directory for spills, inside the one that `--temp` (or `--data`) names."""
+"""Directory for temporary files, inside the directory of `--temp` (or `--data`)."""
 _T = TypeVar("_T")
 
 
 class DuckdbSession(SessionDefaults):
-    """Starts the process when it is first needed, and anew after `restart`. DuckDB counts nothing."""
+    """Starts the process on first use, and a new one after `restart`. DuckDB has no counters."""
 
     engine = "duckdb"
 
     def __init__(self, system: System, folder: Path, temp: Path, lock: int, entry: register.RegisterEntry) -> None:
-        """`lock`: of the data directory; `entry`: of the register. Both are ended by `stop`. FailureError."""
+        """`lock`: file descriptor that locks the data directory; `entry`: of the register. `stop` releases both. Raises
+        FailureError."""
         self._system = system
         self._folder = folder
         self._temp = temp / TEMP
@@ -43,7 +44,7 @@ class DuckdbSession(SessionDefaults):
         self.query("select 1")
 
     def line(self, cpus: Sequence[int] = ()) -> DuckdbConnection:
-        """A connection of its own. All share one process, whose CPUs are the system's: `cpus` change nothing."""
+        """Opens a separate connection. `cpus` has no effect, because all connections share one process."""
         with self._using:
             return self._running().connect()
 
@@ -54,7 +55,7 @@ class DuckdbSession(SessionDefaults):
         return self._attempt(lambda connection: connection.copy_in(sql, data))
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        """The process that holds the file ends: only one may have it open, and it is the caller's turn."""
+        """Ends the process first: only one process may have the file open, and the caller needs it next."""
         self.restart()
         packages = package_folder()
         return {
@@ -103,7 +104,7 @@ class DuckdbSession(SessionDefaults):
             return self._words if self._process is None else self._process.last_words()
 
     def restart(self) -> None:
-        """Closes the file; the next use opens it anew, with nothing in memory."""
+        """Closes the file. The next use opens it again with cold caches."""
         with self._using:
             self._end()
 

@@ -1,4 +1,5 @@
-"""DuckDB's settings: those that ironbench chooses, and those that the user may (https://duckdb.org/docs/stable/configuration/overview)."""
+"""DuckDB's settings: those that ironbench sets and those that the user may set
+(https://duckdb.org/docs/stable/configuration/overview)."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ OURS = {
     "temp_directory": "the layout says where spills go",
     "enable_external_access": "rows are copied in through files",
 }
-"""Settings that are ironbench's own business, and why."""
+"""Setting that is reserved for ironbench → reason."""
 SHAPING = ("force_compression", "disabled_compression_methods", "default_block_size", "storage_compatibility_version")
-"""Settings that shape the file, so that data loaded under others are other data."""
+"""Settings that affect the file format: data loaded under different values are different data."""
 _SAME = {
     "memory_limit": "system.memory",
     "max_memory": "system.memory",
@@ -28,16 +29,17 @@ _SAME = {
 }
 LEAST_MEMORY_BYTES = 32 << 20
 SHARE_OF_LIMIT = 0.8
-"""Of a limit on the whole process, for what DuckDB counts: its default is 80 % of the machine's memory, too."""
+"""Share of a limit on the process's memory for what DuckDB's memory_limit counts. DuckDB's default is also 80% of the
+machine's memory."""
 
 
 def shaping(settings: dict[str, str]) -> dict[str, str]:
-    """Those of the settings that shape the file for good."""
+    """The settings that affect the file format."""
     return {name: settings[name] for name in SHAPING if name in settings}
 
 
 def validate(system: System) -> None:
-    """InputError for a setting that DuckDB does not know or take: a process of its own tries it."""
+    """Raises InputError for a setting that DuckDB does not know or accept, which a child process tries out."""
     for name, value in system.settings.items():
         refuse_ours(name, value, OURS.get(name))
         twice = {"system.memory": system.memory_bytes, "system.parallelism": system.parallelism}.get(
@@ -59,7 +61,7 @@ def validate(system: System) -> None:
 
 
 def effective(system: System, temp_directory: str) -> dict[str, str]:
-    """Every setting that DuckDB gets."""
+    """All settings for DuckDB."""
     settings = {"temp_directory": temp_directory, "threads": str(_threads(system))}
     if system.memory_bytes is not None:
         settings["memory_limit"] = f"{system.memory_bytes}B"

@@ -1,4 +1,4 @@
-"""Trials, in the process that holds the database: the core's loop calls a cursor of ours for each client."""
+"""Runs trials in the process that has the database open: the core's drive loop calls a cursor for each client."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ _BEGINS = ("begin", "start")
 
 
 class DuckdbFailure:
-    """A statement that failed, as the core wants it."""
+    """A failed statement, in the form that the core expects."""
 
     def __init__(self, error: Exception) -> None:
         self.sqlstate = code_of(error)
         self.cause = str(error)
         self.lasting = self.sqlstate in LASTING
-        # The later of two writers is refused at once (duckdb.org, "Concurrency": optimistic concurrency control).
+        # The later of two conflicting writers fails at once (duckdb.org, "Concurrency": optimistic concurrency
+        # control).
         self.retryable = self.sqlstate == "Transaction" and "onflict" in self.cause
 
 
 class DuckdbClient:
-    """One client's cursor, a connection of its own to the same database."""
+    """One client's cursor, a separate connection to the same database."""
 
     inside = True
-    """Whether the engine works in the thread that calls; other threads of its process help."""
+    """Whether the engine works in the calling thread; other threads of the process help."""
 
     def __init__(self, cursor: Any, commands: Sequence[Command]) -> None:
         self._cursor = cursor
@@ -39,7 +40,7 @@ class DuckdbClient:
         import duckdb
 
         if not isinstance(error, duckdb.Error):
-            raise error  # a mistake of ours, which would come again and again
+            raise error  # a bug of ironbench, which would occur again and again
         return DuckdbFailure(error)
 
     def rollback(self) -> None:
@@ -76,9 +77,10 @@ class DuckdbClient:
 
 
 def _parts(text: str) -> list[tuple[Any, bool | None]]:
-    """Its statements, each with whether a transaction is open behind it; None: as before.
+    """Splits a text into statements, each with the transaction state after it: True for open, False for ended, None for
+    unchanged.
 
-    One that cannot be read is handed over as it is, so that it fails when it is run.
+    A text that cannot be parsed is passed on as it is, so that it fails when executed.
     """
     import duckdb
 
@@ -94,13 +96,14 @@ def _opens(statement: Any) -> bool:
 
 
 class _Unread(str):
-    """A text that is no SQL of DuckDB's."""
+    """A text that DuckDB cannot parse."""
 
     named_parameters = ()
 
 
 def drive(plan: bytes, progress: Any) -> Any:
-    """What the core's `drive` does for engines whose wire it speaks. FailureError: the file cannot be opened."""
+    """Runs a trial, as the core's `drive` does for engines whose wire protocol it implements. Raises FailureError if
+    the file cannot be opened."""
     import duckdb
 
     import ironbench._core as core

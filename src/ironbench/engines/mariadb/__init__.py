@@ -1,1 +1,1 @@
-"""MariaDB, started by ironbench or running already; MySQL too when it runs already."""
+"""MariaDB, started by ironbench or existing; also MySQL as an existing server."""
