@@ -1,4 +1,4 @@
-"""What is done to a running MariaDB around a trial, and what it counts."""
+"""Operations on a running MariaDB around a trial, and its counters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ _INDEXES = """
 
 
 def _using(session: Session, made: Made) -> list[tuple[str, str]]:
-    """Database and number of other connections: of this user in the one of the session, of anybody in those of ours."""
+    """Returns database and connection id of other connections: of this user to the session's database, and of any user
+    to the databases that ironbench created."""
     users = [(made.database, str(row[0])) for row in session.query(_OTHERS)]
     if made.databases:
         rows = session.query(
@@ -65,7 +66,7 @@ def _using(session: Session, made: Made) -> list[tuple[str, str]]:
 
 
 def _drop(session: Session, tables: Collection[str]) -> None:
-    """FailureError, and all of them stay: a table of others refers to one."""
+    """Drops the tables. Raises FailureError and drops none if another table references one of them."""
     inside: list[tuple[str, str]] = []
     for here, child, parent in session.query(_REFERENCES.format(names=listed(list(tables)))):
         if here != "1" or child not in tables:
@@ -76,9 +77,10 @@ def _drop(session: Session, tables: Collection[str]) -> None:
 
 
 def in_order(tables: Iterable[str], references: Iterable[tuple[str, str]]) -> list[str]:
-    """Each before the tables that it refers to: the server drops one after the other, and none that is referred to.
+    """Sorts tables so that each comes before the tables that it references: the server drops them one by one, and
+    refuses to drop a referenced table.
 
-    `references`: a table, and one that it refers to.
+    `references`: pairs of a table and a table that it references.
     """
     order: TopologicalSorter[str] = TopologicalSorter()
     for name in tables:
@@ -89,7 +91,7 @@ def in_order(tables: Iterable[str], references: Iterable[tuple[str, str]]) -> li
     try:
         return list(order.static_order())
     except CycleError:
-        return list(tables)  # the server says whether it drops them together
+        return list(tables)  # the server itself decides whether it drops them together
 
 
 class MariadbAdministration(Administration):
@@ -97,7 +99,7 @@ class MariadbAdministration(Administration):
     marks = True
     insight = MariadbInsight()
     paces_given = False
-    """A whole checkpoint needs settings that only a server of ours is given."""
+    """A full checkpoint requires settings that only a server started by ironbench has."""
 
     @property
     def examination(self) -> Examination:
@@ -132,7 +134,7 @@ class MariadbAdministration(Administration):
 
     def remove_made(self, session: Session) -> Made:
         made = self.made(session)
-        # A thread whose client was killed ends when its statement does.
+        # A killed client's connection ends only when its current statement does.
         deadline = time.monotonic() + _LEAVING_S
         while (busy := _using(session, made)) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -156,7 +158,7 @@ class MariadbAdministration(Administration):
         return given.whereabouts(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
-        """Reads every index in its order: the primary key is the table."""
+        """Reads every index in key order, including the primary key, which contains the rows."""
         which = f"and table_name in ({listed(tables)})" if tables else ""
         done = 0
         for table, index in session.query(_INDEXES.format(which=which)):
@@ -171,8 +173,8 @@ class MariadbAdministration(Administration):
     def pace_checkpoints(
         self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """InnoDB writes changed pages all the time and notes now and then how far it has come; a whole checkpoint is
-        a burst of writes that only a request makes."""
+        """Requests full checkpoints. InnoDB itself flushes pages continuously and only records its progress (fuzzy
+        checkpoints); a full checkpoint, with its burst of writes, happens only on request."""
         if not own:
             return (), {"checkpoints": "left to the server"}
         session.query(CHECKPOINT)
@@ -183,7 +185,7 @@ class MariadbAdministration(Administration):
         return len(session.query(_OTHERS))
 
     def written(self, session: Session) -> Written | None:
-        """Manual, "InnoDB Server Status Variables" and "Information Schema INNODB_METRICS Table"."""
+        """Sources: manual, "InnoDB Server Status Variables" and "Information Schema INNODB_METRICS Table"."""
         known = facts.status(session.query)
         lsn = known.get("INNODB_LSN_CURRENT", "")
         if not lsn.isdigit():

@@ -1,7 +1,8 @@
-"""Backups of a server of ours: its files by mariadb-backup, or by mariadb-dump the rows as SQL, by what is there.
+"""Backups of a server that ironbench started: physical with mariadb-backup if it is installed, otherwise logical with
+mariadb-dump.
 
-Manual, "Full Backup and Restore with mariadb-backup", which reads the server's files and so runs beside it; and
-"mariadb-dump", which reads one snapshot over a connection.
+Sources: the manual's "Full Backup and Restore with mariadb-backup", which reads the server's files and must therefore
+run on the same machine, and "mariadb-dump", which reads one snapshot over a connection.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ _POSSIBLE = {
     "checkpoint": ("fast",),
     "rate": ("0",),
 }
-"""Option of a backup → its values that these programs know; to mariadb-backup a rate is a number of chunks."""
+"""Backup option → values that both programs support. A rate limit is missing because mariadb-backup counts it in
+chunks."""
 
 
 class Tool(Protocol):
-    """A program that makes backups, and how they become a server."""
+    """A backup program, and how to restore its backups."""
 
     name: str
 
@@ -49,20 +51,20 @@ class Tool(Protocol):
 
 
 class _Copies:
-    """Files, and the log that was written meanwhile."""
+    """Physical backups: data files, and the redo log written during the copy."""
 
     name = _COPY
 
     def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
         options = homes.of(system.layout, installation.find(system.settings.get("bin"))).options
         words = [str(_program(system, _COPY)), f"--defaults-file={options}", "--backup", *_where(session)]
-        # A stream of which nobody keeps anything: standard output of a program is not read.
+        # The target directory is required, but stays unused when the backup is streamed; nothing reads the stream.
         aside = backup.folder.with_name(f"{backup.folder.name}.discarded")
         to = ["--stream=xbstream", f"--target-dir={aside}"] if backup.format == "discard" else [_into(backup.folder)]
         return Program([*words, *to], homes.environment(), answering(session))
 
     def verified(self, folder: Path) -> Check:
-        """The program has no manifest: it notes at its end how far the copy of the log came."""
+        """Checks the notes that mariadb-backup writes at its end, because it creates no manifest."""
         notes = (folder / f"{name}_checkpoints" for name in ("mariadb_backup", "xtrabackup"))
         text = next((path.read_text() for path in notes if path.is_file()), "")
         known = dict(line.split(" = ") for line in text.splitlines() if " = " in line)
@@ -70,7 +72,7 @@ class _Copies:
         return Check("the program notes a complete backup", kind == "full-backuped", "full-backuped", kind)
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
-        """The log is applied to the copied files first; then they are a server's."""
+        """Applies the log to the copied files, then copies them into a data directory."""
         files = place.claim(str(data), "data") / "files"
         files.mkdir(mode=0o700)
         own_files.write_note(files, {"version": installation.find(system.settings.get("bin")).major})
@@ -83,7 +85,7 @@ class _Copies:
 
 
 class _Dumps:
-    """The statements that make the session's database again."""
+    """Logical backups: SQL statements that recreate the session's database."""
 
     name = _DUMP
 
@@ -92,12 +94,12 @@ class _Dumps:
             backup.folder.mkdir()
         to = os.devnull if backup.format == "discard" else str(backup.folder / _FILE)
         words = [str(_program(system, _DUMP)), "--no-defaults", *_where(session), f"--result-file={to}"]
-        # A snapshot without locks, row by row, with all that belongs to tables.
+        # One snapshot without locks, row by row, including routines.
         what = ["--single-transaction", "--quick", "--hex-blob", "--routines", "--databases", homes.DATABASE]
         return Program([*words, *what], homes.environment(), answering(session))
 
     def verified(self, folder: Path) -> Check:
-        """The last line tells that no error ended it."""
+        """Checks the last line, which mariadb-dump writes only after success."""
         with (folder / _FILE).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 200))
             last = file.read().decode(errors="replace").strip().rpartition("\n")[2]
@@ -116,7 +118,8 @@ _TOOLS: Sequence[tuple[Tool, Sequence[str]]] = ((_Copies(), (_COPY,)), (_Dumps()
 
 
 def tool(system: System) -> Tool:
-    """mariadb-backup where it is: it copies files as they are, and so much faster. InputError."""
+    """Returns mariadb-backup if it is installed, because it copies files and so is much faster; otherwise mariadb-dump.
+    Raises InputError."""
     for one, programs in _TOOLS:
         if all(_found(system, name) for name in programs):
             return one
@@ -126,7 +129,7 @@ def tool(system: System) -> Tool:
 
 
 def require(system: System, options: Mapping[str, str]) -> None:
-    """InputError for whatever no program here can do."""
+    """Raises InputError for options that none of the programs supports."""
     if system.dsn is not None:
         cause = f"backups are made of servers that ironbench starts: {_COPY} reads their files"
         raise InputError(written("system.dsn"), cause, "leave it out: ironbench then starts a server of its own")
@@ -139,7 +142,7 @@ def require(system: System, options: Mapping[str, str]) -> None:
 
 
 def version(system: System) -> str:
-    """The tool and its version: `mariadb-dump 10.11.19-MariaDB`."""
+    """Backup program and version, e.g. `mariadb-dump 10.11.19-MariaDB`."""
     name = tool(system).name
     program = str(_program(system, name))
     words = output([program, "--no-defaults", "--version"] if name == _DUMP else [program, "--version"], name)
@@ -157,7 +160,7 @@ def _where(session: Session) -> list[str]:
 
 
 def _found(system: System, name: str) -> Path | None:
-    """Beside the server, or on PATH."""
+    """Finds a program in the server's directory or on PATH."""
     sibling = installation.find(system.settings.get("bin")).server.with_name(name)
     program = sibling if sibling.is_file() else shutil.which(name)
     return None if program is None else Path(program)

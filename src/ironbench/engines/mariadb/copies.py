@@ -1,8 +1,9 @@
-"""Databases that ironbench makes on a running MariaDB, each with a name that proves it (`engines.own_databases`).
+"""Databases that ironbench creates on an existing MariaDB server, with names that identify them
+(`engines.own_databases`).
 
-MariaDB copies no databases. What comes nearest without its files is a table made anew by its own statement, and filled
-by INSERT … SELECT on the server: into an empty table InnoDB does that in bulk, each index sorted first, where neither
-uniqueness nor references are checked (manual, "InnoDB Bulk Insert").
+MariaDB cannot copy a database. The closest alternative without access to its files is to recreate each table from its
+own DDL and to fill it by INSERT … SELECT on the server. InnoDB loads an empty table in bulk, sorting each index first,
+if neither uniqueness nor references are checked (manual, "InnoDB Bulk Insert").
 """
 
 from __future__ import annotations
@@ -30,16 +31,18 @@ if TYPE_CHECKING:
     from ironbench._core import MysqlConnection
 
 NOTE = "ironbench_note"
-"""A table of the database that trials get copies of: the key of its data, once they are complete."""
+"""Table in a database that serves as template of trials: the content key of its data, once they are complete."""
 HOLDING_ROWS = ("BASE TABLE", "SYSTEM VERSIONED")
-"""Kinds of tables in information_schema. Of the latter a copy gets the rows of now, as a dump does."""
+"""Types of tables with rows, from information_schema. A copy of a system-versioned table contains the current rows
+only, as a dump does."""
 _MOST_CONNECTIONS = 4
 _AGAIN_S = 0.1
 _MODES = "set session sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0, unique_checks = 0"
 DEFINER = re.compile(
     r"(/\*!\d+\s+)?\bDEFINER\s*=\s*(?:`[^`]*`|'[^']*'|\w+)(?:@(?:`[^`]*`|'[^']*'|[\w.%]+))?\s*(?(1)\*/)", re.I
 )
-"""Users of the server that a dump came from need not be on this one, and to name others takes a right of its own."""
+"""DEFINER clauses are removed: the users of the original server need not exist on this one, and naming other users
+requires a privilege."""
 _MADE = """
     select schema_name, coalesce((select sum(data_length + index_length) from information_schema.tables
                                    where table_schema = schema_name), 0),
@@ -54,7 +57,7 @@ _COLUMNS = """
 
 
 def made(session: Session) -> dict[str, tuple[int, str]]:
-    """Databases of ours on this server that the user sees: name → bytes, and the key of complete ones."""
+    """Databases of ironbench on this server that the user can see: name → bytes, and the content key if complete."""
     databases = {}
     for name, size, noted in session.query(_MADE.format(note=NOTE)):
         if name and is_ours(name):
@@ -68,7 +71,8 @@ def drop(session: Session, name: str) -> None:
 
 
 def require_databases(session: Session, subject: str, role: str) -> None:
-    """InputError: the user may not make databases. The only sure way to know is to make one; its name is ours."""
+    """Raises InputError if the user may not create databases. The only reliable test is to create one, with a name that
+    identifies it."""
     name = new_name()
     try:
         session.query(f"create database `{name}`")
@@ -88,7 +92,7 @@ class MariadbCopies(DatabaseCopies):
 
     def __init__(self, system: System, secrets: Secrets) -> None:
         self._address, _ = dsn.parse(system.dsn or "", {})
-        # Its current database keeps `cleanup` of somebody else from dropping databases between two trials.
+        # The session's current database prevents another user's `cleanup` from dropping it between two trials.
         self._session = MariadbSession(self._address, secrets)
 
     def kept(self, key: str) -> Copy | None:
@@ -136,7 +140,7 @@ class MariadbCopies(DatabaseCopies):
         return replace(system, dsn=replace(address, database=name).text())
 
     def _copied(self, source: str, name: str) -> int:
-        """Everything but events, which would be at work while trials run; bytes of the tables."""
+        """Copies everything except events, which would run during trials; returns the bytes of the tables."""
         kinds: dict[str, list[tuple[str, int]]] = {}
         rows = self._session.query(
             "select table_type, table_name, coalesce(data_length + index_length, 0) from information_schema.tables "
@@ -165,8 +169,8 @@ class MariadbCopies(DatabaseCopies):
         return sum(size for _, size in tables)
 
     def _fill(self, source: str, name: str, tables: Sequence[str]) -> None:
-        """Several at a time. The first failure ends what the others are at, and so does an interrupt, which no thread
-        but the main one hears of."""
+        """Fills several tables in parallel. The first failure cancels the other statements, and so does an interrupt,
+        which only the main thread receives."""
         with ExitStack() as held:
             lines = [held.enter_context(closing(self._line(name))) for _ in tables[:_MOST_CONNECTIONS]]
             free: SimpleQueue[MysqlConnection] = SimpleQueue()
@@ -202,12 +206,13 @@ def _filled(line: MysqlConnection, source: str, table: str) -> None:
     it = quoted(table)
     if columns:
         line.query(f"insert into {it} ({columns}) select {columns} from `{source}`.{it}")
-    # Else the server computes statistics when it gets round to it: in the middle of some trials.
+    # Otherwise the server would update the statistics at some later time, possibly during a trial.
     line.query(f"analyze table {it}")
 
 
 def _end(filling: Sequence[Future[None]], lines: Sequence[MysqlConnection]) -> None:
-    """Returns when none of them is at work: again and again, for between two statements nothing is cancelled."""
+    """Cancels all statements and waits until none is running. It retries, because a cancel between two statements has
+    no effect."""
     for one in filling:
         one.cancel()
     while wait(filling, _AGAIN_S).not_done:
@@ -227,7 +232,7 @@ def _copy_sequence(line: MysqlConnection, source: str, name: str, sequence: str)
 
 
 def _triggers(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
-    """Mode and text, in the order in which those of one event act."""
+    """Mode and text of each trigger; triggers of one event in the order in which they fire."""
     names = line.query(
         f"select trigger_name from information_schema.triggers where trigger_schema = '{source}' "
         "order by event_object_table, event_manipulation, action_timing, action_order"
@@ -249,7 +254,7 @@ def _routines(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
 
 
 def _make_views(line: MysqlConnection, texts: Sequence[str]) -> None:
-    """One that another uses comes first, whatever their names are."""
+    """Creates views in an order in which each comes after those that it uses."""
     waiting = list(texts)
     while waiting:
         left, failure = [], None

@@ -1,4 +1,5 @@
-"""The user's own data in MariaDB: SQL as mariadb-dump writes it, sent statement by statement over our own wire."""
+"""Imports the user's own data into MariaDB: SQL as mariadb-dump writes it, sent statement by statement over ironbench's
+own connection."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _GROWTH = 1.5
 _MAKES = re.compile(rb"(?:/\*M?!\d*\s*)?CREATE\b", re.IGNORECASE)
 _NEW_COLLATIONS_SINCE = (11, 4, 5)
-"""MariaDB takes the names of MySQL's newer collations (MDEV-20912)."""
+"""First version that accepts the names of MySQL's newer collations (MDEV-20912)."""
 _UNKNOWN_COLLATION = 1273
 
 
@@ -61,7 +62,8 @@ class MariadbDataImport(DataImport):
         from ironbench._core import SqlScanner
 
         for number, command in enumerate(commands, 1):
-            for _, _, begins, sql in SqlScanner("mariadb").feed(command.encode(), True):  # several may be sent together
+            # several statements may be sent together
+            for _, _, begins, sql in SqlScanner("mariadb").feed(command.encode(), True):
                 sql_text.refuse_within(name, f"command {number}", sql[begins:].decode(errors="replace"))
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
@@ -80,13 +82,14 @@ class MariadbDataImport(DataImport):
         )
         for (table,) in tables:
             session.query(f"analyze table {quoted(table or '')}")
-        with suppress(FailureError):  # of a server of ours alone
+        with suppress(FailureError):  # only possible on a server that ironbench started
             session.query(CHECKPOINT)
 
 
 @lru_cache(maxsize=4)
 def _examined(dump: Path, mtime_ns: int) -> MysqlSqlText:
-    """A large file is read once for the plan and the load. `mtime_ns`: a changed file is read again."""
+    """Examines a dump; cached, so that a large file is read once for both plan and load. `mtime_ns`: key that detects a
+    changed file."""
     return sql_text.examined(dump, f"dump {dump}", own=False)
 
 
@@ -116,10 +119,11 @@ def _lacks(subject: str, text: MysqlSqlText, collations: Collection[str], versio
 
 
 def _run(session: Session, file: Path, text: MysqlSqlText, show: Show, *, own: bool) -> Counter[str]:
-    """How many statements of each kind were left out. FailureError with line, statement and reason."""
+    """Executes the file; returns kind of statement → number of skipped ones. Raises FailureError with line, statement
+    and reason."""
     if not isinstance(session, MariadbSession):
         raise TypeError(session)
-    connection = session.as_client()  # the file is the user's, and means what a client's connection takes it for
+    connection = session.as_client()  # the user's file must run with a client's usual session settings
     try:
         left_out = _sent(connection, file, text, show, own=own)
         if connection.query("select @@in_transaction")[0][0] == "1":

@@ -1,4 +1,4 @@
-"""How MariaDB and MySQL are spoken to."""
+"""SQL dialect of MariaDB and MySQL."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ironbench.engines.mariadb.settings import OWN_HOST
 from ironbench.model.session import Row
 
 _STATUS = "(select cast(variable_value as unsigned) from information_schema.global_status where variable_name = '{}')"
-# InnoDB has no statement for a checkpoint. Changed pages are written until the checkpoint is past all that was
-# committed when this began; settings are then as they were. On a server that is not ours nothing is configured.
+# InnoDB has no statement for a checkpoint. This one makes it flush dirty pages until the checkpoint has passed
+# everything that was committed before, and then restores the settings. It changes no settings of an existing server.
 _CHECKPOINT = f"""
 begin not atomic
   declare wanted bigint unsigned;
@@ -43,7 +43,7 @@ CHECKPOINT = " ".join(_CHECKPOINT.split())
 
 
 TABLES = "('BASE TABLE', 'SEQUENCE')"
-"""A sequence is a table to every statement but CREATE (manual, "SEQUENCE Overview")."""
+"""Table types; a sequence is a table to every statement but CREATE (manual, "SEQUENCE Overview")."""
 
 
 class MariadbDialect(Dialect):
@@ -58,7 +58,7 @@ class MariadbDialect(Dialect):
         return f"timestampdiff(second, '1970-01-01', {moment})"
 
     def transaction(self, isolation: str) -> str:
-        # For the next transaction only (manual, "SET TRANSACTION").
+        # Applies to the next transaction only (manual, "SET TRANSACTION").
         return f"set transaction isolation level {isolation};\nbegin"
 
     def present(self, tables: Sequence[str]) -> str:
@@ -74,7 +74,7 @@ class MariadbDialect(Dialect):
         )
 
     def size(self, tables: Sequence[str]) -> str:
-        # The sizes there are those that ANALYZE saw last.
+        # information_schema contains the sizes as of the last ANALYZE.
         return (
             f"analyze table {', '.join(tables)}; "
             "select coalesce(sum(data_length + index_length), 0) from information_schema.tables "
@@ -94,7 +94,8 @@ class MariadbDialect(Dialect):
         return f"load data local infile '' into table {table} character set utf8mb4"
 
     def compressed(self, table: str) -> str:
-        """Half of a page: KEY_BLOCK_SIZE of 8 in pages of 16 kB (manual, "InnoDB COMPRESSED Row Format")."""
+        """Compresses pages to half their size: KEY_BLOCK_SIZE 8 with pages of 16 kB (manual, "InnoDB COMPRESSED Row
+        Format")."""
         return f"alter table {table} row_format = compressed key_block_size = 8"
 
     def checkpoint(self) -> str:
@@ -113,7 +114,7 @@ class MariadbDialect(Dialect):
         return Explained("".join(row[0] or "" for row in rows))
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Each table with its way of access, sorts and temporary tables; nothing of a text that was cut off."""
+        """Yields the access method of each table, sorts and temporary tables; nothing for a plan that was truncated."""
         try:
             waiting: list[Any] = [json.loads(plan)]
         except ValueError:

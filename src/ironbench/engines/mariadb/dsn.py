@@ -1,4 +1,4 @@
-"""Addresses of running servers: mysql://user:password@host:port/database?socket=…&tls=… (mariadb:// too)."""
+"""DSNs of existing servers: mysql://user:password@host:port/database?socket=…&tls=… (or mariadb://)."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ SCHEMES = ("mysql", "mariadb")
 DEFAULT_PORT = 3306
 _WORDS = ("socket", "tls", "tls_ca")
 _INIT = "set session sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')"
-"""For statements of ironbench's own, which quote names and join texts as standard SQL does."""
+"""For ironbench's own statements, which quote names and concatenate strings as in standard SQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlAddress:
-    """Where a server listens and who we are there; without the password."""
+    """Address, user and database of a server, without the password."""
 
     user: str
     database: str
     host: str = "localhost"
     port: int = DEFAULT_PORT
     socket: str | None = None
-    """Path of its Unix socket, in place of host and port."""
+    """Path of its Unix socket, used instead of host and port."""
     tls: str = "prefer"
     tls_ca: str | None = None
 
     def connection(self, secrets: Secrets, *, own: bool = False) -> dict[str, Any]:
-        """The `connection` of a drive plan; `own`: for statements that are ironbench's."""
+        """The `connection` section of a drive plan. `own`: for ironbench's own statements."""
         return {
             "socket": self.socket,
             "host": self.host,
@@ -47,7 +47,7 @@ class MysqlAddress:
         }
 
     def text(self) -> str:
-        """The whole address as a URI; reads back as the same address whatever the environment."""
+        """The complete DSN as a URI; it parses to the same address in every environment."""
         parameters = {"socket": self.socket, "tls": self.tls, "tls_ca": self.tls_ca}
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
@@ -55,7 +55,7 @@ class MysqlAddress:
 
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[MysqlAddress, Secrets]:
-    """Reads a DSN. A password that it leaves out is that of MYSQL_PWD. InputError."""
+    """Parses a DSN. If it has no password, MYSQL_PWD is used. Raises InputError."""
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
         raise wrong(f"it does not begin with {SCHEMES[0]}://", "write mysql://user@host:3306/database")

@@ -1,4 +1,4 @@
-"""How a MariaDB comes to be, step by step."""
+"""The engine MariaDB: validates systems and starts servers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ironbench.model.system import Layout, System
 from ironbench.units import size_of_1024
 
 USER = "root"
-"""The installation's own user, without a password: only we can reach the socket."""
+"""The installation's own user. It has no password, but only ironbench can reach the socket."""
 
 
 class MariadbEngine(Engine):
@@ -68,10 +68,10 @@ class MariadbEngine(Engine):
         costs=EngineCosts(
             start_stop_s=3.0,
             empty_bytes=120_000_000,
-            log_bytes=96 << 20,  # innodb_log_file_size, unless set
+            log_bytes=96 << 20,  # default of innodb_log_file_size
             mixed_read_bytes=65536,
             row_head_bytes=18,  # record header, transaction id, roll pointer (manual, "InnoDB Row Formats")
-            page_bytes=15_200,  # of 16384: a sixteenth stays free when rows come in order
+            page_bytes=15_200,  # of 16384: 1/16 of a page stays free when rows are inserted in key order
             queries_s=90.0,
             queries_read=10.0,
         ),
@@ -93,7 +93,7 @@ class MariadbEngine(Engine):
     data_import = MariadbDataImport()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Everything that can be known before anything is started. InputError."""
+        """Validates everything that can be checked before a server is started. Raises InputError."""
         if system.dsn is not None:
             return taken(system, dsn.parse)
         programs = installation.find(system.settings.get("bin"))
@@ -115,7 +115,8 @@ class MariadbEngine(Engine):
         return own_files.in_use(home.files, home.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
-        """Of programs of our own also what the server's file holds; of a running server what it says."""
+        """For ironbench's server: its version and a hash of the program file; for an existing server: the version it
+        reports."""
         if system.dsn is not None:
             return version_of(MariadbSession(dsn.parse(system.dsn, {})[0], secrets))
         programs = installation.find(system.settings.get("bin"))
@@ -123,7 +124,7 @@ class MariadbEngine(Engine):
         return {"version": programs.version, "program": program}
 
     def start(self, system: System, secrets: Secrets, clients: int) -> MariadbSession:
-        """A server of the validated system that takes `clients` connections; or a session with the running one."""
+        """Starts the server of a validated system for `clients` connections, or connects to an existing one."""
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
@@ -232,7 +233,7 @@ def _address(running: server.Running, database: str) -> dsn.MysqlAddress:
 
 
 def _furnish(address: dsn.MysqlAddress) -> None:
-    """Our database. What is there already stays."""
+    """Creates ironbench's database unless it exists."""
     session = MariadbSession(address, Secrets(), None)
     try:
         session.query(f"create database if not exists {homes.DATABASE}")

@@ -1,4 +1,5 @@
-"""What a server is: version, every setting and who chose it, durability. The same server gives the same facts."""
+"""Facts about a server: version, settings with their origin, durability. The same server always yields the same
+facts."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _INCIDENTAL = frozenset(
         "innodb_buffer_pool_load_now",
     }
 )
-"""Where a server of ours happens to listen this time, and what changes with every statement."""
+"""Variables that differ between starts of the same server, or change with every statement."""
 _MAY_HOLD_SECRETS = frozenset({"init_connect", "wsrep_sst_auth", "wsrep_sst_receive_address"})
 _NOT_CHOSEN = ("COMPILE-TIME", "AUTO", "ENVIRONMENT")
 DURABILITY = (
@@ -46,7 +47,7 @@ _COUNTERS = {
 
 
 def read(query: Query) -> dict[str, Any]:
-    """Version, settings with their sources, what commits survive. JSON-able, without secrets."""
+    """Returns version, settings with their origin, and durability settings. JSON-compatible, without secrets."""
     settings = {
         str(name).lower(): value or ""
         for name, value in query("show global variables")
@@ -65,7 +66,7 @@ def read(query: Query) -> dict[str, Any]:
 
 
 def _changed(query: Query) -> dict[str, str]:
-    """Setting → who chose its value; MySQL keeps this where not every role may look."""
+    """Setting → origin of its value. MySQL stores the origin where not every role can read it."""
     rows = query(
         "select lower(variable_name), lower(global_value_origin) from information_schema.system_variables "
         f"where global_value_origin not in ({', '.join(repr(one) for one in _NOT_CHOSEN)})"
@@ -74,11 +75,11 @@ def _changed(query: Query) -> dict[str, str]:
 
 
 def status(query: Query) -> dict[str, str]:
-    """Every global status variable, by its name in capitals."""
+    """Every global status variable by its name in upper case."""
     return {str(name).upper(): value or "" for name, value in query("show global status")}
 
 
 def read_counters(query: Query) -> dict[str, int]:
-    """The counters that this version has. `commits` and `rollbacks` are statements, not transactions."""
+    """The counters that this version has. `commits` and `rollbacks` count statements, not transactions."""
     known = status(query)
     return {name: int(known[variable]) for name, variable in _COUNTERS.items() if known.get(variable, "").isdigit()}

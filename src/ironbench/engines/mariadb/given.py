@@ -1,4 +1,4 @@
-"""A server that was running already: what can be seen of it, and whether it has room. Nothing is configured."""
+"""Checks for an existing server: its processes and directories, and free connections. Nothing is configured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OBSERVERS = 1
 
 
 def find(address: MysqlAddress, query: Query) -> LocalServer:
-    """Where the server runs on this machine, by its data directory; an empty place: elsewhere or out of sight."""
+    """Locates the server on this machine by its data directory; empty if it is elsewhere or cannot be seen."""
     if address.socket is None and address.host not in ("localhost", "127.0.0.1", "::1"):
         return LocalServer()
     try:
@@ -48,7 +48,7 @@ def find(address: MysqlAddress, query: Query) -> LocalServer:
 
 
 def require_room(session: MariadbSession, clients: int) -> None:
-    """InputError when not all of `clients` could connect besides who is connected now."""
+    """Raises InputError if there are not enough free connections for `clients`."""
     if clients == 0:
         return
     most, used = (
@@ -74,7 +74,8 @@ _DIRECTORIES = """
 
 
 def whereabouts(session: Session, machine: Tree) -> Whereabouts:
-    """The only server there, or the one whose command line names the data directory."""
+    """Locates the server's process: the only one on the machine, or the one with the data directory in its command
+    line."""
     known = {str(name): value or "" for name, value in session.query(_DIRECTORIES)}
     data = known.get("datadir", "").rstrip("/")
     roles = {

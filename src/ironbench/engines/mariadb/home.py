@@ -1,6 +1,6 @@
-"""The files of one MariaDB: made once, reused, and its log moved to where the layout wants it.
+"""The files of a MariaDB server: created once, then reused. The log is moved to the directory of the layout.
 
-Without its log InnoDB opens no data, even after a clean shutdown: the log always goes with the data.
+InnoDB cannot open data without the log, not even after a clean shutdown, so the log must stay with its data.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ironbench.model.system import Layout
 DATABASE = "ironbench"
 LOG_FILE = "ib_logfile0"
 _OWNER = "owner"
-"""Beside a log: the data directory that it belongs to."""
+"""File beside a log that names the data directory to which the log belongs."""
 
 
 @dataclass(frozen=True, slots=True)
 class MariadbHome:
-    """Where one server's files are."""
+    """Locations of one server's files."""
 
     place: Path
-    """The directory that is ours: the data directory in `files`, the server's messages in `server.log`."""
+    """Directory of ironbench: it contains the data directory `files` and the server's log `server.log`."""
     log_place: Path | None = None
     temp_place: Path | None = None
 
@@ -46,17 +46,17 @@ class MariadbHome:
 
     @property
     def log(self) -> Path:
-        """Where the log belongs by the layout."""
+        """Directory of the redo log according to the layout."""
         return (self.log_place or self.place) / "log"
 
     @property
     def temp(self) -> Path:
-        """Where temporary files belong by the layout."""
+        """Directory of temporary files according to the layout."""
         return (self.temp_place or self.place) / "temp"
 
 
 def of(layout: Layout, installation: MariadbInstallation) -> MariadbHome:
-    """The files that the layout means."""
+    """The files of a layout."""
     data = layout.data or str(place.default("mariadb", installation.major))
     return MariadbHome(
         Path(data),
@@ -66,7 +66,7 @@ def of(layout: Layout, installation: MariadbInstallation) -> MariadbHome:
 
 
 def validate(home: MariadbHome, installation: MariadbInstallation) -> None:
-    """InputError when the directories cannot be used. Changes nothing."""
+    """Raises InputError if the directories cannot be used. Changes nothing."""
     place.check(str(home.place), "data")
     made_by = note(home.files).get("version") or installation.major
     refuse_version(home.place, "MariaDB", made_by, installation.major, installation.version)
@@ -77,9 +77,9 @@ def validate(home: MariadbHome, installation: MariadbInstallation) -> None:
 
 
 def prepare(home: MariadbHome, installation: MariadbInstallation, identity: Identity, shape: Mapping[str, str]) -> None:
-    """Makes the files where they are missing, and puts the log into its place. The caller holds the lock.
+    """Creates missing files, and moves the log to its directory. The caller holds the lock.
 
-    `shape`: settings that the first start decides. InputError, FailureError.
+    `shape`: settings that take effect only when the files are created. Raises InputError and FailureError.
     """
     refuse_running(home.files, home.place)
     _refuse_log_of_another(home)
@@ -93,11 +93,11 @@ def prepare(home: MariadbHome, installation: MariadbInstallation, identity: Iden
         folder.mkdir(mode=0o700, exist_ok=True)
     for tree in (home.files, home.log, home.temp):
         identity.give_tree(tree)
-    identity.give(home.log / LOG_FILE)  # a copy of ours in a directory that was given before
+    identity.give(home.log / LOG_FILE)  # the log may be a copy that ironbench made in a directory with the right owner
 
 
 def log_file(files: Path) -> Path:
-    """Where the log of a data directory lies now. FailureError: it is gone."""
+    """Current path of a data directory's log. Raises FailureError if it is missing."""
     file = Path(note(files).get("log", files)) / LOG_FILE
     for there in (file, files / LOG_FILE):
         if there.is_file():
@@ -108,7 +108,7 @@ def log_file(files: Path) -> Path:
 
 
 def _place_log(home: MariadbHome) -> None:
-    """Puts the log where the layout wants it, in steps that can be repeated after a crash between any two."""
+    """Moves the log to the directory of the layout, in steps that can be repeated after a crash between any two."""
     wanted = home.log / LOG_FILE
     if wanted.is_file() and note(home.files).get("log") == str(home.log):
         return
@@ -119,14 +119,14 @@ def _place_log(home: MariadbHome) -> None:
 
 
 def bring_log_home(files: Path) -> None:
-    """Moves the log into the data directory itself, so that the two can be moved together. FailureError."""
+    """Moves the log into the data directory, so that both can be moved together. Raises FailureError."""
     now = log_file(files)
     if now.parent != files:
         _move_log(files, now, files)
 
 
 def give_up_log(files: Path) -> None:
-    """Removes the log of a data directory that is about to go, where it lies elsewhere."""
+    """Removes a separate log of a data directory that is about to be removed."""
     log = Path(note(files).get("log", files))
     if log != files and _owner(log) == files:
         shutil.rmtree(log, ignore_errors=True)
@@ -150,7 +150,7 @@ def _owner(log: Path) -> Path | None:
 
 
 def _create(home: MariadbHome, installation: MariadbInstallation, identity: Identity, shape: Mapping[str, str]) -> None:
-    """Installs into a directory aside, then renames it: what is called `files` is always complete."""
+    """Installs into a temporary directory and renames it, so that `files` is always complete."""
     aside = home.place / "files.new"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(mode=0o700)
@@ -182,13 +182,13 @@ def _create(home: MariadbHome, installation: MariadbInstallation, identity: Iden
 
 
 def option_line(name: str, value: str) -> str:
-    """A line of an option file. https://mariadb.com/kb/en/configuring-mariadb-with-option-files/"""
+    """Formats a line of an option file. https://mariadb.com/kb/en/configuring-mariadb-with-option-files/"""
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'{name} = "{quoted}"'
 
 
 def environment() -> dict[str, str]:
-    """What the server's programs see of our environment: nothing that chooses another server or language."""
+    """Environment for the server's programs, without variables that select another server or language."""
     return programs.environment_without("MYSQL", "MARIADB")
 
 

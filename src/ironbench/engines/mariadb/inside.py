@@ -1,4 +1,4 @@
-"""What MariaDB says of a trial: the statements that cost most, tables and indexes, and plans."""
+"""MariaDB's own view of a trial: the most expensive statements, use of tables and indexes, and plans."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _MOST_COMMANDS = 40
 _EXPLAINABLE = re.compile(r"\s*(select|insert|update|delete|replace|with|values)\b", re.IGNORECASE)
 _LONGEST_PLAN = 6000
 _TOP = 8
-"""Statements that are kept by each order: time, calls, rows examined."""
+"""Statements kept for each sort order: time, calls, rows examined."""
 _OURS = re.compile(
     r"^kill query \?|`?performance_schema`?\s*\.|innodb_metrics|`?processlist`? where `?db`? = database|"
     r"`?information_schema`? \. `?(?:tables|processlist|global_status|innodb_metrics|index_statistics)`?",
     re.IGNORECASE,
 )
-"""Statements of observers, and of the client's that ends what is under way when the time is over."""
+"""Statements of observers, and of the client that cancels running statements at the end of a trial."""
 _ALL = "(all statements that clients prepared)"
 _PS = 1e-12
 _STATEMENTS = "What each statement costs"
@@ -131,7 +131,7 @@ def _plans(session: Session, commands: Sequence[ScriptCommand]) -> list[Statemen
     connection = session.as_client()
     try:
         for limit in ("max_statement_time = 5", "max_execution_time = 5000"):
-            with contextlib.suppress(IronbenchError):  # MariaDB's, MySQL's
+            with contextlib.suppress(IronbenchError):  # MariaDB's setting, or MySQL's
                 connection.query(f"set session {limit}")
         return [_plan(connection, one) for one in wanted]
     finally:
@@ -139,7 +139,7 @@ def _plans(session: Session, commands: Sequence[ScriptCommand]) -> list[Statemen
 
 
 def _plan(connection: MysqlConnection, command: ScriptCommand) -> StatementPlan:
-    """Of a command, which is not run."""
+    """Explains a command without executing it."""
     plan = StatementPlan(command.script, command.number, bounded(command.text))
     if not command.typical:
         return replace(plan, failed=f"{without_values(command)}, and MariaDB plans nothing without them")

@@ -1,4 +1,4 @@
-"""Where the MariaDB programs are and what they are."""
+"""Finds the MariaDB programs and their version."""
 
 from __future__ import annotations
 
@@ -18,44 +18,45 @@ TITLE = "MariaDB"
 OLDEST = (10, 6)
 _SERVERS = ("mariadbd", "mysqld")
 _SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data", "sys_schema")
-"""The texts that make the schema `mysql` and `sys`, in the order of `mariadb-install-db`, but for its help texts."""
+"""SQL files that create the schemas `mysql` and `sys`, in the order of `mariadb-install-db`, without the help
+tables."""
 _VERSION_IN_FILE = rb"\d+\.\d+\.\d+-MariaDB[-+.\w]*"
-"""The server's version is one constant of the program (MYSQL_SERVER_VERSION, mysql_version.h)."""
+"""The server's version is a constant in the program file (MYSQL_SERVER_VERSION, mysql_version.h)."""
 _GRAVE = re.compile(r"\[ERROR\] (.*)")
 _HOLLOW = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
-"""What follows from the error before it."""
+"""Errors that only follow from an earlier one."""
 _NUMBERED = re.compile(r"\b(?:failed with error|error number) (\d{1,3})\b(?! \()")
-"""An error of the operating system (errno(3)), as InnoDB tells it."""
+"""An operating system error (errno(3)) in a message of InnoDB."""
 
 
 @dataclass(frozen=True, slots=True)
 class MariadbInstallation:
-    """One set of MariaDB programs."""
+    """One installation of MariaDB."""
 
     server: Path
     texts: tuple[Path, ...]
-    """What `mariadbd --bootstrap` reads to make the system tables. `mariadb-install-db` would need a program
-    that Debian has in another package."""
+    """SQL files for `mariadbd --bootstrap`, which creates the system tables. `mariadb-install-db` is not used: it needs
+    a program that Debian ships in another package."""
     version: str
     """e.g. `10.11.19-MariaDB-0+deb12u1`."""
     major: str
-    """e.g. `10.11`: data directories of one are not another's."""
+    """e.g. `10.11`; data directories of different major versions are incompatible."""
     may_run: bool = True
-    """False for programs that a lab file names while the file is only read (`trust.reading_only`)."""
+    """False for programs named in a lab file that is only read, not run (`trust.reading_only`)."""
 
     def system_tables(self) -> str:
-        """What makes the system tables of an empty data directory; `root` has no password."""
+        """SQL that creates the system tables in an empty data directory. `root` has no password."""
         made = ["CREATE DATABASE mysql;", "USE mysql;", "SET @auth_root_socket = NULL;"]
         return "\n".join([*made, *(path.read_text(encoding="utf-8") for path in self.texts)])
 
     @property
     def base(self) -> Path:
-        """Under which messages and character sets lie (`basedir`)."""
+        """Directory of error messages and character sets (`basedir`)."""
         return self.server.parent.parent
 
 
 def find(directory: str | None = None) -> MariadbInstallation:
-    """The installation whose server lies in `directory`, or is on PATH. InputError, FailureError."""
+    """Returns the installation in `directory`, or the one on PATH. Raises InputError and FailureError."""
     if directory is not None:
         folder = expanded(directory).absolute()
         subject = written("system.set", f"bin={directory}")
@@ -94,7 +95,8 @@ def _installation(server: Path, subject: str, may_run: bool) -> MariadbInstallat
 
 
 def _texts(server: Path, part: str) -> list[Path]:
-    """Where a text of the system tables lies: `share/mysql` in Debian, elsewhere in archives of the project."""
+    """Existing files for a part of the system tables: in `share/mysql` on Debian, elsewhere in MariaDB's own
+    archives."""
     base = server.parent.parent
     places = (base / "share" / "mysql", base / "share" / "mariadb", base / "share", base / "scripts")
     paths = (place / f"{brand}_{part}.sql" for place in places for brand in ("mariadb", "mysql"))
@@ -102,7 +104,7 @@ def _texts(server: Path, part: str) -> list[Path]:
 
 
 def complaint(text: str) -> str:
-    """What a server died of: the errors in its messages, else its last words."""
+    """Why a server died: the errors in its log, otherwise the last lines."""
     errors = [_NUMBERED.sub(_explained, match[1].strip()) for match in _GRAVE.finditer(text)]
     telling = [error for error in errors if not error.startswith(_HOLLOW)]
     return " / ".join(dict.fromkeys(telling[:3])) or last_words(text)

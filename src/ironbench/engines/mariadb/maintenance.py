@@ -1,4 +1,4 @@
-"""Operations on a MariaDB that is in use: backups, OPTIMIZE TABLE, index builds."""
+"""Maintenance operations on a MariaDB in use: backups, OPTIMIZE TABLE, index builds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.model.system import System
 
 class MariadbMaintaining:
     vacuums: Mapping[str, str] = {"full": "optimize table {}"}
-    """InnoDB takes dead rows away by itself (purge), and nothing of it is ever frozen."""
+    """InnoDB removes old row versions in the background (purge), and needs no freezing."""
     index_builds: Mapping[str, str] = {
         "off": "create index {} on {} (amount, number) lock = shared",
         "on": "create index {} on {} (amount, number) lock = none",
@@ -46,12 +46,12 @@ class MariadbMaintaining:
         return backups.tool(system).replayed(system, session, backup)
 
     def litter(self, session: Session, table: str, percent: int) -> None:
-        """Rows move to the other end of their table and back, which leaves empty pages behind."""
+        """Moves rows to the other end of their table and back, which leaves empty pages."""
         for sign in (">", "<"):
             session.query(f"update {table} set id = -id where number % 100 < {percent} and id {sign} 0")
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:
-        """Of 16 kB, fifteen sixteenths full; a row has a header, a transaction's id and where its last version is."""
+        """Pages of 16 kB, 15/16 full. A row has a header, a transaction id and a roll pointer."""
         return -(-rows // (15_000 // (row_bytes + 24)))
 
     def table_state(self, session: Session, table: str) -> TableState:

@@ -1,1 +1,1 @@
-"""Observers of MariaDB: what InnoDB counts, and what the threads that serve clients are doing."""
+"""Observers of MariaDB: InnoDB's counters, and the states of the threads that serve clients."""

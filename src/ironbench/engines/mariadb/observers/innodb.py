@@ -1,7 +1,7 @@
-"""What InnoDB counts: I/O, log, buffer pool, rows, locks (SHOW GLOBAL STATUS, information_schema.innodb_metrics).
+"""InnoDB's counters: I/O, log, buffer pool, rows, locks (SHOW GLOBAL STATUS, information_schema.innodb_metrics).
 
-A "read" here is a page or an extent that was not in the buffer pool; with `innodb_flush_method=O_DIRECT`, the default,
-it comes from the device. Syncs are those of data files and log together.
+A "read" is a page or an extent that was not in the buffer pool; with `innodb_flush_method=O_DIRECT`, the default, it
+comes from the device. Syncs include both data files and log.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Innodb:
     def parse(self, samples: Samples, window_s: float) -> Observation:
         metrics: dict[str, float] = {}
         if (answers := samples.get(REQUEST)) is not None:
-            # InnoDB notes how far it has come many times a minute; whole checkpoints are those that were requested.
+            # InnoDB advances its checkpoint many times a minute, so only requested full checkpoints are counted.
             done = float(sum(0.0 <= answer.t_s <= window_s for answer in answers))
             metrics = {"checkpoints_requested": done, "checkpoints": done}
         readings = points(samples.get(_SOURCE), _parse)
@@ -119,7 +119,7 @@ def _hit_share(grown: CounterGrowth) -> float | None:
 def _parse(text: str) -> Values:
     pairs = (line.split("\t") for line in text.splitlines())
     values = {name: float(value) for name, value in pairs}
-    # MySQL writes names of status variables in mixed case.
+    # MySQL uses mixed case for the names of status variables.
     return {name if name in _METRICS else name.upper(): value for name, value in values.items()}
 
 

@@ -1,6 +1,6 @@
-"""How tables and indexes are used: rows and time by index (performance_schema), or rows alone (`userstat`).
+"""Use of tables and indexes: rows and time by index (performance_schema), or rows only (`userstat`).
 
-Read at both ends of the measured window. Sizes are those that the server's statistics have, read at both ends, too.
+Read at the start and the end of the measured window, together with the table sizes from the server's statistics.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ironbench.model.session import Session
 
 _USED, _SIZES = "maria_relations.used", "maria_relations.sizes"
 _MOST = 1000
-"""Tables beyond which nothing is read: the server opens each to tell its size."""
+"""Maximum number of tables for which sizes are read: the server opens every table for that."""
 _SHOWN = 40
 _PS = 1e-12
 _COUNTED = """
@@ -44,7 +44,7 @@ Seen = Literal["", "timed", "counted"]
 
 
 def seen(session: Session) -> Seen:
-    """What the server says of its tables; "": nothing."""
+    """Which statistics on tables the server keeps; "" if none."""
     for how, asked, sql in (("timed", "performance_schema", _COUNTED), ("counted", "userstat", _USERSTAT)):
         try:
             if session.query(f"select @@global.{asked}") == [("1",)]:
@@ -78,7 +78,7 @@ class MariaRelations:
 
 
 def used(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[tuple[TableUse, ...], tuple[Index, ...]]:
-    """Those that were used, the most read and changed ones first."""
+    """Returns the tables and indexes that were used, sorted by the number of rows read and changed."""
     ends = Ends.of(samples.get(_USED, ()), window_s)
     if ends is None:
         return (), ()
@@ -122,7 +122,7 @@ def _table(name: str, rows: Sequence[Sequence[float]], size: tuple[float, float]
 
 
 def _sizes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> dict[str, tuple[float, float]]:
-    """At both ends."""
+    """Sizes of the tables at the start and the end of the window."""
     ends = Ends.of(samples.get(_SIZES, ()), window_s)
     if ends is None:
         return {}

@@ -1,9 +1,9 @@
-"""What each statement costs the server (performance_schema), read at both ends of the measured window.
+"""Cost of each statement on the server (performance_schema), read at the start and the end of the measured window.
 
-A statement that is sent as text is counted by its digest. One that was prepared is counted with the connection that
-holds it, and forgotten when that closes (manual, "Performance Schema prepared_statements_instances Table"): clients
-still hold theirs when the window ends. MariaDB (10.11) keeps that table without ever counting an execution; what all
-executions of a connection came to it does count.
+Statements sent as text are counted by digest. Prepared statements are counted by connection, and their counters
+disappear when the connection closes (manual, "Performance Schema prepared_statements_instances Table"). At the end of
+the window the clients are still connected. MariaDB 10.11 has that table but never counts executions in it; it only
+counts all executions of a connection together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DIGESTS, PREPARED = "maria_statements.digests", "maria_statements.prepared"
 LOST, TOGETHER = "#lost", "#together"
 COLUMNS = ("calls", "time_ps", "rows", "examined", "temp_tables")
 LONGEST = 400
-"""Characters of a prepared statement's text."""
+"""Maximum length of a prepared statement's text in characters."""
 _DIGESTS = f"""
     select digest, count_star, sum_timer_wait, sum_rows_sent + sum_rows_affected, sum_rows_examined,
            sum_created_tmp_disk_tables
@@ -53,7 +53,7 @@ Seen = Literal["yes", "off", "denied", "not counted", "unknown"]
 
 
 def seen(session: Session) -> Seen:
-    """Whether the server says what statements cost, or why not."""
+    """Whether the server counts the cost of statements, or why not."""
     try:
         if session.query(ON) != [("1",)]:
             return "off"
@@ -93,12 +93,12 @@ class DigestCounters:
     by_digest: Grown
     """Growth over the window."""
     prepared: Grown
-    """By text; `TOGETHER`: those that the server does not count one by one."""
+    """Text → growth over the window. `TOGETHER`: statements that the server does not count individually."""
     doubts: tuple[str, ...] = ()
 
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> DigestCounters | None:
-    """None: not read at both ends."""
+    """Growth of the counters; None if they were not read at both ends of the window."""
     digests, prepared = (Ends.of(samples.get(name, ()), window_s) for name in (DIGESTS, PREPARED))
     if digests is None or prepared is None:
         return None

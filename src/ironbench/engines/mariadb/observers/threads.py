@@ -1,8 +1,8 @@
-"""What the threads that serve clients are doing, asked 20 times a second (information_schema.processlist).
+"""States of the threads that serve clients, sampled 20 times a second (information_schema.processlist).
 
-A thread's state names a step of its statement, not a wait. Three waits can be told all the same: `commit`, in which
-the log is written and flushed; `row lock`, of which InnoDB knows how many threads are in one; and `data read`, by the
-reads that are under way. The rest is work, `CPU`, with short waits for the server's own locks among it.
+A thread's state names a step of its statement, not a wait. Three waits can be distinguished nevertheless: `commit`, in
+which the log is written and flushed; `row lock`, for which InnoDB counts the waiting threads; and `data read`, from the
+number of pending reads. Everything else counts as `CPU`, including short waits for latches.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _THREAD_COST_S = 25e-6
 COMMIT, ROW_LOCK, READ = "commit", "row lock", "data read"
 _WHO = (
     "from information_schema.processlist where db = database() and id not in (connection_id(), {ours}) "
-    # A request for a checkpoint sleeps until it is done. Its text would tell it, too, but costs a table on disk.
+    # Excludes the session that requests a checkpoint and sleeps until it is done. Its statement text would identify it,
+    # too, but reading that column creates a temporary table on disk.
     "and coalesce(state, '') <> 'User sleep'"
 )
 _SQL = (
@@ -58,11 +59,11 @@ _PARTS = {
     "Opening tables": INTERNAL_LOCKS,
 }
 HOLDER = {WORKING: "works without a known wait", COMMIT: "flushes the log", READ: "reads data"}
-"""What the thread that holds a lock does."""
+"""State → what a thread that holds a lock does."""
 
 
 def part_of_event(event: str) -> str:
-    """The part of a state as the observer names it."""
+    """Wait class of a state, as named by the observer."""
     if event.startswith("Waiting for") and event.endswith("lock"):
         return LOCKS
     return _PARTS.get(event, OTHER)
@@ -91,7 +92,7 @@ class Threads(SampledWaits):
         return (activity, who, Source(_SCHEDSTAT, "file", path, 1.0, _SCHEDSTAT_COST_S, _THREAD_COST_S, 0.002))
 
     def parsed(self, text: str) -> Values:
-        """Threads in a row lock or a read are counted apart from those at work; reads ahead belong to no thread."""
+        """Subtracts threads that wait for a row lock or a read from those at work. Read-ahead belongs to no thread."""
         values = super().parsed(text)
         working = values.get(WORKING, 0.0)
         for event in (ROW_LOCK, READ):

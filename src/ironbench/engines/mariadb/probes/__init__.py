@@ -1,7 +1,7 @@
-"""What spoils a MariaDB (or MySQL) database. Every module here registers its probes with `EXAMINATION`.
+"""Finds problems of a MariaDB or MySQL database. Every module here registers its probes with `EXAMINATION`.
 
-Statements read variables, status and information_schema. Nothing is changed: each is one `select` or `show`, and is
-given up after `examination.TIMEOUT_S`.
+The probes read variables, status and information_schema. Nothing is changed: each is one `select` or `show`, with the
+timeout `examination.TIMEOUT_S`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ironbench.model.session import Session
 
 AREAS = ("durability", "memory", "writing", "tables", "indexes", "sessions", "observation")
 PROCESS = Needed("PROCESS", "GRANT PROCESS ON *.* TO {role}")
-"""Without it the user sees its own sessions and transactions alone."""
+"""Privilege without which the user sees only its own sessions and transactions."""
 MARIADB = "MariaDB"
 
 _ROLE = "concat(quote(substring_index(current_user(), '@', 1)), '@', quote(substring_index(current_user(), '@', -1)))"
@@ -29,7 +29,7 @@ def _server(session: Session) -> ExaminedServer:
     limit = f"max_statement_time = {examination.TIMEOUT_S}"
     if not maria:
         limit = f"max_execution_time = {examination.TIMEOUT_S * 1000}"
-    with suppress(IronbenchError):  # servers of before know no such limit
+    with suppress(IronbenchError):  # older servers have no such limit
         session.query(f"set session {limit}")
     numbers = re.findall(r"\d+", version or "")[:3]
     grants = " ".join(row[0] or "" for row in session.query("show grants"))
@@ -52,7 +52,7 @@ probe = EXAMINATION.probe
 
 
 def of_status(statement: str) -> Callable[[ExaminedServer], str]:
-    """With the places of `{status}` and `{variables}`, which MySQL moved to another schema."""
+    """Fills in the tables for `{status}` and `{variables}`, which are in a different schema in MySQL."""
 
     def of(server: ExaminedServer) -> str:
         schema = f"{'information' if server.title == MARIADB else 'performance'}_schema"
