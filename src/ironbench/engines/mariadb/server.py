@@ -1,4 +1,4 @@
-"""How a MariaDB of ours is started (`engines.server`): its settings, its readiness, its signals."""
+"""How ironbench starts a MariaDB server (`engines.server`): settings, readiness, signals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAKE = Make(
     TITLE,
     server_settings.SOCKET,
     complaint,
-    # The server ignores SIGINT; SIGTERM and SIGQUIT are shutdowns in good order (manual, "Shutting down").
+    # The server ignores SIGINT; SIGTERM and SIGQUIT cause an orderly shutdown (manual, "Shutting down").
     stop=signal.SIGTERM,
     kill=signal.SIGKILL,
 )
@@ -35,7 +35,7 @@ def launch(
     lock: int,
     system: System,
 ) -> Launch:
-    """Of prepared files. `settings_for`: socket directory → settings."""
+    """Describes the start of a server with prepared files. `settings_for`: socket directory → settings."""
     return Launch(
         make=MAKE,
         place=home.place,
@@ -53,14 +53,14 @@ def launch(
 
 
 def _write_settings(home: MariadbHome, identity: Identity, settings: Mapping[str, str]) -> None:
-    home.options.unlink(missing_ok=True)  # it may be another identity's
+    home.options.unlink(missing_ok=True)  # it may belong to another user
     home.options.write_text(server_settings.as_file(settings))
-    home.options.chmod(0o600)  # a file that others may write to is ignored
+    home.options.chmod(0o600)  # the server ignores a world-writable file
     identity.give(home.options)
 
 
 def _says_ready(messages: Path, pid: int | None) -> bool:
-    """The messages begin anew with each start, and the socket is there before this line."""
+    """The log starts empty with each start, and the socket exists before this line is written."""
     try:
         with messages.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))

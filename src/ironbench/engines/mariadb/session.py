@@ -1,4 +1,4 @@
-"""A live MariaDB: ours, or one that was running already (MySQL too)."""
+"""Session with a MariaDB server, started by ironbench or existing, or with an existing MySQL server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _REFUSED = (1044, 1142, 1143, 1227, 1370, 1419)
-"""Errors that say that the user lacks a right; SQLSTATE is that of any mistake (42000)."""
+"""Error numbers for a missing privilege. Their SQLSTATE, 42000, is also used for other errors."""
 
 
 class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
@@ -33,7 +33,7 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
     def __init__(self, address: MysqlAddress, secrets: Secrets, own: Own | None = None) -> None:
         super().__init__(address, secrets, own)
         self._sql_mode = self.asked(lambda query: query("select @@global.sql_mode")[0][0]) or ""
-        """Of clients; that of ironbench's own connections is another one."""
+        """sql_mode of clients; ironbench's own connections use a different one."""
 
     def connect(self) -> MysqlConnection:
         from ironbench import _core
@@ -43,14 +43,14 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         )
 
     def as_client(self) -> MysqlConnection:
-        """With the modes that a client's connection has, for statements of the user's; the caller closes it."""
+        """Opens a connection with a client's usual modes, for the user's statements. The caller closes it."""
         from ironbench import _core
 
         return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets)).encode(), self.silence_s)
 
     def query(self, sql: str) -> list[Row]:
         if sql == CHECKPOINT and self._own is None:
-            # It would do nothing on a server of others, and MySQL cannot even read it.
+            # On an existing server it would have no effect, and MySQL cannot parse it.
             raise no_checkpoint()
         return super().query(sql)
 
@@ -94,11 +94,11 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
 
 
 _INTERRUPTED = (1317, 1969)
-"""ER_QUERY_INTERRUPTED, ER_STATEMENT_TIMEOUT; their SQLSTATE is not the standard's for a cancelled statement."""
+"""ER_QUERY_INTERRUPTED and ER_STATEMENT_TIMEOUT; their SQLSTATE is not the standard one for a cancelled statement."""
 
 
 class MariadbLine:
-    """See `model.session.Line`."""
+    """See `model.session.WorkConnection`."""
 
     def __init__(self, connection: MysqlConnection) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""The server's settings: those that ironbench chooses, and those that the user may."""
+"""MariaDB's settings: those that ironbench sets and those that the user may set."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SOCKET = "server.sock"
 CACHE = "innodb_buffer_pool_size"
 LEAST_CACHE_BYTES = 8 << 20
 DEFAULT_CACHE_BYTES = 128 << 20
-"""The cache where nobody sets it."""
+"""Default size of the buffer pool."""
 BASE_BYTES = 150 << 20
-"""About what a server takes without clients and buffer pool."""
+"""Approximate memory of a server without clients and buffer pool."""
 _CLIENT_BYTES = 1 << 20
-"""Least memory of a thread that serves one client."""
+"""Minimum memory of a thread that serves one client."""
 OURS = {
     "basedir": "`bin` says which programs are used",
     "bind_address": "the server listens on a private socket only",
@@ -46,7 +46,7 @@ OURS = {
     "tmpdir": "the layout says where temporary files are",
     "user": "ironbench chooses as whom the server runs",
 }
-"""Settings that are ironbench's own business, and why."""
+"""Setting that is reserved for ironbench → reason."""
 SHAPING = (
     *("innodb_page_size", "innodb_checksum_algorithm", "innodb_compression_algorithm", "innodb_compression_default"),
     *("innodb_default_row_format", "innodb_file_per_table", "innodb_undo_tablespaces", "character_set_server"),
@@ -54,44 +54,46 @@ SHAPING = (
     *("innodb_fill_factor", "innodb_stats_persistent", "innodb_stats_persistent_sample_pages", "innodb_stats_method"),
     *("use_stat_tables", "analyze_sample_percentage", "histogram_size", "histogram_type"),
 )
-"""Settings that shape what a load writes, the planner's statistics among it, so that data loaded under others are other
-data."""
+"""Settings that affect what a load writes, including planner statistics. Data loaded under different values are
+different data."""
 INSTALLING = ("innodb_page_size", "innodb_checksum_algorithm", "innodb_undo_tablespaces")
-"""Those that the first start of a data directory decides for good."""
+"""Settings that can only be chosen when the data directory is created."""
 LOADING = {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": "OFF"}
-"""For a load whose files are synced as a whole after the server has stopped: a crash before that makes them void."""
+"""For a load: all files are synced after the server has stopped, and discarded if it crashes before."""
 _FLASH = {"innodb_flush_neighbors": "0", "innodb_io_capacity": "2000", "innodb_io_capacity_max": "20000"}
-"""Neighbours of a changed page are written with it for the sake of rotating disks (manual, innodb_flush_neighbors)."""
+"""For flash: by default InnoDB also writes the neighbours of a dirty page, which helps rotating disks only (manual,
+innodb_flush_neighbors)."""
 
 
 def normal(name: str) -> str:
-    """A setting's name as the server's own variables have it."""
+    """Name of a setting as the server's system variables spell it."""
     return name.replace("-", "_").lower()
 
 
 def own(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that are the server's: without `bin`, which tells where its programs are."""
+    """The server's settings, without `bin`, which selects its programs."""
     return {normal(name): value for name, value in settings.items() if name != "bin"}
 
 
 def named(settings: Mapping[str, str]) -> dict[str, str]:
-    """By the names of the server's own variables; `bin` is not one of them."""
+    """Settings with the spelling of the server's system variables; `bin` is not one of them."""
     return {name if name == "bin" else normal(name): value for name, value in settings.items()}
 
 
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
-    """Those of the settings that shape what a load writes."""
+    """The settings that affect what a load writes."""
     return {name: value for name, value in own(settings).items() if name in SHAPING}
 
 
 def for_devices(system: System) -> dict[str, str]:
-    """What suits the emulated device of the data, where nobody set it: the server cannot know."""
+    """Settings for the emulated device of the data, whose properties the server cannot detect."""
     on = system.layout.device_of("data")
     return {} if on is None or on.rotates else dict(_FLASH)
 
 
 def validate(system: System, clients: int, installation: MariadbInstallation) -> None:
-    """InputError for a setting the server does not know or take, and for more than this machine can carry."""
+    """Raises InputError for a setting that the server does not know or accept, and for values beyond this machine's
+    limits."""
     declared = own(system.settings)
     for name, value in system.settings.items():
         server_settings.refuse_ours(name, value, OURS.get(normal(name)))
@@ -116,7 +118,7 @@ def validate(system: System, clients: int, installation: MariadbInstallation) ->
 def effective(
     system: System, clients: int, home: MariadbHome, sockets: str, installation: MariadbInstallation
 ) -> dict[str, str]:
-    """Every setting that differs from the server's own default, in the order in which they win."""
+    """All settings that differ from the server's defaults; later ones take precedence."""
     settings = {
         "basedir": str(installation.base),
         "datadir": str(home.files),
@@ -131,12 +133,12 @@ def effective(
         # Equal texts are equal bytes, as in the other engines.
         "character_set_server": "utf8mb4",
         "collation_server": "utf8mb4_bin",
-        # That of the other engines; the server's own default locks the gaps between rows, too.
+        # The isolation level of the other engines; the server's default also locks the gaps between rows.
         "transaction_isolation": "READ-COMMITTED",
-        # A cache that fills itself after a start is not cold.
+        # A buffer pool that fills itself after a start is not cold.
         "innodb_buffer_pool_dump_at_shutdown": "OFF",
         "innodb_buffer_pool_load_at_startup": "OFF",
-        # Of use to observers; the server counts none of these unless it is told to.
+        # Counters for the observers; they are disabled by default.
         "innodb_monitor_enable": "log_checkpoints,trx_rw_commits,trx_ro_commits,trx_nl_ro_commits,trx_rollbacks",
         "local_infile": "ON",
         "report_host": OWN_HOST,
@@ -147,29 +149,30 @@ def effective(
 
 
 OWN_HOST = "ironbench"
-"""`report_host` of a server of ours, by which a statement can tell it from one that is not."""
+"""`report_host` of a server that ironbench started, so that SQL can recognise it."""
 
 
 def as_file(settings: Mapping[str, str]) -> str:
-    """The server's option file."""
+    """Contents of the server's option file."""
     first = ["# Written by ironbench at every start of the server; changes are lost.", "[mariadbd]"]
     return "\n".join([*first, *(option_line(name, value) for name, value in settings.items())]) + "\n"
 
 
 @functools.cache
 def known(installation: MariadbInstallation) -> frozenset[str]:
-    """Names of the server's settings, by its own list."""
+    """Names of the server's settings, from its own list."""
     words = [str(installation.server), "--no-defaults", "--user=root", "--verbose", "--help"]
     _, _, table = run_program(words, environment=environment()).stdout.partition("\n-----")
     return frozenset(normal(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]\S* ", line))
 
 
 def _ask_the_server(name: str, value: str, installation: MariadbInstallation) -> None:
-    """`--help --verbose` reads the settings as a starting server does, complains, and starts nothing."""
+    """Lets the server check a setting: `--help --verbose` parses the settings as at a start and reports errors, but
+    starts nothing."""
     subject = written("system.set", f"{name}={value}")
     server_settings.require_one_line(subject, value)
     names = known(installation)
-    # The server itself also takes a name's unique beginning.
+    # The server itself also accepts an unambiguous prefix of a name.
     if normal(name) not in names:
         hint = similar(normal(name), names) or "`mariadbd --verbose --help` lists all of them"
         raise InputError(subject, f"MariaDB {installation.version} has no setting of that name", hint)
@@ -189,7 +192,7 @@ def _ask_the_server(name: str, value: str, installation: MariadbInstallation) ->
 
 def _require_threads(clients: int) -> None:
     threads = int(Path("/proc/sys/kernel/threads-max").read_text())
-    most = min(100_000, threads - 1000) - server_settings.HEADROOM  # what max_connections takes
+    most = min(100_000, threads - 1000) - server_settings.HEADROOM  # maximum of max_connections
     if clients > most:
         cause = f"MariaDB serves each with a thread, and this machine carries at most {most} of them"
         raise InputError(f"{clients} clients", cause, "use fewer clients")

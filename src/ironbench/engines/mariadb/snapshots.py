@@ -1,4 +1,4 @@
-"""Copies of a stopped server's files, its log among them, and their way back."""
+"""Snapshots of a stopped server's files, including its log, and restoring them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LEFT_OUT = (NOTE, f"{NOTE}.new", LOG_FILE, "ib_buffer_pool")
 
 
 def take(home: MariadbHome, folder: Path, *, keep: bool) -> Copied:
-    """Copies a stopped server's files into `folder`, which must not exist. FailureError. Not `keep`: they are linked.
+    """Copies a stopped server's files into a new `folder`. Without `keep`, files are hard-linked. Raises FailureError.
 
-    With its log a copy is whole, however the server ended.
+    Because the log is included, the copy is consistent even after a crash of the server.
     """
     own_files.refuse_running(home.files, home.place)
     log, known = homes.log_file(home.files), own_files.note(home.files)
@@ -33,9 +33,10 @@ def take(home: MariadbHome, folder: Path, *, keep: bool) -> Copied:
 
 
 def put_back(home: MariadbHome, folder: Path) -> Copied:
-    """Replaces a stopped server's files by the copy in `folder`. InputError: no room. FailureError.
+    """Replaces a stopped server's files by the copy in `folder`. Raises InputError if there is no space, and
+    FailureError.
 
-    The caller holds the directory's lock. Files that no snapshot made are kept aside as `files.kept-N`.
+    The caller holds the directory's lock. Files that do not come from a snapshot are renamed to `files.kept-N`.
     """
     own_files.refuse_running(home.files, home.place)
     _give_up(home)
@@ -43,13 +44,13 @@ def put_back(home: MariadbHome, folder: Path) -> Copied:
 
 
 def restored(home: MariadbHome) -> bool:
-    """Whether what is there came from a snapshot."""
+    """Whether the files were restored from a snapshot."""
     return "snapshot" in own_files.note(home.files)
 
 
 def _give_up(home: MariadbHome) -> None:
     gone = home.place / "files.old"
-    shutil.rmtree(gone, ignore_errors=True)  # of an ironbench that was killed while it removed it
+    shutil.rmtree(gone, ignore_errors=True)  # left by an ironbench that was killed while removing it
     if not home.files.exists():
         return
     if restored(home):

@@ -1,7 +1,7 @@
-"""Files of SQL for MariaDB: who wrote them, which database they are about, and what must not be run.
+"""Parses SQL files for MariaDB: their origin, the database that they use, and statements that must not run.
 
-Exports of one database often name it (CREATE DATABASE, USE, `shop`.`item`). Such statements and prefixes are left out,
-so that everything goes to the database of the trials.
+Dumps of one database often contain its name (CREATE DATABASE, USE, `shop`.`item`). Such statements and prefixes are
+removed, so that everything is created in the database of the trials.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DUMP = re.compile(r"^-- (MariaDB|MySQL) dump ", re.MULTILINE)
 _SERVER = re.compile(r"^-- Server version\s+(\S+)", re.MULTILINE)
 _END = b"-- Dump completed"
 _RUN_COMMENT = re.compile(r"/\*M?!\d*\s*|\*/")
-"""The marks of comments that the server runs."""
+"""Delimiters of comments whose contents the server executes."""
 _NAME = r"(?:`(?:[^`]++|``)++`|[\w$]++)"
 _DATABASE = re.compile(
     rf"(CREATE|DROP|ALTER)\s+(?:OR\s+REPLACE\s+)?(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?({_NAME})\s*(.*)",
@@ -44,7 +44,7 @@ _LEFT_OUT = {
     "replication": re.compile(rf"(?:{_REPLICATION}|SET\s+GLOBAL\s+GTID_\w+)\b", re.IGNORECASE),
     "GTID": re.compile(r"SET\s+@@(?:GLOBAL\.GTID_PURGED|SESSION\.SQL_LOG_BIN)\b", re.IGNORECASE),
 }
-"""Kind of statement of a dump that concerns the whole server → what it looks like."""
+"""Kind of statement in a dump that affects the whole server → its pattern."""
 _CHANGES = re.compile(
     rf"""\b(?:
         (?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+){{0,3}}(?:INTO\s+)?
@@ -64,14 +64,14 @@ _CHANGES = re.compile(
     ){_NAME}\s*\.\s*{_NAME}""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What changes, or holds on to, an object that is named with its database: the statement does so wherever it runs. No
-search goes beyond the next verb, so that a text of many verbs is not read again from each of them."""
+"""A statement that changes or references an object whose name includes its database, which it does from any database.
+No match extends past the next verb, so that a text with many verbs is not scanned again from each of them."""
 _LITERALS = r"""'(?:[^'\\]++|\\.?)*+(?:'|\Z)|"(?:[^"\\]++|\\.?)*+(?:"|\Z)"""
-"""With those that are not closed: their beginning is then found once, and not again from every quote in them."""
+"""Includes unterminated literals, so that their start is matched once and not again from every quote inside."""
 _COMMENTS = r"--(?=\s)[^\n]*+|\#[^\n]*+|/\*(?!M?!)(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
 _NAMES = r"`[^`]*+(?:`|\Z)"
 _NO_WORDS = re.compile(rf"{_LITERALS}|{_NAMES}|{_COMMENTS}|/\*M?!\d*|\*/", re.DOTALL)
-"""Literals, names in backticks, comments, and the marks of comments that the server runs, but not what is in those."""
+"""Literals, names in backticks, comments, and the delimiters of executed comments, but not their contents."""
 _ROWS = re.compile(r"(?:INSERT|REPLACE)\b", re.IGNORECASE)
 _FILLS = re.compile(
     r"(?:CREATE|ALTER|DROP|RENAME)\s+(?!DATABASE|SCHEMA|USER|ROLE)|(?:INSERT|REPLACE|UPDATE|DELETE|TRUNCATE|CALL|LOAD)\b",
@@ -90,32 +90,33 @@ _TYPES = re.compile(
 
 @dataclass(slots=True)
 class MysqlSqlText:
-    """What a file of SQL contains."""
+    """What an SQL file contains."""
 
     origin: str = ""
-    """Server that it came from, e.g. `MySQL 8.0.39`; "": it does not say."""
+    """Server that wrote it, e.g. `MySQL 8.0.39`; "" if unknown."""
     database: str = ""
-    """The database that it names and is about; "": it names none."""
+    """The database that the file names and fills; "" if it names none."""
     has_end_mark: bool = False
-    """Its last line shows that it is complete, or it restores the settings that it saves at its beginning."""
+    """Whether its end shows that it is complete: by its last line, or by restoring the settings that it saves at its
+    start."""
     collations: set[str] = field(default_factory=set)
-    """Those that only MySQL 8 and newer versions of MariaDB have."""
+    """Collations that only MySQL 8 and newer versions of MariaDB have."""
 
 
 class SqlStatement(NamedTuple):
     line: int
-    """Line of its first word."""
+    """Line number of its first word."""
     text: bytes
     left_out: str = ""
-    """Why it is not sent, e.g. `grant`; "": it is sent."""
+    """Reason why it is not sent, e.g. `grant`; "" if it is sent."""
     words: str = ""
-    """Its beginning, without comments."""
+    """Its start, without comments."""
 
 
 def examined(path: Path, subject: str, *, own: bool, database: str = "") -> MysqlSqlText:
-    """InputError: the file is no text, is incomplete, or reaches beyond the database of the trials.
+    """Examines an SQL file. Raises InputError if it is no text, is incomplete, or affects other databases.
 
-    `own`: a file of the user's own. Such a file may only name a database that it creates, or `database`.
+    `own`: written by the user, not a dump. Such a file may only name a database that it creates, or `database`.
     """
     head = text_files.head_of(path)
     text_files.refuse_unreadable(head, subject, "SQL")
@@ -148,7 +149,7 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
             try:
                 _statement(piece, subject, own=own)
             except InputError as error:
-                refused = error  # unless the file turns out to be about a database of its own
+                refused = error  # raised later, unless the whole file turns out to use one database
     is_dump = _DUMP.search(head.decode(errors="replace")) is not None
     if is_dump and not ends_with_line(path, _END):
         cause = f"it begins as a dump, and its last line, {_END.decode()!r}, is missing"
@@ -168,14 +169,14 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
 def _the_database(
     named: dict[str, tuple[int, str]], filled: set[str], created: set[str], subject: str, own: bool, dumped: str
 ) -> str:
-    """The one database that a file is about. InputError: it is about another one than that of the trials."""
+    """Returns the one database that a file uses. Raises InputError if it is not the database of the trials."""
     if not named:
         return ""
     name, (line, words) = next(iter(named.items()))
     if len(named) > 1:
         cause = f"it names {len(named)} databases ({', '.join(named)}), so it reaches beyond the database of the trials"
         raise InputError(subject, cause, "dump the one to be measured: mariadb-dump DATABASE")
-    # What precedes USE belongs to the database of the trials, and what follows to another one.
+    # Statements before USE affect the database of the trials, those after it another one.
     if (filled - {name} and name in filled) or (own and name not in created and name != dumped):
         _refuse(subject, f"line {line}", words, _HINT)
     if name not in filled and name not in created and filled:
@@ -187,7 +188,7 @@ _HINT = "make the dump without --databases, or remove the statement"
 
 
 def statements(path: Path, subject: str, known: MysqlSqlText, *, own: bool) -> Iterator[SqlStatement]:
-    """What is sent, statement by statement. InputError: one reaches beyond the database of the trials."""
+    """Yields the statements to send. Raises InputError if one affects other databases."""
     prefix = _prefix(known.database) if known.database else None
     for piece in pieces(path, "mariadb"):
         if (statement := _statement(piece, subject, known.database, prefix, own=own)) is not None:
@@ -197,7 +198,8 @@ def statements(path: Path, subject: str, known: MysqlSqlText, *, own: bool) -> I
 def _statement(
     piece: Piece, subject: str, database: str = "", prefix: re.Pattern[bytes] | None = None, *, own: bool
 ) -> SqlStatement | None:
-    """What is sent of a piece, without the name of the file's `database`; None: it is a comment. InputError."""
+    """Converts a part of a file to a statement, without the name of the file's `database`; None for a comment. Raises
+    InputError."""
     if piece.begins == len(piece.text):
         return None
     words = head_of(piece)
@@ -215,14 +217,15 @@ def _statement(
 
 
 def head_of(piece: Piece) -> str:
-    """The start of a statement, without the marks of comments that the server runs."""
+    """The start of a statement, without the delimiters of executed comments."""
     return " ".join(_RUN_COMMENT.sub(" ", piece.head(600)).split())
 
 
 def refuse_within(subject: str, at: str, sql: str) -> None:
-    """InputError: what a statement does, or makes others do later, changes another database. `at`: where it stands."""
+    """Raises InputError for a statement that changes another database, directly or later. `at`: its position in the
+    file."""
     if _ROWS.match(sql):
-        words = sql[:1000]  # many rows follow, and nothing else
+        words = sql[:1000]  # only rows follow
         if named := _CHANGES.match(words):
             _refuse(subject, at, named[0], _UNQUALIFIED)
         return
@@ -260,7 +263,8 @@ def _origin(head: str) -> str:
 
 
 def _named(words: str) -> tuple[str, str]:
-    """The database that a statement is about, and CREATE, DROP, ALTER or USE; two empty texts: none."""
+    """Returns the database that a statement creates, drops, alters or uses, and the verb; two empty strings for
+    others."""
     if found := _USE.match(words):
         return _plain(found[1]), "USE"
     if found := _DATABASE.match(words):
@@ -273,7 +277,8 @@ def _plain(name: str) -> str:
 
 
 def _database_settings(words: str) -> str:
-    """ALTER DATABASE for the database of the trials, where the file's has a character set or collation of its own."""
+    """Returns ALTER DATABASE for the database of the trials if the file sets a character set or collation; otherwise
+    ""."""
     found = _DATABASE.match(words)
     kept = re.findall(
         r"(?:DEFAULT\s+)?(?:CHARACTER\s+SET|CHARSET|COLLATE)\s*=?\s*['\"]?\w+['\"]?",
@@ -284,7 +289,7 @@ def _database_settings(words: str) -> str:
 
 
 def _prefix(database: str) -> re.Pattern[bytes]:
-    """Matches literals and comments, which stay, and in group 1 the database before a name."""
+    """Pattern for literals and comments, which are kept, and for the database in front of a name (group 1)."""
     name = re.escape(database.encode())
     quoted = re.escape(database.replace("`", "``").encode())
     kept = (_LITERALS.encode(), _COMMENTS.encode(), quoted, name, _NAMES.encode())

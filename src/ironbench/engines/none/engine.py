@@ -1,4 +1,4 @@
-"""No database: for workloads that measure the machine or its storage by themselves."""
+"""The engine none: for workloads that measure the machine or its storage without a database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class NoEngine(Engine):
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Knows directories, which it neither makes nor claims: the workload says what it does there."""
+        """Accepts only directories. It neither creates nor claims them, because the workload decides what to do
+        there."""
         for name, value in system.settings.items():
             raise InputError(
                 written("system.set", f"{name}={value}"), "there is no database to set it in", "leave it out"
@@ -52,7 +53,7 @@ class NoEngine(Engine):
 
 
 class NoSession(SessionDefaults):
-    """Only says where the directories are, so that observers watch their devices."""
+    """Only reports the directories, so that observers sample their devices."""
 
     engine = "none"
 
@@ -80,7 +81,8 @@ def _roles(layout: Layout) -> tuple[tuple[str, str | None], ...]:
 
 
 def _directory(role: str, path: str | None) -> str | None:
-    """Absolute; InputError when it is not there: a mistyped mount point must not be measured as the disk below it."""
+    """Returns the absolute path. Raises InputError if it does not exist: with a mistyped mount point, the disk below it
+    would be measured instead."""
     if path is None:
         return None
     place = expanded(path).absolute()

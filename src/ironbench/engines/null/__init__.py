@@ -1,1 +1,1 @@
-"""The null engine: answers at once, and so measures ironbench itself."""
+"""The null engine: answers without doing any work, and so measures ironbench itself."""

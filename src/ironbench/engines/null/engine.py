@@ -1,4 +1,4 @@
-"""The engine that is none: it answers at once and measures the harness."""
+"""The null engine: it answers without doing any work, in order to measure the benchmark harness."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NullEngine(Engine):
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Knows one setting, `service`: how long every statement takes."""
+        """Accepts one setting, `service`: the duration of every statement."""
         for name, value in system.settings.items():
             if name != "service":
                 raise InputError(
@@ -65,7 +65,7 @@ class NullEngine(Engine):
 
 
 class NullSession(SessionDefaults):
-    """Takes everything, keeps nothing."""
+    """Accepts every statement and stores nothing."""
 
     engine = "null"
 

@@ -1,1 +1,1 @@
-"""ODBC: any database that has a driver, reached through pyodbc in child processes."""
+"""ODBC: any database with a driver, accessed through pyodbc in child processes."""

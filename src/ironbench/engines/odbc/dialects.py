@@ -1,4 +1,4 @@
-"""SQL of databases that no engine of ours knows otherwise, by their makers' manuals. No server tried it."""
+"""SQL dialects of databases that only ODBC reaches, written from their vendors' manuals. They are untested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INNERMOST = re.compile(r"'(?:[^']|'')*'|\([^()']*\)")
 
 
 class SqlServerDialect(Dialect):
-    """https://learn.microsoft.com/sql/t-sql"""
+    """SQL Server. https://learn.microsoft.com/sql/t-sql"""
 
     identity = "identity(1, 1)"
 
@@ -25,7 +25,7 @@ class SqlServerDialect(Dialect):
 
 
 class OracleDialect(Dialect):
-    """https://docs.oracle.com/en/database/oracle/oracle-database: names without quotes are kept in capitals."""
+    """Oracle. https://docs.oracle.com/en/database/oracle/oracle-database: unquoted names are stored in upper case."""
 
     def present(self, tables: Sequence[str]) -> str:
         return f"select lower(table_name) from user_tables where lower(table_name) in ({listed(tables)})"
@@ -48,12 +48,12 @@ class OracleDialect(Dialect):
         return [f"begin dbms_stats.gather_table_stats(user, upper('{table}')); end;" for table in tables]
 
     def checkpoint(self) -> str:
-        """To ask for one takes a right that few have."""
+        """Does nothing: requesting a checkpoint requires a privilege that few users have."""
         return "select 1 from dual"
 
 
 class Db2Dialect(Dialect):
-    """https://www.ibm.com/docs/en/db2: names without quotes are kept in capitals."""
+    """Db2. https://www.ibm.com/docs/en/db2: unquoted names are stored in upper case."""
 
     def present(self, tables: Sequence[str]) -> str:
         return (
@@ -85,12 +85,12 @@ class Db2Dialect(Dialect):
         return [f"truncate table {table} immediate"]
 
     def checkpoint(self) -> str:
-        """It has no statement for it."""
+        """Does nothing: Db2 has no statement for a checkpoint."""
         return "select 1 from sysibm.sysdummy1"
 
 
 def with_from(sql: str, table: str) -> str:
-    """A query that reads no table reads this one of a single row, where a query cannot do without."""
+    """Adds FROM with a table of one row to a query without FROM, for databases where every query needs one."""
     left = sql
     while (less := _INNERMOST.sub(" ", left)) != left:
         left = less

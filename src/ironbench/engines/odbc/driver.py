@@ -1,4 +1,4 @@
-"""pyodbc, in a child process: connections, what a driver says of itself, its values and errors."""
+"""pyodbc in a child process: connections, information about the driver, values and errors."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ _WORDS = {
     "driver_odbc": "SQL_DRIVER_ODBC_VER",
     "manager": "SQL_DM_VER",
 }
-"""Ours, and SQLGetInfo's."""
+"""Our name → constant of SQLGetInfo."""
 _LOGIN = ("28000", "28P01", "08004")
-"""SQLSTATEs of a login that was refused."""
+"""SQLSTATEs of a rejected login."""
 _LOGIN_WORDS = re.compile(r"password|authenticat|access denied|log[io]n (failed|denied)", re.IGNORECASE)
-"""In messages of drivers that give another SQLSTATE for it, as PostgreSQL's does."""
+"""Words in the messages of drivers with other SQLSTATEs for it, such as PostgreSQL's."""
 _GONE = ("08003", "08007", "08S01", "57P01", "57P02", "57P03")
-"""SQLSTATEs after which nothing can be done over the connection any more."""
+"""SQLSTATEs after which the connection is unusable."""
 _CANCELLED = ("HY008", CANCELLED, "70100")
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _CALLS = re.compile(r"\s*\((-?\d+)\)\s*\(SQL\w+\)")
 
 
 def package() -> Any:
-    """InputError: the system's library is not there."""
+    """Imports pyodbc. Raises InputError if the system's ODBC library is missing."""
     try:
         import pyodbc
     except ImportError as error:
         cause = f"pyodbc cannot be used: {error}"
         raise InputError(written("system.engine", "odbc"), cause, "apt install unixodbc, and the driver") from error
-    pyodbc.pooling = False  # each connection is one, from its begin to its end
+    pyodbc.pooling = False  # every connection opens and closes its own session
     return pyodbc
 
 
 def connect(connection: str, patience_s: int) -> Any:
-    """InputError: the driver is not there, the login is refused. FailureError."""
+    """Connects to a database. Raises InputError if the driver is missing or the login is rejected, and FailureError."""
     pyodbc = package()
     try:
         return pyodbc.connect(connection, autocommit=True, timeout=patience_s)
@@ -50,7 +50,7 @@ def connect(connection: str, patience_s: int) -> Any:
 
 
 def identification(connection: Any) -> dict[str, str]:
-    """What the driver says of itself and of the database."""
+    """Returns what the driver reports about itself and the database."""
     pyodbc, found = package(), {"pyodbc": package().version}
     for word, name in _WORDS.items():
         try:
@@ -61,7 +61,7 @@ def identification(connection: Any) -> dict[str, str]:
 
 
 def failure(error: Any) -> FailureError:
-    """What a driver complained of."""
+    """Converts a pyodbc error."""
     sqlstate, text = (*map(str, error.args), "", "")[:2]
     calls = _CALLS.findall(text)
     cause = " ".join(_PREFIX.sub("", _CALLS.sub("", text).removesuffix(f"({calls[-1]})" if calls else "")).split())
@@ -76,7 +76,7 @@ def is_lasting(error: FailureError) -> bool:
 
 
 def text(value: Any) -> str | None:
-    """A value as text; decimals and dates print as they are."""
+    """Converts a value to text; decimals and dates keep their format."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""Addresses: `odbc:Driver={Name};Server=…;…` or `odbc:NAME`, a data source of odbc.ini.
+"""DSNs: `odbc:Driver={Name};Server=…;…`, or `odbc:NAME` for a data source of odbc.ini.
 
-Form: ODBC Programmer's Reference, SQLDriverConnect, "Connection Strings": a value in braces may hold a semicolon, and a
-closing brace is written twice.
+Syntax: ODBC Programmer's Reference, SQLDriverConnect, "Connection Strings". A value in braces may contain a semicolon;
+a closing brace inside is doubled.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ _PAIR = re.compile(r"([^=;{}]++)=\s*+(\{(?:[^}]++|\}\})*+\}|(?!\{)[^;]*+)\s*+(?:
 _SECRET = re.compile(
     r"pwd|pass|secret|token|credential|(api|access|account|shared)[ _]?key|^u(ser )?id$|^user(name)?$", re.IGNORECASE
 )
-"""Keywords of users and passwords, of whichever driver."""
+"""Keywords for users and passwords, of any driver."""
 _WITHIN = re.compile(r"(pwd|pass\w*|secret|token)\s*=|://[^\s/@:]*:[^\s@]*@", re.IGNORECASE)
-"""In a value that is a connection string itself (`pqopt` of PostgreSQL's driver)."""
+"""Secrets in a value that is itself a connection string (`pqopt` of PostgreSQL's driver)."""
 _USER = re.compile(r"^u(ser )?id$|^user(name)?$", re.IGNORECASE)
 _EXAMPLE = "write odbc:Driver={NAME};Server=…;Database=…, or odbc:NAME for a data source of odbc.ini"
 
 
 @dataclass(frozen=True, slots=True)
 class OdbcAddress:
-    """What a connection string says, without user and password."""
+    """A connection string without user and password."""
 
     pairs: tuple[tuple[str, str], ...]
-    """As written, braces included."""
+    """As written, including braces."""
 
     def text(self) -> str:
         return _PREFIX + _joined(self.pairs)
 
     def whole(self, secrets: Secrets) -> str:
-        """The connection string that the driver manager gets."""
+        """Complete connection string for the driver manager."""
         return ";".join(filter(None, (_joined(self.pairs), secrets.password)))
 
     def value(self, keyword: str) -> str:
-        """Without braces; "" where it is not there."""
+        """Value of a keyword without braces; "" if it is missing."""
         return next((_bare(value) for name, value in self.pairs if name.lower() == keyword), "")
 
 
 def parse(text: str) -> tuple[OdbcAddress, Secrets]:
-    """The address, and the part of it that is nobody's business. InputError."""
+    """Splits a DSN into address and secrets. Raises InputError."""
     rest = text[len(_PREFIX) :] if text[: len(_PREFIX)].lower() == _PREFIX else text
     if not rest.strip():
         raise InputError(written("system.dsn"), "names no driver and no data source", _EXAMPLE)
@@ -60,7 +60,7 @@ def parse(text: str) -> tuple[OdbcAddress, Secrets]:
     for name, value in hidden:
         if not _USER.search(name):
             for form in (value, _bare(value)):
-                Secrets(form)  # from here on no message shows it
+                Secrets(form)  # no message will show it from now on
     address = OdbcAddress(tuple(visible))
     if not address.value("driver") and not address.value("dsn") and not address.value("filedsn"):
         raise InputError(written("system.dsn"), "names no driver and no data source", _EXAMPLE)
@@ -72,7 +72,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
     while at < len(text):
         pair = _PAIR.match(text, at)
         if pair is None or not pair[1].strip():
-            # What stands there may be a part of a password.
+            # The text here may be part of a password, so it is not shown.
             raise InputError(
                 written("system.dsn"), "is no list of KEYWORD=value;…", "a value with ; or } stands in braces: {a;b}"
             )
@@ -81,7 +81,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _placed(name: str, value: str) -> str:
-    """A file is named whole: the processes that open it work elsewhere."""
+    """Makes the path of a file absolute, because the child processes have other working directories."""
     path = Path(_bare(value))
     if name.lower() not in ("database", "dbq", "filedsn") or not value or path.is_absolute():
         return value

@@ -1,4 +1,4 @@
-"""Any database with an ODBC driver: which one it is, the driver says."""
+"""Any database with an ODBC driver. The driver reports which database it is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHARED = (
     "whole numbers",
     "in client",
 )
-"""Abilities of a database that do not depend on how it is reached."""
+"""Abilities of a database that do not depend on how it is accessed."""
 
 
 def _nobody() -> InputError:
@@ -37,7 +37,7 @@ def _nobody() -> InputError:
 
 
 class OdbcEngine(Engine):
-    """Before it is known which database answers."""
+    """ODBC before it is known which database it leads to."""
 
     name = NAME
     traits = Traits(
@@ -56,7 +56,7 @@ class OdbcEngine(Engine):
         return {engine.name: engine for engine in variants}
 
     def behind(self, dsn_: str | None) -> Engine:
-        """Connects, to ask the driver what it drives."""
+        """Connects to ask the driver which database it accesses."""
         if dsn_ is None:
             raise _nobody()
         if dsn_ not in self._answered:
@@ -78,7 +78,8 @@ class OdbcEngine(Engine):
 
 
 class Through(Engine):
-    """One database through ODBC. Where another engine knows it, its dialect and its SQL texts are that one's."""
+    """One database, accessed through ODBC. If another engine is for the same database, it provides dialect and SQL
+    files."""
 
     def __init__(self, kind: DatabaseKind) -> None:
         self.kind = kind
@@ -89,7 +90,7 @@ class Through(Engine):
             doc=f"{kind.title} through ODBC{'' if kind.tried else ' (untried: no server of it was at hand)'}",
             abilities=frozenset(abilities),
             preference=-100,
-            # Strings and comments in scripts end where the database sees their end.
+            # Scripts must be parsed with the database's own rules for strings and comments.
             protocols=("mysql_library" if kind.backslashes else "library",),
             dialect=kind.dialect or Dialect(),
             packages=("pyodbc",),
@@ -108,7 +109,8 @@ class Through(Engine):
         self.traits = traits
 
     def behind(self, dsn: str | None) -> Engine:
-        """Itself: its SQL would be wrong for another database."""
+        """Returns this engine. Raises InputError if the DSN leads to a different database, for which its SQL would be
+        wrong."""
         if dsn is not None and (engine := ENGINE.behind(dsn)) is not self:
             raise InputError(
                 written("system.engine", self.name), f"behind {written('system.dsn')} is {engine.name}", "leave it out"
@@ -132,7 +134,7 @@ class Through(Engine):
 
 
 def _native(kind: DatabaseKind) -> Engine | None:
-    """The engine that knows this database without ODBC."""
+    """The engine that accesses this database without ODBC."""
     others = (engines.get(name) for name in engines.names() if name != NAME)
     return next((one for one in others if set(one.traits.products) & set(kind.products)), None)
 

@@ -1,4 +1,4 @@
-"""What is known of the databases behind the drivers, by the name that each gives itself (SQLGetInfo, SQL_DBMS_NAME)."""
+"""Properties of the databases behind ODBC drivers, by the name that the driver reports (SQLGetInfo, SQL_DBMS_NAME)."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from ironbench.engines.odbc.dialects import Db2Dialect, OracleDialect, SqlServer
 
 @dataclass(frozen=True, slots=True)
 class DatabaseKind:
-    """One database, as its drivers want to be used."""
+    """One database, with the requirements of its drivers."""
 
     title: str
-    """As its makers write its name."""
+    """Official spelling of its name."""
     products: tuple[str, ...]
-    """How names that its drivers give it begin."""
+    """Prefixes of the names that its drivers report."""
     tried: bool = False
-    """Whether a server of it has ever run under our tests."""
+    """Whether the tests have ever run with such a server."""
     texts: tuple[str, ...] = ()
-    """Suffixes of the SQL texts, where no other engine knows this database."""
+    """Suffixes of its SQL files, if there is no other engine for this database."""
     insertion: str = "each"
-    """How rows get in: `arrays` of parameters (SQLBindParameter with arrays), `rows` (many in one statement) or `each`
-    (one after the other, prepared: all that some drivers can)."""
+    """How rows are inserted: with `arrays` of parameters (SQLBindParameter), many `rows` in one statement, or `each`
+    row with a prepared statement, which is all that some drivers support."""
     most_parameters: int = 16_000
-    """Of one statement."""
+    """Maximum number of parameters of one statement."""
     calls: bool = False
-    """Whether transactions begin and end by ODBC's calls, since there is no statement, or not these, for it."""
+    """Whether transactions begin and end with ODBC calls, because the database has no or other statements for it."""
     splits: bool = True
-    """Whether several statements are sent one after the other, because its driver takes one at a time."""
+    """Whether multiple statements are sent one by one, because the driver accepts only single ones."""
     backslashes: bool = False
-    """Whether a backslash in a string stands before a character that is meant as it is."""
+    """Whether a backslash is the escape character in strings."""
     inside: bool = False
-    """Whether its driver is the database, too: client and engine cannot be told apart."""
+    """Whether the driver contains the database, so that client and engine share a process."""
     own: tuple[str, ...] = ()
-    """Statements at the start of a connection for ironbench's own statements, which are standard SQL."""
+    """Statements that prepare a connection for ironbench's own statements, which are standard SQL."""
     retryable: tuple[str, ...] = ()
-    """SQLSTATEs after which a transaction may succeed when it is run again; 40001 always is one."""
+    """SQLSTATEs after which a transaction can be retried, in addition to 40001."""
     retryable_numbers: tuple[int, ...] = ()
-    """The same by the database's own numbers."""
+    """The same as native error numbers."""
     checkpoints: bool = True
-    """Whether the dialect's statement for a checkpoint is meant for servers of others, too."""
+    """Whether the dialect's checkpoint statement also works on servers that ironbench did not start."""
     version: str = ""
-    """A query of its own for the exact version; "": what the driver says."""
+    """Query for the exact version; "": the driver's information is used."""
     settings: str = ""
-    """A query for names and values of its settings."""
+    """Query for names and values of its settings."""
     dialect: Dialect | None = None
-    """Where no other engine knows this database."""
+    """Dialect, if there is no other engine for this database."""
     one_row: str = ""
-    """A table of one row, where every query has to read one."""
+    """Table with one row, for databases in which every query needs FROM."""
 
 
 KINDS = (
@@ -135,6 +135,6 @@ OTHER = KINDS[-1]
 
 
 def of(product: str) -> DatabaseKind:
-    """The database of a driver that names it so."""
+    """Returns the database with this name reported by a driver."""
     known = (kind for kind in KINDS if any(product.lower().startswith(name.lower()) for name in kind.products))
     return next(known, OTHER)

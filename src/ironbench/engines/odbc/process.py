@@ -1,4 +1,5 @@
-"""The child's end of a connection: opens it, says what is there, and answers requests until our end hangs up."""
+"""Both ends of an ODBC connection in a child process: opens it, identifies the database, and answers requests until the
+parent closes the channel."""
 
 from __future__ import annotations
 
@@ -19,30 +20,30 @@ from ironbench.host.line import ChildChannel, Served, measured
 from ironbench.model.session import Row
 
 CONNECT_S = 15
-"""For a driver to log in (SQL_ATTR_LOGIN_TIMEOUT)."""
+"""Login timeout of the driver in seconds (SQL_ATTR_LOGIN_TIMEOUT)."""
 _PATIENCE_S = 30.0
-"""For a driver that does not heed that, and for statements at the start of a connection."""
+"""Timeout for drivers that ignore the login timeout, and for statements at the start of a connection."""
 _SILENCE_S = 20.0
-"""After so long without an answer to a statement, the database is given up if a new connection is not answered
+"""A database that has not answered a statement for this long is given up if it does not answer a new connection
 either."""
 _PROBE_S = 10.0
-"""Limit of that new connection; less than the drivers' own, whose error would be taken for an answer."""
+"""Timeout of that new connection; shorter than the drivers' own, whose error would look like an answer."""
 _STOP_S = 5.0
 _ROWS_AT_ONCE = 2048
 _ROWS_INSERTED = 200
 
 
 def package_folder() -> str:
-    """Of pyodbc, which needs the system's libodbc when it is imported. InputError."""
+    """Path of the package pyodbc, which requires the system's libodbc on import. Raises InputError."""
     hint = "pip install 'pyodbc>=5.5,<6'; it needs the system's unixODBC, too (apt install unixodbc)"
     return child.package_folder("pyodbc", "odbc", hint)
 
 
 class OdbcLine(ChildChannel):
-    """Our end: a connection, and a process of its own, so that no crash of a driver is ours.
+    """A connection in its own child process, so that a crash of the driver does not affect ironbench.
 
-    Statements are limited by ending that process: drivers differ in what they make of SQL_ATTR_QUERY_TIMEOUT, and some
-    leave it to the server, which may be frozen.
+    Time limits are enforced by killing that process: drivers implement SQL_ATTR_QUERY_TIMEOUT differently, and some
+    delegate it to the server, which may be frozen.
     """
 
     def __init__(
@@ -54,9 +55,9 @@ class OdbcLine(ChildChannel):
         backslashes: bool = False,
         limit_s: float | None = None,
     ) -> None:
-        """`connection`: the whole connection string; `own`: statements at its start; `limit_s`: for connecting.
+        """`connection`: complete connection string; `own`: statements at its start; `limit_s`: for connecting.
 
-        InputError, FailureError.
+        Raises InputError and FailureError.
         """
         patience_s = _PATIENCE_S if limit_s is None else min(_PATIENCE_S, limit_s)
         self._asked = {"connection": connection, "own": own, "splits": splits, "backslashes": backslashes}
@@ -71,7 +72,7 @@ class OdbcLine(ChildChannel):
                 raise self._child.died("before it was connected")
             raise_refusal(frame[0])
             self.driver_info: dict[str, str] = frame[0]
-            """What the driver says of itself and of the database."""
+            """What the driver reports about itself and the database."""
         except BaseException:
             self._child.process.kill()
             self._child.stop()
@@ -79,7 +80,7 @@ class OdbcLine(ChildChannel):
         super().__init__(self._child, self._child.died)
 
     def query(self, sql: str, limit_s: float | None = None) -> list[Row]:
-        """`limit_s`: after so many seconds the database is given up, and with it the connection."""
+        """`limit_s`: time limit after which the connection is closed and the database counts as unresponsive."""
         self._deadline_s = None if limit_s is None else time.monotonic() + limit_s
         try:
             return super().query(sql)
@@ -140,9 +141,9 @@ def main(parent: Channel) -> None:
 
 
 def _leave_with(parent: Channel) -> None:
-    """Not even a driver that does not come back keeps this process when our end is gone."""
+    """Exits when the parent has closed the channel, even if the driver is stuck in a call."""
     gone = select.poll()
-    gone.register(parent.socket, 0)  # an end that is closed is told without being asked for (poll(2))
+    gone.register(parent.socket, 0)  # poll reports a closed channel even without requested events (poll(2))
     gone.poll()
     time.sleep(_STOP_S)
     os._exit(ORPHANED)
@@ -179,7 +180,7 @@ class _ConnectionAnswers:
         return {"columns": columns, "rows": [[driver.text(value) for value in row] for row in rows]}
 
     def _copied(self, sql: str, data: bytes) -> dict[str, Any]:
-        """Rows of COPY's text format, whose values hold no escapes, as literals: each takes the type of its column."""
+        """Inserts rows in COPY's text format, without escapes, as literals: each takes the type of its column."""
         named = _TABLE.search(sql)
         assert named is not None, sql
         table, rows = named[1], data.decode().splitlines()
@@ -196,7 +197,7 @@ def _literal(value: str) -> str:
 
 
 _TABLE = re.compile(r"\b(?:copy|table)\s+(\w+)", re.IGNORECASE)
-"""Of a statement that takes rows as a stream, in any dialect."""
+"""Table name in a statement that takes a stream of rows, in any dialect."""
 _WHOLE = re.compile(
     r"\s*(create\s+(or\s+replace\s+)?(function|procedure|trigger)|begin\s+not\s+atomic|declare)\b", re.IGNORECASE
 )
@@ -205,15 +206,15 @@ _ESCAPED = r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\""
 _COMMENTS = r"--[^\n]*|/\*.*?\*/"
 _TEXT = r"[^\W\d][\w]*|[^;'\"`$#/\w-]+|."
 _PART = re.compile(
-    # PostgreSQL 18 documentation, 4.1.2: E'…' has escapes, $tag$…$tag$ has none.
+    # PostgreSQL documentation, 4.1.2: E'…' has escapes, $tag$…$tag$ has none.
     rf"(?<=\b[eE])(?:{_ESCAPED})|(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag)|{_STRINGS}|`[^`]*`|{_COMMENTS}|{_TEXT}",
     re.DOTALL,
 )
-# Manual, "String Literals" and "Comment Syntax": a comment of two dashes goes on with a space.
+# Manual, "String Literals" and "Comment Syntax": white space must follow the two dashes of a comment.
 _PART_BACKSLASHES = re.compile(rf"{_ESCAPED}|`[^`]*`|--(?=\s|$)[^\n]*|#[^\n]*|/\*.*?\*/|{_TEXT}", re.DOTALL)
 
 _NO_VALUES = ("'", '"', "`", "$", "#", "--", "/*")
-"""What strings, names and comments begin with."""
+"""How strings, names and comments start."""
 
 
 def _parts(sql: str, *, backslashes: bool) -> Iterator[str]:
@@ -222,9 +223,10 @@ def _parts(sql: str, *, backslashes: bool) -> Iterator[str]:
 
 
 def statements(sql: str, *, backslashes: bool = False) -> list[str]:
-    """One by one; one that has a body, with semicolons of its own, goes on to the end.
+    """Splits a text into statements. A statement with a body, which contains semicolons, extends to the end of the
+    text.
 
-    `backslashes`: as MariaDB reads strings and comments; else as the standard and PostgreSQL do.
+    `backslashes`: use MariaDB's rules for strings and comments instead of those of the standard and PostgreSQL.
     """
     texts = [""]
     for part in _parts(sql, backslashes=backslashes):
@@ -236,6 +238,6 @@ def statements(sql: str, *, backslashes: bool = False) -> list[str]:
 
 
 def parameters(sql: str, *, backslashes: bool = False) -> int:
-    """How many question marks stand for values."""
+    """Number of parameter markers."""
     parts = _parts(sql, backslashes=backslashes)
     return sum(part.count("?") for part in parts if not (len(part) > 1 and part.startswith(_NO_VALUES)))

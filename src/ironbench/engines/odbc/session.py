@@ -1,4 +1,4 @@
-"""A database behind a driver: our own connection to it, and how trials and loads reach it."""
+"""Session with a database through an ODBC driver: a connection to it, and what trials and loads need."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ironbench.model.session import Row
 
 _T = TypeVar("_T")
 _ALIVE_S = 10.0
-"""Limit of a question that takes no time."""
+"""Time limit of a trivial query."""
 _ANSWER_S = 30.0
-"""Limit of a question about the server itself."""
+"""Time limit of a query about the server itself."""
 
 
 class OdbcSession(Limited, SessionDefaults):
-    """Nothing is configured, started or stopped: the database was there before."""
+    """A session with an existing database, which is never configured, started or stopped."""
 
     def __init__(self, engine: str, address: OdbcAddress, secrets: Secrets) -> None:
-        """Connects. InputError, FailureError."""
+        """Connects. Raises InputError and FailureError."""
         self.engine = engine
         self._whole = address.whole(secrets)
         self._using = threading.Lock()
@@ -95,7 +95,7 @@ class OdbcSession(Limited, SessionDefaults):
         }
 
     def version(self) -> str:
-        """As exactly as the database tells."""
+        """Version of the database, as precisely as it reports it."""
         if not self.kind.version:
             return self.driver_info["version"]
         return self.query(self.kind.version)[0][0] or ""
@@ -115,7 +115,7 @@ class OdbcSession(Limited, SessionDefaults):
         try:
             self.query("select 1")
         except FailureError as error:
-            # Whoever refuses a statement is alive: not every database knows this one.
+            # A database that refuses the statement is alive: not every database accepts it.
             if not error.sqlstate or driver.is_lasting(error):
                 raise
 
@@ -130,7 +130,7 @@ class OdbcSession(Limited, SessionDefaults):
             self._drop()
 
     def _attempt(self, use: Callable[[OdbcLine], _T]) -> _T:
-        """Uses the connection; one that broke is replaced at the next use."""
+        """Calls `use` with the connection; a broken connection is replaced at the next call."""
         with self._using:
             if self._stopped:
                 raise FailureError(driver.SUBJECT, "the session was stopped")

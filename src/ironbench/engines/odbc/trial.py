@@ -1,4 +1,4 @@
-"""Trials, in their own process: the core's loop calls a connection of ours for each client."""
+"""Runs trials in a child process: the core's drive loop calls one connection for each client."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ironbench.errors import FailureError
 
 CONNECT_S = 15
 _CANCEL_S = 15.0
-"""How long a driver may go on with a statement that was cancelled."""
+"""How long a driver may continue with a cancelled statement."""
 _AGAIN_S = 0.1
 _LEFT = 4
-"""Exit code of a process whose driver does not come back."""
+"""Exit code of a process whose driver is stuck."""
 _BEGIN = re.compile(
     r"\s*(begin|start\s+transaction)(\s+(transaction|tran|work|deferred|immediate|exclusive))?\s*;?\s*$", re.I
 )
@@ -32,7 +32,7 @@ _BRACKETS = (_BEGIN, _END, _ROLLBACK)
 
 
 class OdbcFailure:
-    """A statement that failed, as the core wants it."""
+    """A failed statement, in the form that the core expects."""
 
     def __init__(self, found: FailureError, kind: DatabaseKind) -> None:
         self.sqlstate = found.sqlstate or "driver"
@@ -44,21 +44,21 @@ class OdbcFailure:
 
 
 class OdbcClient:
-    """One client's connection: a cursor for every command, so that each is prepared once."""
+    """One client's connection. It has a cursor for every command, so that each is prepared once."""
 
     def __init__(self, connection: Any, commands: Sequence[Command], kind: DatabaseKind) -> None:
         self._connection, self._kind = connection, kind
         self.inside = kind.inside
         self._error = driver.package().Error
         self._open = [False]
-        """Whether a transaction is open; shared with the steps."""
+        """Whether a transaction is open; a list, because the steps share it."""
         self._cursors: list[Any] = []
         self.steps = [self._step(*command) for command in commands]
         self._cancelled_at = 0.0
 
     def trouble(self, error: Exception) -> OdbcFailure:
         if not isinstance(error, self._error):
-            raise error  # a mistake of ours, which would come again and again
+            raise error  # a bug of ironbench, which would occur again and again
         return OdbcFailure(driver.failure(error), self._kind)
 
     def rollback(self) -> None:
@@ -72,14 +72,14 @@ class OdbcClient:
             else:
                 self._connection.cursor().execute("rollback")
         except self._error as error:
-            if self.trouble(error).lasting:  # else the database has rolled it back already
+            if self.trouble(error).lasting:  # otherwise the database has already rolled it back
                 raise
 
     def cancel(self) -> None:
         now = time.monotonic()
         if not self._cancelled_at:
             self._cancelled_at = now
-            # Some drivers hold a lock while they wait for their server, and do not come back from this either.
+            # Some drivers hold a lock while they wait for the server, so that cancel() does not return either.
             threading.Thread(target=self._cancel_all, daemon=True).start()
         elif now > self._cancelled_at + _CANCEL_S:
             sys.stderr.write(f"the ODBC driver does not come back {_CANCEL_S:.0f} s after SQLCancel\n")
@@ -169,7 +169,7 @@ class OdbcClient:
         begins = [bool(_BEGIN.match(one)) for one in brackets]
 
         def step(values: tuple[Any, ...]) -> Answer:
-            is_open[0] = is_open[0] or any(begins)  # a statement behind it may fail
+            is_open[0] = is_open[0] or any(begins)  # a later statement in the text may fail
             cursor.execute(text, values)
             gathered: list[tuple[str, str | None]] = []
             while True:
@@ -189,7 +189,7 @@ class OdbcClient:
 
 
 def drive(plan: bytes, progress: Any) -> Any:
-    """What the core's `drive` does for engines whose wire it speaks."""
+    """Runs a trial, as the core's `drive` does for engines whose wire protocol it implements."""
     import ironbench._core as core
 
     engine, called = addressed(plan)

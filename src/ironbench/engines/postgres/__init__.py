@@ -1,1 +1,1 @@
-"""PostgreSQL: a server of our own from the programs that came with ironbench, or one that runs already."""
+"""PostgreSQL: a server that ironbench starts from its own or other programs, or an existing one."""

@@ -1,4 +1,4 @@
-"""Settings: whether commits stay, whether memory suits the data, what every statement costs besides itself."""
+"""Probes of settings: durability, memory, redo log, and costs on every statement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOUR_S = 3600.0
 
 @probe("durability", "commits", "select @@global.innodb_flush_log_at_trx_commit")
 def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether a commit waits until the log is safe."""
+    """Whether a commit waits until the log is durable."""
     value = rows[0][0]
     if value in ("1", "3"):
         return ok(f"innodb_flush_log_at_trx_commit is {value}")
@@ -32,7 +32,7 @@ def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("durability", "doublewrite", "select @@global.innodb_doublewrite")
 def doublewrite(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether pages that were written in part can be restored."""
+    """Whether partially written (torn) pages can be restored."""
     if rows[0][0] not in ("0", "OFF"):
         return ok("on")
     return severe(
@@ -45,7 +45,7 @@ def doublewrite(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("durability", "binary log", "select @@global.log_bin, @@global.sync_binlog")
 def binary_log(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether the binary log holds what was committed."""
+    """Whether the binary log contains everything that was committed."""
     kept, sync = rows[0]
     if kept in ("0", "OFF"):
         return ok("there is none")
@@ -66,7 +66,7 @@ _POOL = """
 
 @probe("memory", "buffer pool", _POOL)
 def buffer_pool(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """The server's own cache, against its data and the machine's memory."""
+    """Size of the buffer pool, compared with the data and the machine's memory."""
     pool, data = (float(value or 0) for value in rows[0])
     seen = f"innodb_buffer_pool_size is {memory(pool)}, tables have {stored(data)}"
     if data <= pool:
@@ -93,7 +93,7 @@ _SPILLS = """
 
 @probe("memory", "temporary tables", of_status(_SPILLS))
 def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Temporary tables of statements that did not fit into memory."""
+    """Temporary tables that did not fit into memory."""
     known = {str(name).upper(): float(value or 0) for name, value in rows}
     disk, every = known.get("CREATED_TMP_DISK_TABLES", 0.0), known.get("CREATED_TMP_TABLES", 0.0)
     seen = (
@@ -118,11 +118,11 @@ _LOG = """
 
 @probe("writing", "room for the log", of_status(_LOG))
 def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether the redo log holds what is written in a good while."""
+    """How much time of writing the redo log has room for."""
     known = {str(name).upper(): float(value or 0) for name, value in rows}
-    # MySQL 8.0.30 and later: one size for all files, also where those of before are set (MySQL manual, "Redo Log").
+    # Since MySQL 8.0.30, one setting for the size of all files replaces the older ones (MySQL manual, "Redo Log").
     capacity = known.get("INNODB_REDO_LOG_CAPACITY_RESIZED")
-    files = known.get("INNODB_LOG_FILES_IN_GROUP", 1.0)  # MariaDB has one
+    files = known.get("INNODB_LOG_FILES_IN_GROUP", 1.0)  # MariaDB has one file
     size = files * known.get("INNODB_LOG_FILE_SIZE", 0.0) if capacity is None else capacity
     rate = known.get("INNODB_OS_LOG_WRITTEN", 0.0) / max(known.get("UPTIME", 0.0), 1.0)
     if not rate:
@@ -144,7 +144,7 @@ def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("observation", "messages", "select @@global.general_log, @@global.slow_query_log, @@global.long_query_time")
 def messages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Settings by which every statement writes to a log file."""
+    """Settings with which every statement is written to a log file."""
     general, slow, from_s = rows[0]
     if general in ("1", "ON"):
         seen, better = "general_log is on", changed("general_log", "OFF")
@@ -160,7 +160,7 @@ _CACHE = "show global variables like 'query_cache_type'"
 
 @probe("memory", "query cache", _CACHE)
 def query_cache(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether answers are kept by the text of their statement."""
+    """Whether results are cached by the text of their statement."""
     if not rows or rows[0][1] in ("OFF", "0"):
         return ok("off")
     return warning(
@@ -178,7 +178,7 @@ _CONNECTIONS = """
 
 @probe("sessions", "connections", of_status(_CONNECTIONS))
 def connections(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """How many connections there are of those that there may be."""
+    """Number of connections, compared with the maximum."""
     used, most = (int(value or 0) for value in rows[0])
     return connections_reading(used, most, changed("max_connections", str(2 * most)))
 
@@ -191,7 +191,7 @@ _LONG = """
 
 @probe("sessions", "long transactions", _LONG, PROCESS)
 def long(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Transactions that began a minute ago or longer."""
+    """Transactions that have been open for a minute or longer."""
     if not rows:
         return ok("none of a minute or more")
     thread, age, idle = rows[0]

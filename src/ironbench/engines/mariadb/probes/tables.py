@@ -1,4 +1,4 @@
-"""Tables and indexes."""
+"""Probes of tables and indexes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FOREIGN = """
 
 @probe("tables", "engines", _FOREIGN)
 def engines(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Tables that know no transactions."""
+    """Tables without transactions."""
     if not rows:
         return ok("all tables are InnoDB's")
     return warning(
@@ -60,7 +60,7 @@ _BLOAT = """
 
 @probe("tables", "empty space", _BLOAT)
 def bloat(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Files of tables that are more than half empty."""
+    """Table files that are more than half empty."""
     if not rows:
         return ok("none above 100 MB")
     return warning(
@@ -84,7 +84,7 @@ _TWICE = """
 
 @probe("indexes", "duplicate indexes", _TWICE)
 def duplicate(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Indexes of the same columns in the same order."""
+    """Indexes on the same columns in the same order."""
     if not rows:
         return ok("none")
     table, names, _ = rows[0]
