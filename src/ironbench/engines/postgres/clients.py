@@ -1,7 +1,7 @@
-"""psql and pg_restore, run on a session's database: what they report, and which of their errors end a load.
+"""Runs psql and pg_restore on a session's database: parses their output, and decides which errors end a load.
 
-Both run with LC_ALL=C, so their own messages are English. The server's may be in any language: psql is told to add
-SQLSTATE (VERBOSITY), and repeats each statement that failed (ECHO).
+Both run with LC_ALL=C, so that their own messages are in English. The server's messages may be in any language; psql
+therefore adds the SQLSTATE (VERBOSITY), and repeats each failed statement (ECHO).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _SERVER = re.compile(r"[^\s:][^:]{0,40}:  (?:([0-9A-Z]{5}): )?(.*)")
 _AFTERWARDS = re.compile(r"\S[^:]{0,40}:  (\w{5})")
 _STATEMENT = "STATEMENT:  "
 _NOTICES = ("00", "01", "02")
-"""Classes of SQLSTATE: successful completion, warning, no data (PostgreSQL 18 documentation, appendix A)."""
+"""SQLSTATE classes: successful completion, warning, no data (PostgreSQL 18 documentation, appendix A)."""
 _OPEN_TRANSACTION = ("25001", "25P02")
-"""BEGIN found an active transaction, or a failed one."""
+"""BEGIN inside an active or a failed transaction."""
 _STATEMENT_CHARACTERS = 20_000
 _ACTIONS = ("\\set AUTOCOMMIT on", "\\set VERBOSITY sqlstate", "set client_min_messages = warning", "begin")
-"""After a file: BEGIN warns where a transaction is open."""
+"""Actions after a file; BEGIN warns if a transaction is still open."""
 _SYNTAX, _DENIED = "42601", "42501"
 OWNERS = (
     f"the tables of a template keep their owner: let {written('system.dsn')} name that role, or start from a dump "
@@ -51,7 +51,7 @@ _USUAL = "nothing is measured; correct the file or the server"
 @dataclass(slots=True)
 class _Error:
     code: str
-    """SQLSTATE; "": the message has none, and it may be a notice."""
+    """SQLSTATE; "" if the message has none and may be a notice."""
     cause: str
     line: int = 0
     statement: str | None = None
@@ -59,19 +59,19 @@ class _Error:
 
 @dataclass(slots=True)
 class _Client(ABC):
-    """A program that loads a file, and what it has reported so far."""
+    """A program that loads a file, and its output so far."""
 
     subject: str
     session: Session
     show: Show
     left_out: Counter[str] = field(default_factory=Counter)
-    """Kind of harmless failure → how many."""
+    """Kind of harmless error → number."""
     _error: _Error | None = None
-    """Reported, and not yet judged: its statement follows."""
+    """Last error, not yet judged because its statement follows."""
 
     @abstractmethod
     def _heard(self, line: str) -> None:
-        """Reads a line of standard error. FailureError: an error that matters."""
+        """Parses a line of standard error. Raises FailureError for an error that matters."""
 
     @abstractmethod
     def _progress(self, size: int) -> tuple[float, str]: ...
@@ -80,7 +80,7 @@ class _Client(ABC):
         raise NotImplementedError
 
     def run(self, words: Sequence[str], text: Iterator[bytes] | None = None) -> None:
-        """FailureError with the program's own words."""
+        """Runs the program. Raises FailureError with the program's message."""
         connection = self.session.target()["connection"]
         status = programs.streamed(words, _environment(connection), self._heard, self._look, given=text)
         self._judge()
@@ -98,8 +98,8 @@ class _Client(ABC):
 
 @dataclass(slots=True)
 class Psql(_Client):
-    """Runs a file of SQL. In a file of the user's own (`made_later` is set) a DROP may only fail for what the file
-    makes itself."""
+    """Runs an SQL file with psql. In a file that the user wrote (`own`), a DROP may only fail for an object that the
+    file itself creates."""
 
     file: Path = Path()
     text: PostgresSqlText = field(default_factory=PostgresSqlText)
@@ -108,7 +108,8 @@ class Psql(_Client):
     _open: bool = False
 
     def load(self) -> None:
-        """FailureError: an error that matters, or a transaction that the file leaves open."""
+        """Runs the file. Raises FailureError for an error that matters, and for a transaction that the file leaves
+        open."""
         connection = self.session.target()["connection"]
         words = [tools(connection["sslmode"]).program("psql"), "--no-psqlrc", "--quiet", "--echo-errors"]
         words += ["--set=VERBOSITY=verbose", f"--dbname={connection['database']}", "--file=-"]
@@ -150,7 +151,7 @@ class Psql(_Client):
     def _judge(self) -> None:
         error, self._error = self._error, None
         if error is None or (error.statement is None and not (self.text.changes_echo and error.code)):
-            return  # a notice or a warning: psql repeats no statement after it
+            return  # a notice or warning, after which psql does not repeat the statement
         statement = plain.without_comments(error.statement or "")
         if name := harmless(statement, error.code, self.text.made if self.own else None):
             self.left_out[name] += 1
@@ -161,7 +162,7 @@ class Psql(_Client):
 
 @dataclass(slots=True)
 class PgRestore(_Client):
-    """Restores an archive."""
+    """Restores an archive with pg_restore."""
 
     items: int = 0
     _done: int = 0
@@ -192,24 +193,24 @@ class PgRestore(_Client):
         raise FailureError(self.subject, f"{error.cause}{what}", _USUAL)
 
     def _look(self) -> None:
-        """An error stays unjudged until its statement has come."""
+        """Does not judge an error, because its statement may not have arrived yet."""
         size = int(self.session.query("select pg_database_size(current_database())")[0][0] or 0)
         self.show(*self._progress(size))
 
     def _ended(self, program: str, status: int) -> None:
-        if status not in (0, 1):  # 1: errors, each of which was harmless
+        if status not in (0, 1):  # 1: only errors that were judged harmless
             raise FailureError(self.subject, f"{program} ended with {status}", "look at the server's log")
 
 
 def _way_out(code: str) -> str:
-    """Of an error while a file is loaded."""
+    """Hint for an error while a file is loaded."""
     if code == _DENIED:
         return OWNERS
     return f"is it SQL for PostgreSQL? {_USUAL}" if code == _SYNTAX else _USUAL
 
 
 def _environment(connection: dict[str, Any]) -> dict[str, str]:
-    """The password is in no command line, which others may read."""
+    """Environment of the programs. It contains the password, which other users could read on a command line."""
     given = {
         "PGHOST": connection["host"],
         "PGPORT": str(connection["port"]),

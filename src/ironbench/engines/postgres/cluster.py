@@ -1,4 +1,4 @@
-"""The files of a cluster: made once, reused, and its log moved to where the layout wants it."""
+"""The files of a PostgreSQL cluster: created once, then reused. The WAL is moved to the directory of the layout."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SEGMENT = re.compile(r"[0-9A-F]{24}")
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where one cluster's files are."""
+    """Locations of one cluster's files."""
 
     place: Path
-    """The directory that is ours: the cluster in `cluster`, the server's messages in `server.log`."""
+    """Directory of ironbench: it contains the data directory `cluster` and the server's log `server.log`."""
     log_place: Path | None = None
     temp_place: Path | None = None
 
@@ -39,17 +39,17 @@ class Cluster:
 
     @property
     def wal(self) -> Path:
-        """Where pg_wal belongs by the layout."""
+        """Location of pg_wal according to the layout."""
         return self.files / "pg_wal" if self.log_place is None else self.log_place / "wal"
 
     @property
     def temp(self) -> Path | None:
-        """Where the temp tablespace belongs by the layout."""
+        """Location of the temp tablespace according to the layout."""
         return None if self.temp_place is None else self.temp_place / "temp"
 
 
 def of(layout: Layout, installation: PostgresInstallation) -> Cluster:
-    """The cluster that the layout means."""
+    """The cluster of a layout."""
     data = layout.data or str(place.default("postgres", str(installation.major)))
     return Cluster(
         Path(data),
@@ -59,7 +59,7 @@ def of(layout: Layout, installation: PostgresInstallation) -> Cluster:
 
 
 def validate(cluster: Cluster, installation: PostgresInstallation) -> None:
-    """InputError when the directories cannot be used. Changes nothing."""
+    """Raises InputError if the directories cannot be used. Changes nothing."""
     place.check(str(cluster.place), "data")
     version_file = cluster.files / "PG_VERSION"
     if version_file.is_file():
@@ -72,7 +72,7 @@ def validate(cluster: Cluster, installation: PostgresInstallation) -> None:
 
 
 def prepare(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
-    """Makes the cluster where it is missing. The caller holds the lock. InputError, FailureError."""
+    """Creates the cluster if it is missing. The caller holds the lock. Raises InputError and FailureError."""
     refuse_running(cluster.files, cluster.place)
     _refuse_log_of_another(cluster)
     for path, role in ((cluster.log_place, "log"), (cluster.temp_place, "temp")):
@@ -93,29 +93,30 @@ def prepare(cluster: Cluster, installation: PostgresInstallation, identity: Iden
 
 
 def checksums_differ(cluster: Cluster, installation: PostgresInstallation, wanted: bool | None) -> bool:
-    """Whether pages of the cluster have checksums and should not, or the other way round."""
+    """Whether the cluster's page checksums need to be enabled or disabled."""
     return wanted is not None and wanted != (_controldata(cluster, installation, "Data page checksum version") != "0")
 
 
 def set_checksums(
     cluster: Cluster, installation: PostgresInstallation, identity: Identity, wanted: bool | None
 ) -> None:
-    """Makes pages have checksums or not, after a clean shutdown (PostgreSQL 18 documentation, pg_checksums)."""
+    """Enables or disables page checksums, which requires a clean shutdown (PostgreSQL 18 documentation,
+    pg_checksums)."""
     if wanted is not None and checksums_differ(cluster, installation, wanted):
         change = "--enable" if wanted else "--disable"
         _run([installation.program("pg_checksums"), change, "-D", str(cluster.files)], cluster, identity)
 
 
 def needs_recovery(cluster: Cluster, installation: PostgresInstallation) -> bool:
-    """Whether the log must be replayed where it is before it can be moved."""
+    """Whether crash recovery must run with the WAL in its old place before the WAL can be moved."""
     return _log_is_elsewhere(cluster) and not shut_down(cluster, installation)
 
 
 def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
-    """Puts pg_wal where the layout wants it.
+    """Moves pg_wal to the directory of the layout.
 
-    After a clean shutdown nothing in the log is needed, so it is not copied: pg_resetwal starts a new one. That also
-    heals a cluster whose log lay in memory when the machine was restarted. FailureError.
+    After a clean shutdown the WAL is not needed, so it is not copied: pg_resetwal starts a new one. That also repairs a
+    cluster whose WAL was in memory when the machine restarted. Raises FailureError.
     """
     link = cluster.files / "pg_wal"
     before = Path(os.path.realpath(link))
@@ -139,7 +140,7 @@ def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Id
 
 
 def _log_is_elsewhere(cluster: Cluster) -> bool:
-    """Whether pg_wal is not where the layout wants it."""
+    """Whether pg_wal is not in the directory of the layout."""
     link = cluster.files / "pg_wal"
     if cluster.log_place is None:
         return link.is_symlink()
@@ -147,7 +148,7 @@ def _log_is_elsewhere(cluster: Cluster) -> bool:
 
 
 def _point(link: Path, cluster: Cluster) -> None:
-    """Makes pg_wal the directory of the layout, in steps that can be repeated after a crash between any two."""
+    """Replaces pg_wal by the directory of the layout, in steps that can be repeated after a crash between any two."""
     if cluster.log_place is None:
         link.unlink()
         (cluster.files / "pg_wal.new").rename(link)
@@ -172,7 +173,7 @@ def _make_log_directory(cluster: Cluster, identity: Identity) -> None:
 
 
 def _create(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
-    """initdb into a directory aside, then a rename: what is called `cluster` is always complete."""
+    """Runs initdb in a temporary directory and renames it, so that `cluster` is always complete."""
     aside = cluster.place / "cluster.new"
     shutil.rmtree(aside, ignore_errors=True)
     shutil.rmtree(cluster.files, ignore_errors=True)
@@ -193,14 +194,15 @@ def _create(cluster: Cluster, installation: PostgresInstallation, identity: Iden
 
 
 def flags(installation: PostgresInstallation) -> tuple[str, ...]:
-    """Options of initdb: they shape the files for good."""
-    # The builtin provider sorts the same way everywhere and needs neither ICU nor the C library's locales.
+    """Options of initdb, which permanently affect the files."""
+    # The builtin provider sorts the same everywhere, and needs neither ICU nor the C library's locales.
     locale = ("--locale-provider=builtin", "--locale=C.UTF-8") if installation.major >= 17 else ("--no-locale",)
     return ("-U", USER, "-E", "UTF8", "--auth=trust", *locale)
 
 
 def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
-    # An initdb that goes on removes what it made once it fails, and by then another one's files may lie there.
+    # If it outlived ironbench and then failed, initdb would delete its directory, which may contain another cluster by
+    # then.
     done = programs.run_program(
         [*identity.prefix, *programs.tied(), *command], environment=environment(), timeout_s=None
     )
@@ -211,17 +213,17 @@ def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
 
 
 def environment() -> dict[str, str]:
-    """What the server's programs see of our environment: no PG* variables of the user's, messages in English."""
+    """Environment for the server's programs: without the user's PG* variables, messages in English."""
     return programs.environment_without("PG")
 
 
 def shut_down(cluster: Cluster, installation: PostgresInstallation) -> bool:
-    """Whether its last server ended in good order."""
+    """Whether the last server on it was shut down cleanly."""
     return _controldata(cluster, installation, "Database cluster state") == "shut down"
 
 
 def _controldata(cluster: Cluster, installation: PostgresInstallation, line: str) -> str:
-    """A value that pg_controldata prints; empty: none of that name."""
+    """A value printed by pg_controldata; "" if it is missing."""
     words = [installation.program("pg_controldata"), "-D", str(cluster.files)]
     done = programs.run_program(words, environment=environment())
     found = re.search(rf"^{line}:\s+(.*)$", done.stdout, re.MULTILINE)
@@ -236,7 +238,8 @@ def _has_segments(wal: Path) -> bool:
 
 
 def _drop_stale_pid_file(cluster: Cluster) -> None:
-    """No process works in the directory, so what the file names is dead or a recycled process id.
+    """Removes postmaster.pid. No process works in the directory, so the file names a dead process or a reused process
+    id.
 
     PostgreSQL itself refuses to start in the second case.
     """
@@ -244,7 +247,7 @@ def _drop_stale_pid_file(cluster: Cluster) -> None:
 
 
 def _refuse_log_of_another(cluster: Cluster) -> None:
-    """The note `cluster` beside a log says whose it is."""
+    """Raises InputError if the log directory belongs to another cluster, according to the note `cluster` in it."""
     if cluster.log_place is None:
         return
     try:

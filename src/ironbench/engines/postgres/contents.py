@@ -1,4 +1,4 @@
-"""Compares a database with the table of contents of the dump it was restored from."""
+"""Compares a database with the table of contents of the dump from which it was restored."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _TYPES = {
     "functions": ("FUNCTION", "PROCEDURE", "AGGREGATE"),
     "triggers": ("TRIGGER",),
 }
-"""What is counted → types of entries (src/bin/pg_dump/pg_dump.c)."""
+"""Kind of object → types of entries (src/bin/pg_dump/pg_dump.c)."""
 _OWN = "not exists (select from pg_depend d where d.objid = {0}.oid and d.deptype = 'e')"
-"""No part of an extension: pg_dump leaves those out."""
+"""Excludes members of extensions, which pg_dump does not dump."""
 _COUNTS = f"""
     with place as (select oid from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'),
          relation as (select c.oid, c.relkind from pg_class c join place on place.oid = c.relnamespace
@@ -49,10 +49,10 @@ _ROWS = """
 
 
 def compared(session: Session, subject: str, entries: Mapping[str, int], rows: Mapping[str, int]) -> dict[str, int]:
-    """How many objects of each kind, and how many rows, the dump lists and the database has.
+    """Checks that the database has all objects and rows of the dump; returns kind of object, or `rows`, → number.
 
-    `entries`: by type, of the dump's table of contents. `rows`: by table, as far as they are known. FailureError: the
-    database has fewer objects or another number of rows, so nothing may be measured on it.
+    `entries`: type → number, from the dump's table of contents. `rows`: table → number, as far as known. Raises
+    FailureError if objects are missing or the number of rows differs, because the database must not be used then.
     """
     wanted = {kind: sum(entries.get(one, 0) for one in types) for kind, types in _TYPES.items()}
     there = {str(kind): int(count or 0) for kind, count in session.query(_COUNTS)} if any(wanted.values()) else {}

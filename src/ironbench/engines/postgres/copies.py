@@ -1,4 +1,5 @@
-"""Databases that ironbench makes on a running PostgreSQL, each with a name that proves it (`engines.own_databases`)."""
+"""Databases that ironbench creates on an existing PostgreSQL server, with names that identify them
+(`engines.own_databases`)."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from ironbench.units import stored
 from ironbench.words import listed
 
 SMALL_BYTES = 64 << 20
-"""Up to here WAL_LOG is the faster strategy: FILE_COPY needs two checkpoints (PostgreSQL 18, CREATE DATABASE)."""
+"""Size up to which the strategy WAL_LOG is faster: FILE_COPY needs two checkpoints (PostgreSQL 18, CREATE DATABASE)."""
 KEEPER = "ironbench keeper"
-"""Name of the connection that an ironbench holds as long as it makes and drops databases."""
+"""application_name of the connection that an ironbench keeps open as long as it creates and drops databases."""
 IN_USE, MISSING, DENIED, DUPLICATE = "55006", "3D000", "42501", "42P04"
-"""SQLSTATE."""
+"""SQLSTATEs."""
 _LISTED = """
     select datname, coalesce(shobj_description(oid, 'pg_database'), ''), pg_database_size(oid)
       from pg_database
@@ -36,19 +37,20 @@ _END = """
      where a.datname = '{name}' and pid <> pg_backend_pid() and pg_has_role(r.oid, 'usage')
        and (not r.rolsuper or current_setting('is_superuser') = 'on')
 """
-"""Sessions that the role may end. Not by DROP DATABASE WITH (FORCE): while an autovacuum worker is in the database,
-PostgreSQL 15 refuses that to all but superusers. The plain command ends such workers itself, and waits up to 5 s for
-them (CountOtherDBBackends in src/backend/storage/ipc/procarray.c)."""
+"""Terminates the sessions that the role may end. DROP DATABASE WITH (FORCE) is not used: while an autovacuum worker is
+in the database, PostgreSQL 15 refuses it to all but superusers. Plain DROP DATABASE ends such workers itself, and waits
+up to 5 s for them (CountOtherDBBackends in src/backend/storage/ipc/procarray.c)."""
 _DROPS = 3
-"""Tries: an autovacuum worker may come anew."""
+"""Number of attempts, because another autovacuum worker may start."""
 _SETTINGS = """
     select split_part(one, '=', 1), substr(one, strpos(one, '=') + 1)
       from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) one
      where s.setrole in (0, (select oid from pg_roles where rolname = current_user)) and
 """
-"""Those of a role in that database win over those of the database alone."""
+"""Settings of a role in the database override those of the database."""
 _FIXED = ("55P02", "42704", "22023")
-"""SQLSTATEs of settings that a session cannot make: fixed at its start, of a library that is not loaded, refused."""
+"""SQLSTATEs of settings that the session cannot change: fixed at its start, from a library that is not loaded, or
+refused."""
 _STATE = """
     select md5(coalesce(string_agg(
                concat_ws(' ', c.oid, c.relfilenode, c.relname, s.n_tup_ins, s.n_tup_upd, s.n_tup_del),
@@ -59,7 +61,7 @@ _STATE = """
 
 
 def made(session: Session) -> dict[str, tuple[int, str]]:
-    """Databases of ours on this server that the role may drop: name → bytes, and the key of complete ones."""
+    """Databases of ironbench on this server that the role may drop: name → bytes, and the content key if complete."""
     return {
         name: (int(size or 0), _noted(comment or "").get("key", ""))
         for name, comment, size in session.query(_LISTED)
@@ -79,7 +81,7 @@ class PostgresCopies(DatabaseCopies):
     def __init__(self, system: System, secrets: Secrets) -> None:
         self._address, _ = dsn.parse(system.dsn or "", {})
         self._secrets = secrets
-        # What keeps `cleanup` of somebody else from dropping databases between two trials.
+        # This session prevents another user's `cleanup` from dropping databases between two trials.
         self._session = PostgresSession(self._named(KEEPER), secrets)
         self._version = int(self._session.query("show server_version_num")[0][0] or 0)
 
@@ -90,7 +92,7 @@ class PostgresCopies(DatabaseCopies):
     def abandoned(self) -> dict[str, int]:
         others = f"select from pg_stat_activity where application_name = '{KEEPER}' and pid <> pg_backend_pid()"
         if self._session.query(others):
-            return {}  # who may need them
+            return {}  # a running ironbench, which may need them
         return {name: size for name, (size, key) in made(self._session).items() if not key}
 
     def new(self, key: str, template: str = "") -> Copy:
@@ -117,7 +119,7 @@ class PostgresCopies(DatabaseCopies):
         if not is_ours(name):
             return
         for left in reversed(range(_DROPS)):
-            # Whoever still works there was started for it, e.g. a restore that was ended.
+            # Programs that ironbench started, such as a restore that was cancelled, may still be connected.
             self._session.query(_END.format(name=name))
             try:
                 self._session.query(f"drop database if exists {name}")
@@ -171,8 +173,8 @@ class PostgresCopies(DatabaseCopies):
         return f"CREATE DATABASE TEMPLATE by {strategy}"
 
     def _with_settings(self, template: str, name: str) -> str:
-        """Gives a copy what `ALTER DATABASE … SET` has said of its template: CREATE DATABASE does not. What the role
-        may not set, in words."""
+        """Copies the template's settings (`ALTER DATABASE … SET`), because CREATE DATABASE does not. Returns a phrase
+        that names those that the role may not set."""
         lacking = []
         for setting, value in self._session.query(f"{_SETTINGS} d.datname = {_text(template)} order by s.setrole"):
             try:
@@ -213,9 +215,10 @@ class PostgresCopies(DatabaseCopies):
 
 
 def _altered(name: str, setting: str, value: str) -> str:
-    """Sent together, statements are one transaction, and the setting ends with it: `default_transaction_read_only`
-    would keep us from all that follows. From the session, which reads lists as they are kept (`search_path`); but for
-    a role, which would have to own the database."""
+    """SQL that sets a setting of a database from its value in a transaction of this session. Statements sent together
+    form one transaction, after which the session's own value is restored: `default_transaction_read_only`, for
+    instance, would prevent everything that follows. The value is taken from the session because the session parses
+    lists in the stored format (`search_path`). Setting `role` that way would require owning the database."""
     if setting == "role":
         return f"alter database {name} set role to {_text(value)}"
     held = f"select set_config({_text(setting)}, {_text(value)}, true)"

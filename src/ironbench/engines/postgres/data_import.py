@@ -1,4 +1,4 @@
-"""The user's own data in PostgreSQL: dumps by its own programs, copies by CREATE DATABASE."""
+"""Imports the user's own data into PostgreSQL: dumps with PostgreSQL's programs, copies with CREATE DATABASE."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ironbench.model.system import System
 from ironbench.words import counted, listed
 
 _LEFT_OUT = (
-    # Roles of the user's server are not here, and none of this changes how fast statements are.
+    # The roles of the user's server do not exist here, and none of these affects how fast statements are.
     *("--no-owner", "--no-privileges", "--no-comments", "--no-publications", "--no-subscriptions"),
     *("--no-security-labels", "--no-tablespaces"),
 )
@@ -32,19 +32,19 @@ _AVAILABLE = """
     select name, bool_or(trusted) or (select rolsuper from pg_roles where rolname = current_user)
       from pg_available_extension_versions group by name
 """
-"""Each with whether the role may make it: of those that are trusted, the owner of a database may."""
+"""Extension → whether the role may create it; trusted extensions can be created by the database's owner."""
 _EVERYWHERE = ("postgres", "template1")
-"""Databases that initdb makes."""
+"""Databases that initdb creates."""
 _NO_TABLE = "42P01"
 _SCHEMAS = """
     select quote_ident(schemaname) from pg_tables
      where schemaname not in ('pg_catalog', 'information_schema') and not schemaname = any (current_schemas(false))
      group by 1 order by count(*) desc limit 3
 """
-"""Where tables are that a name without its schema does not find. A dump without --create does not hold what
-`ALTER DATABASE … SET search_path` said."""
+"""Schemas with tables that are not in the search path. A dump made without --create lacks `ALTER DATABASE … SET
+search_path`."""
 _NO_DUMP = "SQL text, not written by pg_dump"
-"""A plain dump says from which version it came."""
+"""Used if there is no version; a plain dump contains the version of its server."""
 
 
 class PostgresDataImport(DataImport):
@@ -113,7 +113,7 @@ class PostgresDataImport(DataImport):
         return psql.left_out
 
     def settle(self, session: Session) -> None:
-        # FREEZE marks rows as visible to all now, which the first reader of each page would have to do and write.
+        # FREEZE marks rows as visible to all, which otherwise the first reader of each page would do, causing writes.
         session.query("vacuum (freeze, analyze)")
         try:
             session.query(CHECKPOINT)
@@ -141,7 +141,7 @@ class PostgresDataImport(DataImport):
 
     @staticmethod
     def _refuse_newer(dump: PgDump, major: int, given: bool = False) -> None:
-        """`given`: the server was running already."""
+        """Raises InputError if the dump is from a newer major version. `given`: the server is an existing one."""
         if dump.major > major:
             other = f"give {written('system.set', 'bin=DIR')}"
             if given:
@@ -157,8 +157,9 @@ class PostgresDataImport(DataImport):
 def _left_out(
     dump: PgDump, there: Collection[str], makeable: Collection[str] | None = None, given: bool = False
 ) -> list[str]:
-    """Extensions of the dump that are not there, or that the role may not make, and that nothing in it can need.
-    InputError for others, before anything of the dump is in: an extension's objects are all over it."""
+    """Extensions of the dump that are unavailable, or that the role may not create, and on which no data can depend.
+    Raises InputError for other unavailable extensions before anything is restored, because objects of the extension may
+    be used anywhere."""
     missing = [name for name in dump.extensions if name not in there]
     where = "" if given else f": {written('system.set', 'bin=DIR')} starts one (Debian: package postgresql-contrib)"
     if needed := [name for name in missing if name not in OBSERVING]:

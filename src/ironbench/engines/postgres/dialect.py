@@ -1,4 +1,4 @@
-"""How PostgreSQL is spoken to."""
+"""SQL dialect of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ironbench.engines.dialect import Dialect, Explained, listed
 from ironbench.model.session import Row
 
 _PAGE_BYTES = 8192
-"""PostgreSQL's block size unless it was compiled otherwise (`block_size`)."""
+"""PostgreSQL's default block size (`block_size`)."""
 
 
 CHECKPOINT = "set local statement_timeout = 0; checkpoint"
-"""It may take longer than the statements of a lab's clients may."""
+"""A checkpoint may take longer than the statement timeout that a lab sets for its clients."""
 
 
 class PostgresDialect(Dialect):
-    # pg_class.relkind (PostgreSQL 18 documentation, 52.11).
+    # Values of pg_class.relkind (PostgreSQL 18 documentation, 52.11).
     kinds: Mapping[str, str] = {
         **{"v": "view", "m": "materialized view", "S": "sequence", "i": "index", "I": "index"},
         **{"f": "foreign table", "c": "composite type"},
     }
     begin = ""
-    """Statements sent together are one transaction (PostgreSQL 18 documentation, 54.2.2.1), which a failure ends."""
+    """Statements sent together form one transaction, which an error aborts (PostgreSQL 18 documentation, 54.2.2.1)."""
 
     def digest(self, text: str) -> str:
         return f"('x' || left(md5({text}), 7))::bit(28)::integer"
@@ -54,7 +54,7 @@ class PostgresDialect(Dialect):
         return "select pg_database_size(current_database())"
 
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
-        # FREEZE marks rows as visible to all now, which the first reader of each page would have to do and write.
+        # FREEZE marks rows as visible to all, which otherwise the first reader of each page would do, causing writes.
         return [f"vacuum (freeze, analyze) {table}" for table in tables]
 
     def checkpoint(self) -> str:
@@ -84,7 +84,7 @@ class PostgresDialect(Dialect):
         )
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Nothing of a text that was cut off."""
+        """Yields the node types of a plan; nothing for a plan that was truncated."""
         try:
             waiting: list[Mapping[str, Any]] = [json.loads(plan)[0]["Plan"]]
         except (ValueError, LookupError, TypeError):

@@ -1,4 +1,4 @@
-"""Addresses of running servers, in both forms of libpq, with its environment variables and its password file.
+"""DSNs of existing servers in both formats of libpq, with libpq's environment variables and password file.
 
 https://www.postgresql.org/docs/18/libpq-connect.html#LIBPQ-CONNSTRING
 """
@@ -27,23 +27,23 @@ SCHEMES = ("postgresql", "postgres")
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """Where a server listens and who we are there; without the password."""
+    """Address, user and database of a server, without the password."""
 
     host: str
-    """A name, an address, or a socket directory (starts with `/`, or with `@` for an abstract socket)."""
+    """A name, an IP address, or a socket directory (starts with `/`, or with `@` for an abstract socket)."""
     port: int
     user: str
     database: str
     sslmode: str = "prefer"
     sslrootcert: str | None = None
     options: dict[str, str] = field(default_factory=dict)
-    """Run-time parameters sent at start."""
+    """Run-time parameters sent at connection start."""
     more: tuple[tuple[str, int], ...] = ()
-    """Further hosts with their ports, to be tried in this order."""
+    """Further hosts and ports, to be tried in this order."""
     target_session_attrs: str = "any"
-    """Which of the hosts will do."""
+    """Required state of the server; hosts in another state are skipped."""
     hostaddr: str | None = None
-    """Where to connect instead of resolving `host`, which then only names the server in its certificate."""
+    """IP address to connect to instead of resolving `host`, which is then only compared with the certificate."""
     sslcert: str | None = None
     sslkey: str | None = None
     sslnegotiation: str = "postgres"
@@ -52,7 +52,7 @@ class PostgresAddress:
     require_auth: str = ""
 
     def connection(self, secrets: Secrets) -> dict[str, Any]:
-        """The `connection` of a drive plan."""
+        """The `connection` section of a drive plan."""
         return {
             "host": self.host,
             "port": self.port,
@@ -66,7 +66,7 @@ class PostgresAddress:
         }
 
     def _less_usual(self) -> dict[str, Any]:
-        """Words of libpq with values that are not its defaults."""
+        """libpq parameters whose values differ from the defaults."""
         found = {
             "hostaddr": self.hostaddr,
             "sslcert": self.sslcert,
@@ -81,7 +81,7 @@ class PostgresAddress:
         )
 
     def text(self) -> str:
-        """The whole address as a URI; reads back as the same address whatever the environment."""
+        """The complete DSN as a URI; it parses to the same address in every environment."""
         parameters = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options, **self._less_usual()}
         query = "&".join(
             f"{name}={quote('0' if value is False else value, safe='')}"
@@ -92,13 +92,13 @@ class PostgresAddress:
         return f"postgresql://{quote(self.user, safe='')}@{hosts}/{quote(self.database, safe='')}?{query}"
 
     def places(self) -> list[PostgresAddress]:
-        """The same address at each of its hosts alone."""
+        """One address for each host."""
         alone = replace(self, more=())
         return [alone, *(replace(alone, host=host, port=port) for host, port in self.more)]
 
 
 _NUMERIC = re.compile(r"[0-9A-Fa-f:.]+(?:%\w+)?")
-"""An IPv6 address, perhaps with the interface that it is reached by (RFC 4007)."""
+"""An IPv6 address, optionally with a zone (RFC 4007)."""
 
 
 def _host_text(host: str) -> str:
@@ -106,10 +106,10 @@ def _host_text(host: str) -> str:
 
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[PostgresAddress, Secrets]:
-    """Reads a DSN; what it leaves out comes from its service, the environment and libpq's defaults. InputError."""
+    """Parses a DSN. Missing values come from its service, the environment and libpq's defaults. Raises InputError."""
     scheme, colon, _ = text.partition("://")
     given = _from_uri(text) if colon and scheme in SCHEMES else _from_pairs(text)
-    Secrets(given.get("password"))  # from here on no message shows it
+    Secrets(given.get("password"))  # no message will show it from now on
     for name, value in given.items():
         _refuse_unknown(name, value)
     if named := given.get("service") or environ.get(words.VARIABLES["service"]):
@@ -147,7 +147,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[PostgresA
 
 
 def _hosts(given: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Hosts with their ports; one port serves all of them (libpq, 32.1.1.3)."""
+    """Hosts with their ports; a single port is used for all hosts (libpq, 32.1.1.3)."""
     hosts = (given.get("host") or "").split(",")
     ports = (given.get("port") or "").split(",")
     if len(ports) not in (1, len(hosts)):
@@ -171,7 +171,8 @@ _METHODS = ("password", "md5", "gss", "sspi", "scram-sha-256", "oauth", "none")
 
 
 def _methods(text: str) -> str:
-    """`require_auth` without spaces. InputError: an unknown method, or some wanted and others not."""
+    """Normalizes `require_auth`. Raises InputError for an unknown method, and for a mixture of required and excluded
+    methods."""
     methods = [word.strip() for word in text.split(",") if word.strip()]
     for word in methods:
         if word.removeprefix("!") not in _METHODS:
@@ -184,8 +185,8 @@ def _methods(text: str) -> str:
 
 
 def reached(address: PostgresAddress, connects: Callable[[PostgresAddress], WorkConnection]) -> PostgresAddress:
-    """The first of an address's hosts that answers and is what `target_session_attrs` asks for. A wrong password ends
-    the search, as in libpq. InputError, FailureError: of the last host."""
+    """Returns the address with the first host that answers and matches `target_session_attrs`. As in libpq, a wrong
+    password ends the search. Raises InputError, and FailureError of the last host."""
     places = address.places()
     wanted = address.target_session_attrs
     if len(places) == 1 and wanted == "any":
@@ -232,7 +233,7 @@ def _refuse_unknown(name: str, value: str) -> None:
         raise wrong(f"ironbench does not do what {name} says", "leave it out")
     if owner := words.FOREIGN.get(name.lower()):
         raise wrong(f"{name} is a word of {owner}, not of PostgreSQL's connection strings", "leave it out")
-    # What is no known word may be a piece of a password: it is not quoted.
+    # An unknown word may be part of a password, so it is not quoted.
     cause = "it holds a word that no connection string has"
     raise wrong(cause, f"{nearest(name, sorted(words.VARIABLES))}; {ESCAPES}")
 
@@ -258,7 +259,7 @@ def _from_uri(text: str) -> dict[str, str]:
 
 
 def _from_pairs(text: str) -> dict[str, str]:
-    """`host=a port='5432'`; a lone word is a database name, as for psql."""
+    """Parses `host=a port='5432'`; a single word is the name of a database, as for psql."""
     if "://" in text:
         scheme = text.partition("://")[0]
         named = scheme.removeprefix("jdbc:").partition("+")
@@ -284,7 +285,7 @@ def _from_pairs(text: str) -> dict[str, str]:
 
 
 def _value(text: str) -> tuple[str, str]:
-    """One value, quoted or not, with backslash escapes; and what follows it."""
+    """Parses one value, quoted or not, with backslash escapes; returns the value and the rest of the text."""
     quoted = text.startswith("'")
     value: list[str] = []
     position = 1 if quoted else 0
@@ -312,7 +313,7 @@ def _sslmode(text: str) -> str:
 
 
 def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
-    """The file named, or libpq's own place for it; None: the certificates that the machine trusts."""
+    """The specified file, or libpq's default file if it exists; None: the machine's trusted certificates."""
     named = given.get("sslrootcert")
     if named == "system":
         return None
@@ -323,10 +324,10 @@ def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> s
 
 
 def for_programs(connection: Mapping[str, Any]) -> dict[str, str]:
-    """Variables of PostgreSQL's own programs, by which they trust what our connections do.
+    """Environment variables that make PostgreSQL's programs trust the same certificates as our connections.
 
-    Without a file named they look for one in the user's home alone; `system` (since version 16) is what the machine
-    trusts (libpq: sslrootcert).
+    By default the programs only look for a file in the user's home directory; `system` (since version 16) selects the
+    machine's trusted certificates (libpq: sslrootcert).
     """
     usual = "system" if connection["sslmode"] == "verify-full" else ""
     root = connection["sslrootcert"] or usual
@@ -337,7 +338,7 @@ def for_programs(connection: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _stored_password(address: PostgresAddress, given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
-    """Of the password file. InputError: several hosts with different passwords."""
+    """Password from the password file. Raises InputError if several hosts have different passwords."""
     file = Path(given.get("passfile") or Path(environ.get("HOME", "/"), ".pgpass"))
     found = set()
     for place in address.places():

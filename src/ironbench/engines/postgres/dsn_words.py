@@ -1,4 +1,4 @@
-"""Words of PostgreSQL's connection strings: those that ironbench uses, takes, or refuses.
+"""Parameters of PostgreSQL's connection strings: which ones ironbench uses, accepts or refuses.
 
 https://www.postgresql.org/docs/18/libpq-connect.html#LIBPQ-PARAMKEYWORDS
 """
@@ -27,7 +27,7 @@ VARIABLES = {
     "options": "PGOPTIONS",
     "service": "PGSERVICE",
 }
-"""What we use of a DSN, and the variable that gives its default."""
+"""Parameter that ironbench uses → environment variable with its default."""
 TAKEN: dict[str, tuple[str, ...]] = {
     "client_encoding": ("auto", "UTF8", "UTF-8", "utf8", "utf-8", "unicode", "UNICODE"),
     "connect_timeout": (),
@@ -50,7 +50,7 @@ TAKEN: dict[str, tuple[str, ...]] = {
     "target_session_attrs": ("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
     "tcp_user_timeout": (),
 }
-"""Words of libpq and the values that ironbench obeys, or that change nothing for it; (): every value."""
+"""libpq parameter → values that ironbench implements or that have no effect on it; (): all values."""
 REFUSED = frozenset(
     {
         "gsslib",
@@ -72,7 +72,7 @@ REFUSED = frozenset(
         "sslpassword",
     }
 )
-"""Words of libpq that would mean something, and that we do not do."""
+"""libpq parameters that ironbench does not implement."""
 FOREIGN = {
     "connection_limit": "Prisma",
     "pgbouncer": "Prisma",
@@ -96,4 +96,5 @@ FOREIGN = {
     "pool_max_conns": "pgx",
     "pool_min_conns": "pgx",
 }
-"""Words of other programs' addresses, in lower case, which can be named because they are no piece of a password."""
+"""Parameters of other programs' connection strings → program. They are lower case. Messages may quote them, because
+they are no part of a password."""

@@ -1,4 +1,4 @@
-"""Dumps as pg_dump makes them, and the programs that restore them."""
+"""Reads dumps made by pg_dump, and finds the programs that restore them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TYPE = re.compile(
     r"\d+; \d+ \d+ (MATERIALIZED VIEW(?: DATA)?|FOREIGN TABLE|TABLE (?:DATA|ATTACH)|TABLE|INDEX ATTACH|INDEX"
     r"|(?:FK |CHECK )?CONSTRAINT|VIEW|SEQUENCE(?: SET| OWNED BY)?|FUNCTION|PROCEDURE|AGGREGATE|TRIGGER) "
 )
-"""The type of an entry, as pg_restore --list prints it."""
+"""Type of an entry in the output of pg_restore --list."""
 _GROWTH = {"custom": 6.0, "directory": 6.0, "tar": 1.5, "plain": 1.5}
-"""Loaded data by the size of their dump: compressed dumps of pgbench's and of TPC-H-like tables came to 5 to 9 times,
-plain ones to 1.3 to 1.6 times (rows with their heads, and indexes)."""
+"""Size of the restored data relative to the dump: 5 to 9 times for compressed dumps of pgbench's and TPC-H-like tables,
+1.3 to 1.6 times for plain dumps (because of row headers and indexes)."""
 _NO_TLS = ("disable", "prefer")
-"""What programs without TLS can do (libpq: sslmode)."""
+"""Values of sslmode that programs without TLS support (libpq: sslmode)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,22 @@ class PgDump:
     form: str
     """`custom`, `directory`, `tar` or `plain`."""
     major: int
-    """Of the server it came from; 0: it does not say."""
+    """Major version of the original server; 0 if unknown."""
     version: str
     extensions: tuple[str, ...]
     schemas: tuple[str, ...]
-    """Besides `public`."""
+    """Schemas besides `public`."""
     items: int
-    """Entries of its table of contents; 0 of a plain one."""
+    """Number of entries in the table of contents; 0 for a plain dump."""
     entries: Mapping[str, int] = field(default_factory=dict)
-    """The same by type, e.g. `TABLE` → 12; empty of SQL that pg_dump did not write."""
+    """Number of entries by type, e.g. `TABLE` → 12; empty for SQL that pg_dump did not write."""
     text: PostgresSqlText | None = None
-    """Of a plain one."""
+    """The SQL of a plain dump."""
 
     @property
     def has_end_mark(self) -> bool:
-        """Whether a dump that was cut off is noticed wherever that was: pg_dump ends its files with a comment, and
-        pg_restore refuses archives that lack anything of their table of contents."""
+        """Whether a truncated dump is detected wherever it ends: pg_dump ends its SQL files with a comment, and
+        pg_restore refuses incomplete archives."""
         return self.text is None or bool(self.text.written_by)
 
 
@@ -67,7 +67,7 @@ class Tools:
 
 
 def read(path: Path) -> PgDump:
-    """What a dump is. InputError: it is none, or newer than every pg_restore here."""
+    """Reads the properties of a dump. Raises InputError if it is no dump, or newer than every installed pg_restore."""
     subject = f"dump {path}"
     form = _form(path, subject)
     if form == "plain":
@@ -80,7 +80,7 @@ def read(path: Path) -> PgDump:
         raise InputError(subject, f"pg_restore cannot read it: {cause}", hint if newer else "make the dump again")
     items = [line for line in done.stdout.splitlines() if line and not line.startswith(";")]
     types = Counter(found[1] for line in items if (found := _TYPE.match(line)))
-    # A line ends with the owner (pg_restore --list).
+    # A line of pg_restore --list ends with the owner.
     schemas = [found[1] for line in items if (found := re.search(r" SCHEMA - (.+) \S+$", line))]
     extensions = [found[1] for line in items if (found := re.search(r" EXTENSION - (\S+)", line))]
     match = _FROM.search(done.stdout)
@@ -90,7 +90,8 @@ def read(path: Path) -> PgDump:
 
 @functools.lru_cache(maxsize=4)
 def _plain(path: Path, mtime_ns: int, subject: str) -> PgDump:
-    """A large file is read once for the plan and the load. `mtime_ns`: a changed file is read again."""
+    """Examines a plain dump; cached, so that a large file is read once for both plan and load. `mtime_ns`: key that
+    detects a changed file."""
     text = plain.examined(path, subject)
     return PgDump(
         path,
@@ -114,14 +115,14 @@ def _others(schemas: Sequence[str]) -> tuple[str, ...]:
 
 
 def contents(path: Path, left_out: Sequence[str]) -> str:
-    """The table of contents of a dump without these extensions, as `pg_restore --use-list` takes it."""
+    """The table of contents without some extensions, in the format of `pg_restore --use-list`."""
     done = run_program([tools().program("pg_restore"), "--list", str(path)], environment=environment())
     endings = re.compile(rf" EXTENSION (?:- )?(?:{'|'.join(map(re.escape, left_out))})\s*$")
     return "".join(f"{line}\n" for line in done.stdout.splitlines() if not endings.search(line))
 
 
 def data_bytes(dump: PgDump) -> int:
-    """About how large the data are once they are in."""
+    """Approximate size of the restored data."""
     return int(size(dump.path) * _GROWTH[dump.form])
 
 
@@ -148,9 +149,10 @@ def _form(path: Path, subject: str) -> str:
 
 @functools.cache
 def tools(sslmode: str = "disable") -> Tools:
-    """The newest there are that can speak to a server so: they read every older dump and speak to every older server.
+    """The newest installed programs that support `sslmode`. Newer programs read all older dumps and connect to all
+    older servers.
 
-    FailureError: there are none.
+    Raises FailureError if there are none.
     """
     usable = [one for one in _installed() if sslmode in _NO_TLS or one.bin not in _without_tls()]
     if not usable:
@@ -167,7 +169,7 @@ def _without_tls() -> list[Path]:
 
 
 def _installed() -> list[Tools]:
-    """What came with ironbench, what is on PATH, and where Debian and Red Hat put their versions."""
+    """Programs that came with ironbench, those on PATH, and the versions in the directories of Debian and Red Hat."""
     folders = [installation.find().bin]
     if (on_path := shutil.which("pg_restore")) is not None:
         folders.append(Path(on_path).parent)

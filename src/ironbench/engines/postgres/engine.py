@@ -1,4 +1,4 @@
-"""How a PostgreSQL comes to be, step by step."""
+"""The engine PostgreSQL: validates systems and starts servers."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class PostgresEngine(Engine):
         costs=EngineCosts(
             start_stop_s=4.0,
             empty_bytes=45_000_000,
-            log_bytes=1 << 30,  # `max_wal_size`, 1 GB unless set (PostgreSQL 18 documentation, 19.5.2)
-            mixed_read_bytes=65536,  # PostgreSQL 18 read 15 MB/s of an array that the model gives 16
+            log_bytes=1 << 30,  # default of `max_wal_size` (PostgreSQL 18 documentation, 19.5.2)
+            mixed_read_bytes=65536,  # measured: 15 MB/s on an array for which the model predicts 16
             row_head_bytes=36,  # header, line pointer and alignment (66.6)
             page_bytes=8168,
             key_beside=True,
@@ -81,7 +81,7 @@ class PostgresEngine(Engine):
         ),
         build_features=facts.BUILD_FEATURES,
         pinned={"data_checksums": "on"},
-        # PostgreSQL 18 documentation, 19.4 and 19.16: by shared_buffers, where nobody sets them.
+        # PostgreSQL 18 documentation, 19.4 and 19.16: computed from shared_buffers by default.
         derived_settings=(
             *("shared_memory_size", "shared_memory_size_in_huge_pages", "io_max_concurrency", "temp_tablespaces"),
             *("commit_timestamp_buffers", "subtransaction_buffers", "transaction_buffers"),
@@ -123,7 +123,7 @@ class PostgresEngine(Engine):
         return f"{self.server_of(text)}/{address.database}"
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Everything that can be known before anything is started. InputError."""
+        """Validates everything that can be checked before a server is started. Raises InputError."""
         if system.dsn is not None:
             return given.validated(system)
         programs = installation.find(system.settings.get("bin"))
@@ -149,7 +149,8 @@ class PostgresEngine(Engine):
         return own_files.in_use(cluster.files, cluster.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
-        """Of programs of our own also what the server's file holds; of a running server what it says."""
+        """For ironbench's server: version, configure flags and a hash of the program file; for an existing server: the
+        version it reports."""
         if system.dsn is not None:
             return version_of(PostgresSession(dsn.parse(system.dsn, {})[0], secrets))
         programs = installation.find(system.settings.get("bin"))
@@ -157,7 +158,7 @@ class PostgresEngine(Engine):
         return {"version": programs.version, "configure": programs.configure, "program": program}
 
     def start(self, system: System, secrets: Secrets, clients: int) -> PostgresSession:
-        """A server of the validated system that takes `clients` connections; or a session with the running one."""
+        """Starts the server of a validated system for `clients` connections, or connects to an existing one."""
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
@@ -261,7 +262,7 @@ def _address(running: server.Running, database: str) -> dsn.PostgresAddress:
 
 
 def _furnish(address: dsn.PostgresAddress, cluster: Cluster) -> None:
-    """Our database, and the temp tablespace where the layout wants it. What is there already stays."""
+    """Creates ironbench's database, and the temp tablespace of the layout, unless they exist."""
     session = PostgresSession(address, Secrets(), None)
     try:
         if not session.query(f"SELECT FROM pg_database WHERE datname = '{clusters.DATABASE}'"):

@@ -1,4 +1,4 @@
-"""What a server is: version, build, every setting. The same server gives the same facts at every start."""
+"""Facts about a server: version, build, all settings. The same server yields the same facts after every start."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MAY_HOLD_SECRETS = (
     "ssl_passphrase_command",
 )
 _INCIDENTAL = ("unix_socket_directories", "port", "external_pid_file")
-"""Where a server of ours happens to listen this time says nothing about the system."""
+"""Addresses of a server that ironbench starts are random, so they are no property of the system."""
 
 _NOT_CHOSEN = ("default", "override", "client", "session")
-"""Sources of values that nobody chose for this server."""
+"""Sources of values that were not set for this server."""
 
 _SETTINGS = f"""
     SELECT name, current_setting(name, true), source, pending_restart
@@ -46,10 +46,11 @@ _BUILD = """
 
 
 def read(query: Query) -> dict[str, Any]:
-    """Version, settings with their sources, extensions of the database, configure flags, what the build lacks.
+    """Returns version, settings with their sources, extensions of the database, configure flags, and missing build
+    features.
 
-    JSON-able, without secrets. `settings_seen` says whether the role may see every setting: pg_settings leaves out
-    those that are for superusers and members of pg_read_all_settings (PostgreSQL 18 documentation, 53.25).
+    JSON-compatible, without secrets. `settings_seen` tells whether the role can see all settings: pg_settings omits
+    those that only superusers and members of pg_read_all_settings may see (PostgreSQL 18 documentation, 53.25).
     """
     rows = query(_SETTINGS)
     settings = {str(name): value or "" for name, value, _, _ in rows}
@@ -75,15 +76,15 @@ def read(query: Query) -> dict[str, Any]:
 
 
 BUILD_FEATURES = {"lz4": "default_toast_compression", "zstd": "wal_compression", "io_uring": "io_method"}
-"""Optional feature of a build → the setting that offers it (PostgreSQL 18 documentation, 17.3.3)."""
+"""Optional feature of a build → setting that requires it (PostgreSQL 18 documentation, 17.3.3)."""
 
 
 def lacking(build: dict[str, Any]) -> list[str]:
-    """Features left out of this build that its version can have; a reader must know it before comparing."""
+    """Optional features that this build lacks although its version supports them. They matter for comparisons."""
     enums = build.get("enums") or {}
     missing = [name for key, name in (("tls", "TLS"), ("icu", "ICU"), ("jit", "JIT")) if not build.get(key)]
     for feature, setting in BUILD_FEATURES.items():
-        values = enums.get(setting)  # none in versions where the setting does not exist or is not an enumeration
+        values = enums.get(setting)  # missing in versions in which the setting does not exist or is not an enum
         if values and feature not in values:
             missing.append(feature)
     if "pg_stat_statements" not in (build.get("available") or []):
@@ -97,7 +98,8 @@ def _one(query: Query, sql: str) -> str:
 
 
 def _configure(query: Query) -> str:
-    """Configure flags, which only some roles may see: asked first, so that no refusal stands in the server's log."""
+    """Configure flags, if the role may see them. Privileges are checked first, so that no error is written to the
+    server's log."""
     may = _one(
         query,
         "SELECT coalesce(has_table_privilege(to_regclass('pg_catalog.pg_config'), 'select'), false)"
@@ -145,11 +147,13 @@ _SOURCES = (
 
 
 def read_counters(query: Query) -> dict[str, int]:
-    """All counters that this version and this user have. Commits and blocks are those of our database."""
+    """All counters that this version has and this role can see. Commits and blocks are those of the current
+    database."""
     counters: dict[str, int] = {}
     for source, names in _SOURCES:
         view, _, condition = source.partition(" ")
-        # Asked first: older versions have fewer views, and a refusal would stand in the server's log.
+        # Privileges are checked first: older versions have fewer views, and errors would be written to the server's
+        # log.
         may = query(f"SELECT coalesce(has_table_privilege(to_regclass('pg_catalog.{view}'), 'select'), false)")
         if may != [("t",)]:
             continue
@@ -160,15 +164,15 @@ def read_counters(query: Query) -> dict[str, int]:
 
 _FLUSH = "pg_stat_force_next_flush"
 _FLUSHES: WeakKeyDictionary[Session, bool] = WeakKeyDictionary()
-"""Sessions whose server can be asked to count at once."""
+"""Whether the session's server can flush its statistics on request."""
 REPORTED_S = 0.6
-"""Before version 15 a backend reports its counts after a statement, at least 0.5 s apart (PGSTAT_STAT_INTERVAL)."""
+"""Before version 15, backends report their statistics after a statement, at most every 0.5 s (PGSTAT_STAT_INTERVAL)."""
 
 
 def flush_counts(session: Session) -> None:
-    """Has the server count what this session has done so far, up to and including the last statement sent here."""
+    """Makes the server's statistics include everything this session has done so far."""
     if session not in _FLUSHES:
-        # Asked first: a refusal would stand in the server's log.
+        # Checked first, so that no error is written to the server's log.
         _FLUSHES[session] = session.query(f"select 1 from pg_proc where proname = '{_FLUSH}'") != []
     if _FLUSHES[session]:
         session.query(f"select {_FLUSH}()")

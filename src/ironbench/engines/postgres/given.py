@@ -1,6 +1,6 @@
-"""A server that was running already: what can be seen of it, and whether its role and its room suffice.
+"""Checks for an existing server: its processes and directories, the role's privileges, and free connections.
 
-All of it is asked before anything starts, and nothing is configured.
+All checks run before anything is started; nothing is configured.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ TEMP = """
 
 
 def validated(system: System) -> tuple[System, Secrets]:
-    """A running server is taken as it is: whatever would change it is refused."""
+    """Validates a system with an existing server; options that would change the server are refused."""
     return taken(system, dsn.parse, _way_to_vary(system.settings))
 
 
 def _way_to_vary(given: Mapping[str, str]) -> str:
-    """For a setting that a session may make: some are the server's alone, which a DSN cannot change."""
+    """Hint for a setting that a session may be able to set; some can only be set for the whole server, which a DSN
+    cannot do."""
     if (name := next((name for name in given if name != "bin"), None)) is None:
         return ""
     meant = "" if "." in name else settings.meant(name, installation.find())
@@ -61,7 +62,7 @@ def _way_to_vary(given: Mapping[str, str]) -> str:
 
 
 def find(host: str, query: Query) -> LocalServer:
-    """The server's place on this machine; an empty one when it runs elsewhere or in another container."""
+    """Locates the server on this machine; empty if it runs elsewhere or in another container."""
     if not host.startswith("/") and host not in _HERE:
         return LocalServer()
     pid, started = query(_BACKEND)[0]
@@ -72,7 +73,7 @@ def find(host: str, query: Query) -> LocalServer:
 
 
 def _is_backend(pid: int, started_unix_s: float) -> bool:
-    """Whether that process id, here, is our backend: the server may count its processes in another namespace."""
+    """Whether the process with this id is our backend: in a container, the server has other process ids."""
     born = processes.started_unix_s(pid)
     return born is not None and abs(born - started_unix_s) < _CLOCKS_APART_S and is_program(processes.command(pid))
 
@@ -89,12 +90,12 @@ def _directories(query: Query) -> dict[str, str]:
 
 
 def is_program(name: str) -> bool:
-    """Whether that is a server's."""
+    """Whether `name` is a program of the server."""
     return name in _PROGRAMS
 
 
 def first_word(query: Query, sql: str) -> str:
-    """What a query says; empty where the role may not ask."""
+    """First value of a query's result; "" if the role may not run the query."""
     try:
         rows = query(sql)
     except IronbenchError:
@@ -104,17 +105,17 @@ def first_word(query: Query, sql: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One right. Each has a row in docs/guide/your-own-server.md."""
+    """A privilege. Each is listed in docs/guide/your-own-server.md."""
 
     name: str
     cause: str
-    """Why a table, option or workload is refused without it; `{schema}` and `{database}` are filled in."""
+    """Why a table, option or workload is refused without it; placeholders: `{schema}`, `{database}`."""
     held: str
-    """SQL: true for a role that has it."""
+    """SQL expression: whether the current role has it."""
     grant: str
-    """SQL with which an administrator gives it; `{role}` and `{schema}` are filled in."""
+    """SQL for an administrator that grants it; placeholders: `{role}`, `{schema}`."""
     note: str = ""
-    """What else to know of it."""
+    """Further information."""
 
 
 MONITOR = "monitor"
@@ -130,7 +131,7 @@ RIGHTS = {
             "coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)",
             "GRANT CREATE ON SCHEMA {schema} TO {role}",
         ),
-        # Before version 15 there is no such role to be a member of, and only superusers may.
+        # Before version 15 the role pg_checkpoint does not exist, and only superusers may.
         Right(
             CHECKPOINT,
             "may not request checkpoints",
@@ -175,7 +176,8 @@ RIGHTS = {
 
 
 def require_rights(session: Session, needs: Collection[tuple[str, str]]) -> None:
-    """`needs`: what needs a right (a table, option or workload), and the right's name. InputError: one is missing."""
+    """Raises InputError if the role lacks a privilege. `needs`: pairs of a table, option or workload and the name of
+    the privilege."""
     for subject, name in needs:
         right = RIGHTS[name]
         held, role, schema, database = session.query(
@@ -198,15 +200,16 @@ select current_setting('max_connections')::int
     current_setting('max_connections')
 from pg_roles where rolname = current_user
 """
-"""Every role sees that there is a session of another one, whose and where; what kind it is, only some (PostgreSQL 18
-documentation, 27.2.3). The launcher of logical replication is in no database, nor are most WAL senders, which have
-places of their own. What helps a session, such as a parallel worker, counts as one, too: `_connect` tries then."""
+"""Every role can see that other sessions exist, their role and database, but not always their type (PostgreSQL 18
+documentation, 27.2.3). The launcher of logical replication and most WAL senders have no database and do not use these
+connection slots. Auxiliary backends such as parallel workers are counted here by mistake; `_connect` then tests the
+real number."""
 TOO_MANY = ("53300", "53400")
-"""too_many_connections and configuration_limit_exceeded: what server and poolers answer when they are full."""
+"""too_many_connections and configuration_limit_exceeded: errors of a server or a pooler that is full."""
 
 
 def require_room(session: PostgresSession, clients: int) -> None:
-    """InputError when not all of `clients` could connect besides who is connected now."""
+    """Raises InputError if there are not enough free connections for `clients`."""
     if clients == 0:
         return
     free, most = (int(value or 0) for value in session.query(_FREE)[0])
@@ -222,7 +225,8 @@ def require_room(session: PostgresSession, clients: int) -> None:
 
 
 def _connect(session: PostgresSession, connections: int) -> bool:
-    """Tries it: the sum above is the server's, and a pooler before the server may well take more."""
+    """Tests whether this many connections are possible. The computed number is the server's; a pooler may accept
+    more."""
     with contextlib.ExitStack() as held:
         for _ in range(connections):
             try:
@@ -236,12 +240,12 @@ def _connect(session: PostgresSession, connections: int) -> bool:
 
 _OWN_BACKEND = "select pg_backend_pid()"
 _PARENT = 3
-"""Place of the parent in /proc/<pid>/stat (proc_pid_stat(5))."""
+"""Index of the parent process in /proc/<pid>/stat (proc_pid_stat(5))."""
 _ELSEWHERE = "its processes have other numbers there: it runs in a container"
 
 
 def whereabouts(session: Session, machine: Tree) -> Whereabouts:
-    """By the process of our own connection, whose parent is the server's first one."""
+    """Locates the server on `machine` by its connection's backend, whose parent is the postmaster."""
     pid = int(session.query(_OWN_BACKEND)[0][0] or 0)
     stat = machine.read(f"/proc/{pid}/stat") or ""
     if not is_program(stat.partition("(")[2].rpartition(")")[0]):
@@ -257,7 +261,7 @@ def whereabouts(session: Session, machine: Tree) -> Whereabouts:
 
 
 def _of_command(line: str) -> str:
-    """The directory of a server's command line: any user may read that."""
+    """Data directory in a server's command line, which every user can read."""
     words = line.split("\0")
     for before, word in pairwise(words):
         if before == "-D":

@@ -1,8 +1,8 @@
-"""Statements of a dump that may fail without any table, row, index or constraint missing afterwards.
+"""Statements of a dump that may fail without affecting any table, row, index or constraint.
 
 Whether an error is harmless depends on the kind of statement and on the SQLSTATE (PostgreSQL 18 documentation, appendix
-A), never on the words of the message: a server may write those in any language. pg_restore reports no SQLSTATE, so
-there the kind decides alone, where that suffices.
+A), not on the message, which may be in any language. pg_restore does not report the SQLSTATE; there, the kind of
+statement must suffice.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ OBSERVING = (
     *("pg_stat_statements", "pg_buffercache", "pgstattuple", "pg_visibility", "pg_freespacemap", "pageinspect"),
     *("pgrowlocks", "pg_walinspect", "pg_prewarm", "amcheck", "pg_stat_kcache", "pg_qualstats", "pg_wait_sampling"),
 )
-"""Extensions that look at a server, and of which tables and functions of an application have nothing."""
+"""Extensions that only observe a server. Tables and functions of an application do not depend on them."""
 _HEAD = 2_000
-"""Characters of a statement that tell its kind."""
+"""Number of characters of a statement that determine its kind."""
 _MISSING = ("42P01", "42704", "42883", "42703", "3F000")
 """Undefined table, object, function, column, schema."""
 _DENIED = "42501"
@@ -26,12 +26,12 @@ _OTHERS_DEPEND = "2BP01"
 
 class _Rule(NamedTuple):
     name: str
-    """As records and messages name it."""
+    """Name in records and messages."""
     statement: re.Pattern[str]
     codes: tuple[str, ...] | None
-    """None: whatever the error is."""
+    """SQLSTATEs that are harmless; None: all errors."""
     without_code: bool = True
-    """Whether the kind of statement suffices."""
+    """Whether the kind of statement suffices if the SQLSTATE is unknown."""
 
 
 def _rule(name: str, statement: str, codes: tuple[str, ...] | None = None, without_code: bool = True) -> _Rule:
@@ -40,14 +40,14 @@ def _rule(name: str, statement: str, codes: tuple[str, ...] | None = None, witho
 
 _PART = r"(?:\"(?:[^\"]|\"\")*\"|[\w$]+)"
 NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
-"""A name, with its schema; a quote in a quoted name is written twice."""
+"""A name, optionally qualified with its schema. A quote in a quoted name is doubled."""
 _RULES = (
     _rule("owner", r"ALTER\s(?:[^;\"]|\"[^\"]*\"){0,1000}?\bOWNER\s+TO\b"),
     _rule("grant", r"(?:GRANT|REVOKE|ALTER\s+DEFAULT\s+PRIVILEGES)\b"),
     _rule("comment", r"COMMENT\s+ON\b"),
     _rule("security label", r"SECURITY\s+LABEL\b"),
     _rule("role", r"(?:SET|RESET)\s+(?:(?:SESSION|LOCAL)\s+)?(?:SESSION\s+AUTHORIZATION|ROLE)\b"),
-    # What a search path or an encoding decides is missing afterwards.
+    # A failed SET of these settings would affect later statements.
     _rule(
         "setting",
         r"SET\s+(?:(?:SESSION|LOCAL)\s+)?(?!search_path\b|client_encoding\b|names\b|standard_conforming|schema\b)\w",
@@ -75,12 +75,12 @@ _MADE = re.compile(
 
 
 def harmless(statement: str, code: str, made_later: Collection[str] | None = None) -> str:
-    """Which kind of harmless failure this is; "": it is none.
+    """Returns the kind of a harmless failure; "" if it is not harmless.
 
-    `code`: the SQLSTATE; "": not known. `made_later`: names of what the same file makes; of a file of the user's own,
-    a DROP may only fail for one of those. None: any DROP may, as in a dump made by `pg_dump --clean`.
+    `code`: SQLSTATE, "" if unknown. `made_later`: names of the objects that the file creates. In a file that the user
+    wrote, a DROP may only fail for one of these. None: any DROP may fail, as in a dump made by `pg_dump --clean`.
     """
-    # One blank between words: patterns that try each blank would take time that grows with the square of their number.
+    # One space between words, because backtracking over runs of spaces would take quadratic time.
     statement = " ".join(statement[:_HEAD].split())
     for rule in (*_RULES, *_DROPS):
         if not rule.statement.match(statement):
@@ -95,7 +95,7 @@ def harmless(statement: str, code: str, made_later: Collection[str] | None = Non
 
 
 def made(statement: str) -> str:
-    """The name, without schema and quotes, of what a statement makes; "": it makes nothing."""
+    """Name of the object that a statement creates, without schema and quotes; "" if it creates none."""
     found = _MADE.match(statement)
     return _last(found[1]) if found else ""
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL says of a trial: the statements that cost most, tables, indexes, vacuums, and plans."""
+"""PostgreSQL's own view of a trial: the most expensive statements, tables, indexes, vacuums, and plans."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _EXPLAIN = "set transaction read only; set local statement_timeout = '5s'; expla
 _LONGEST_PLAN = 6000
 _OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transaction read only", re.IGNORECASE)
 _REQUESTED = re.compile(r"\s*(?:checkpoint|set local statement_timeout = (?:0|\$1))\s*;?\s*", re.IGNORECASE)
-"""Of ironbench, in trials for which it requests checkpoints."""
+"""Statements of ironbench in trials for which it requests checkpoints."""
 _TOP = 8
-"""Statements that are kept by each order: time, calls, blocks read, log."""
+"""Statements kept for each sort order: time, calls, blocks read, WAL."""
 _SINCE_GENERIC = 160000
 
 NOT_HERE = (
@@ -53,8 +53,8 @@ COPIED = (
 
 
 def lacking(known: StatementsAccess, readable: bool = True, copied: bool = False) -> NotShown | None:
-    """Why the server does not say what statements cost, and how to get it. `copied`: the database is dropped when the
-    trial is over."""
+    """Why statement costs are not available, and how to change that. `copied`: the database is dropped after the
+    trial."""
     what = "What each statement costs"
     if not known.there and not known.loaded:
         return NotShown(what, f"the extension {EXTENSION} is not installed", NOT_HERE)
@@ -71,7 +71,7 @@ def lacking(known: StatementsAccess, readable: bool = True, copied: bool = False
 class PostgresInsight(Insight):
     def __init__(self) -> None:
         self._logs: WeakKeyDictionary[Session, PlanLog] = WeakKeyDictionary()
-        """What the server's log was before the trial."""
+        """State of the server's log before the trial."""
 
     def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> Inside:
         known = statements.state(session)
@@ -123,7 +123,7 @@ _EXECUTED = "Plans as they were executed"
 
 
 def _unread(least_ms: str | None) -> NotShown | None:
-    """auto_explain writes to a log that is out of reach."""
+    """Note that auto_explain writes to a log that ironbench cannot read."""
     if least_ms is None:
         return None
     why = f"auto_explain writes those of statements from {least_ms} ms on to the server's log, which is not read here"
@@ -144,7 +144,7 @@ def _is_planned(command: ScriptCommand) -> bool:
 
 
 def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPlan:
-    """Of a command, which is not run: a transaction that may only read, and that ends soon."""
+    """Explains a command without executing it, in a read-only transaction with a timeout."""
     plan = StatementPlan(command.script, command.number, bounded(command.text))
     generic = not command.typical
     if generic and version < _SINCE_GENERIC:
@@ -157,8 +157,8 @@ def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPl
         rows = session.query(_EXPLAIN.format(how=how, sql=sql))
     except IronbenchError as error:
         if not generic and version >= _SINCE_GENERIC and command.text != command.typical:
-            # A variable that a program sets before each transaction has no typical value, and its 0 is no date: planned
-            # for any values, it has the type that the server expects.
+            # A variable that a program sets before each transaction has no typical value, and the default 0 may have
+            # the wrong type, for a date for instance. A generic plan uses the type that the server expects.
             general = _plan(session, replace(command, typical=""), version)
             return replace(plan, failed=error.cause) if general.failed else general
         return replace(plan, failed=error.cause)
@@ -168,18 +168,18 @@ def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPl
 
 
 def _top(by_id: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """The statements that lead by some order, without those that the role may not see."""
+    """The most expensive statements in each sort order, without those that the role cannot see."""
     chosen: dict[str, None] = {}
     seen = [id for id in by_id if id]
     for name in ("time_ms", "calls", "read", "log", "temp"):
-        leading = sorted(seen, key=lambda id: -by_id[id][name])[: 2 * _TOP]  # half of them may be the observers'
+        leading = sorted(seen, key=lambda id: -by_id[id][name])[: 2 * _TOP]  # up to half of them may be the observers'
         chosen |= dict.fromkeys(id for id in leading if by_id[id][name] > 0)
     return list(chosen)
 
 
 def _texts(session: Session, ids: Sequence[str], requested: bool) -> dict[str, str]:
-    """Each statement's text without values, on one line; "" of ironbench's own, checkpoints among them that it
-    requested."""
+    """Text of each statement without values, on one line. "" for ironbench's own statements, including requested
+    checkpoints."""
     known = statements.state(session)
     if known.schema is None or not ids:
         return {}

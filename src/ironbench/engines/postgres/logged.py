@@ -1,9 +1,9 @@
-"""Plans as they were executed, from a server's own log, where auto_explain writes them and the log can be read here.
+"""Plans of executed statements from the server's log, if auto_explain writes them there and the log is readable.
 
-Nothing is asked of the server while a trial runs, and nothing of it is configured: auto_explain's settings take a
-superuser (PostgreSQL 18 documentation, F.3), and what it does costs time, so that whether it is loaded is the user's
-choice. A log can be read where the server runs on this machine and lets this process read the file that its messages
-go to: that of its logging collector, or its standard error.
+The server is neither queried during a trial nor configured: only a superuser can change the settings of auto_explain
+(PostgreSQL 18 documentation, F.3), and because it costs time, the user decides whether it is loaded. The log can be
+read if the server runs on this machine and this process may read the file to which the logging collector or standard
+error is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOADED = """
            max(setting) filter (where name = 'data_directory')
       from pg_settings where name in ('auto_explain.log_min_duration', 'auto_explain.log_format', 'data_directory')
 """
-"""Of each what the role may see of it."""
+"""Each value is null if the role may not see the setting."""
 _ENTRY = re.compile(r"duration: (\d+\.?\d*) ms  plan:\n((?:\t.*(?:\n|$))+)")
 NODE = re.compile(r"^\s*(?:->\s*)?(.*?)\s+\(cost=")
 _PARAMETER = re.compile(r"\$\d+")
@@ -36,17 +36,17 @@ _PARAMETER = re.compile(r"\$\d+")
 class PlanLog:
     file: Path
     start: int
-    """Bytes that were there before."""
+    """Size of the file in bytes before the trial."""
 
 
 def least_ms(session: Session) -> str | None:
-    """From which duration on plans are written; None: they are not."""
+    """Minimum duration from which auto_explain logs plans; None if it does not."""
     least = session.query(_LOADED)[0][0]
     return None if least in (None, "", "-1") else least
 
 
 def begun(session: Session) -> PlanLog | None:
-    """The log as it is now; None: it is out of reach, or its plans are no text."""
+    """Current end of the log; None if the log cannot be read or its plans are not in text format."""
     try:
         _, form, directory = session.query(_LOADED)[0]
         if form not in (None, "", "text"):
@@ -58,7 +58,7 @@ def begun(session: Session) -> PlanLog | None:
 
 
 def _collected(session: Session, directory: str) -> Path | None:
-    # Asked first: a refusal would be an error in the log of others.
+    # Privileges are checked first, so that no error is written to the server's log.
     if session.query("select has_function_privilege('pg_current_logfile(text)', 'execute')") != [("t",)]:
         return None
     name = session.query("select pg_current_logfile('stderr')")[0][0]
@@ -75,7 +75,7 @@ def _standard_error(session: Session) -> Path | None:
 
 
 def executed(log: PlanLog, plans: Sequence[StatementPlan]) -> tuple[Executed, ...]:
-    """Of the commands that have plans, those that the log has executions of since then."""
+    """Executions in the log since `begun`, for the commands in `plans`."""
     try:
         with log.file.open("rb") as file:
             file.seek(log.start)
@@ -101,7 +101,7 @@ def _of(plan: StatementPlan, logged: Sequence[tuple[float, str]]) -> Executed:
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """The statement on one line, and the lines of its plan."""
+    """Splits a log entry into the statement, on one line, and the lines of its plan."""
     lines = [line.removeprefix("\t") for line in entry.splitlines()]
     first = next((at for at, line in enumerate(lines) if NODE.match(line)), len(lines))
     texts = [line for line in lines[:first] if not line.startswith("Query Parameters:")]
@@ -109,6 +109,7 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 def _shape(statement: str) -> re.Pattern[str]:
-    """What the statement is in the log: with values in place of parameters, or as it was prepared."""
+    """Pattern for the statement in the log, where it has values instead of parameters, or the parameters as
+    prepared."""
     parts = _PARAMETER.split(statement.removesuffix("…"))
     return re.compile(".+?".join(map(re.escape, parts)) + (".*" if statement.endswith("…") else ""))

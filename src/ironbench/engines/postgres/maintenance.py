@@ -1,6 +1,6 @@
-"""Operations on a PostgreSQL that is in use: base backups by its own programs, vacuums, index builds.
+"""Maintenance operations on a PostgreSQL in use: base backups, vacuums, index builds.
 
-Backups: PostgreSQL 18 documentation, 25.3.2, pg_basebackup and pg_verifybackup.
+Source for backups: PostgreSQL 18 documentation, 25.3.2, pg_basebackup and pg_verifybackup.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ironbench.model.system import System
 _BACKUP, _VERIFY = "pg_basebackup", "pg_verifybackup"
 _FORMAT = {"plain": ("-F", "p", "-X", "stream"), "tar": ("-F", "t", "-X", "stream"), "discard": ("-X", "fetch")}
 _READS_TAR = 18
-"""The first version of pg_verifybackup that does."""
+"""First version of pg_verifybackup that can read tar files."""
 
 
 class PostgresMaintaining:
@@ -46,7 +46,7 @@ class PostgresMaintaining:
         )
 
     def backup_bytes(self, session: Session) -> int:
-        """Of all databases."""
+        """Size of all databases."""
         return int(session.query("select sum(pg_database_size(oid)) from pg_database")[0][0] or 0)
 
     def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
@@ -67,12 +67,13 @@ class PostgresMaintaining:
         return Program(command, environment, answering(session))
 
     def verified(self, system: System, folder: Path) -> Check:
-        """Every file by its checksum in the backup's manifest; by its size where pg_verifybackup cannot."""
+        """Compares every file with the backup's manifest: by checksum, or by size if pg_verifybackup cannot read the
+        backup."""
         tool = str(_program(system, _VERIFY))
         if not _reads(tool, folder):
             wrong = _wrong_sizes(folder)
             return Check("files agree with the manifest (by size)", not wrong, "all", ", ".join(wrong[:3]) or "all")
-        # The log would need pg_waldump of the server's own version beside it.
+        # Parsing the WAL would require pg_waldump of the server's version.
         words = [tool, "--no-parse-wal", "--quiet", str(folder)]
         done = programs.run_program(words, timeout_s=None)
         words_of_it = " / ".join(done.stderr.splitlines()[:2])
@@ -91,11 +92,11 @@ class PostgresMaintaining:
     def litter(self, session: Session, table: str, percent: int) -> None:
         session.query(f"alter table {table} set (autovacuum_enabled = off)")
         session.query(f"update {table} set amount = amount where number % 100 < {percent}")
-        facts.flush_counts(session)  # else the dead rows might be counted after the vacuum
+        facts.flush_counts(session)  # otherwise the dead rows might be counted only after the vacuum
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:
-        """In pages of 8 kB: a row's header, four numbers, the text behind its length, and a line pointer
-        (PostgreSQL 18 documentation, 66.6)."""
+        """Pages of 8 kB. A row has a header, four numbers, a text with its length, and a line pointer (PostgreSQL 18
+        documentation, 66.6)."""
         row = 24 + row_bytes + 4
         return -(-rows // (8168 // (-(-row // 8) * 8 + 4)))
 
@@ -117,7 +118,8 @@ class PostgresMaintaining:
 
 
 def _refuse_tablespaces(session: Session, form: str) -> None:
-    """InputError: plain files of theirs would be written to the server's own paths, on this machine."""
+    """Raises InputError for a server with tablespaces: a plain backup would write their files to the server's own paths
+    on this machine."""
     sql = "select spcname from pg_tablespace where spcname not in ('pg_default', 'pg_global') order by spcname"
     if rows := session.query(sql):
         raise InputError(
@@ -129,8 +131,8 @@ def _refuse_tablespaces(session: Session, form: str) -> None:
 
 
 def _reads(tool: str, folder: Path) -> bool:
-    """Whether a pg_verifybackup runs, which the one that comes with ironbench does not, and knows the backup's format
-    (tar: since 18, release notes)."""
+    """Whether pg_verifybackup can run, which the one that came with ironbench cannot, and supports the backup's format
+    (tar since version 18, release notes)."""
     if not programs.works(tool, "--version"):
         return False
     version = re.search(r"\d+", programs.output([tool, "--version"], _VERIFY))
@@ -138,8 +140,8 @@ def _reads(tool: str, folder: Path) -> bool:
 
 
 def _program(system: System, name: str) -> Path:
-    """Of the server's own version where we start it, else the newest that speaks to it as the DSN asks, else what came
-    with ironbench. InputError."""
+    """Path of a PostgreSQL program: of the server's own installation if ironbench starts it, otherwise the newest that
+    can connect with the DSN's sslmode, otherwise the one that came with ironbench. Raises InputError."""
     if system.dsn is not None:
         try:
             speaks = dumps.tools(dsn.parse(system.dsn)[0].sslmode).bin / name
@@ -159,7 +161,7 @@ def _program(system: System, name: str) -> Path:
 
 
 def _wrong_sizes(folder: Path) -> list[str]:
-    """Files of the manifest that are missing or have another length (PostgreSQL 18 documentation, 68.1)."""
+    """Files of the manifest that are missing or have a different size (PostgreSQL 18 documentation, 68.1)."""
     listed = json.loads((folder / "backup_manifest").read_text())["Files"]
     archive = folder / "base.tar"
     if archive.exists():
@@ -167,11 +169,12 @@ def _wrong_sizes(folder: Path) -> list[str]:
             sizes = {member.name.removeprefix("./"): member.size for member in tar if member.isfile()}
     else:
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-    # A name that is no UTF-8 is written as hexadecimal digits under another word; the server itself makes none.
+    # The manifest contains a name that is not UTF-8 in hexadecimal under another key; the server itself creates no such
+    # names.
     return [one["Path"] for one in listed if "Path" in one and sizes.get(one["Path"]) != one["Size"]]
 
 
 def _extracted(archive: Path, folder: Path) -> Program:
-    # Not as their owner in the archive: that is a number of the server's own namespace where we are root.
+    # The owner in the archive is a uid of the server's user namespace, so it is not restored.
     words = ["tar", "--extract", "--no-same-owner", "--file", str(archive), "--directory", str(folder)]
     return Program(words, dict(os.environ))

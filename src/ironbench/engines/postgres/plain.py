@@ -1,6 +1,6 @@
-"""Files of SQL for psql: what a dump of pg_dump or pg_dumpall contains, and what must not be run.
+"""Parses SQL files for psql: contents of dumps by pg_dump or pg_dumpall, and statements that must not run.
 
-The tables of contents that pg_dump writes are its comments `-- Name: …; Type: …; Schema: …; Owner: …`.
+pg_dump writes its table of contents in comments: `-- Name: …; Type: …; Schema: …; Owner: …`.
 """
 
 from __future__ import annotations
@@ -28,43 +28,44 @@ _FILE_COMMANDS = re.compile(
     r"\\(?:!|(?:i|ir|include|include_relative|copy|cd|o|out|w|write|gexec|setenv|lo_import|lo_export|s|password)\b"
     r"|(?:g|gx)(?![a-z_])[ \t]*(?:\([^)]*\)[ \t]*)?[^\s(])"
 )
-"""psql commands that read or write other files, run programs, or run what a query returns."""
+"""psql commands that access other files, run programs, or execute the result of a query."""
 _CONNECT = re.compile(r"\\c(?:onnect)?(?![a-z_])[ \t]*(.*)")
 _FILLS = re.compile(
     r"(?:CREATE\s+(?:UNLOGGED\s+|FOREIGN\s+)?(?:TABLE|SEQUENCE|VIEW|FUNCTION|TYPE|SCHEMA)|COPY|INSERT)\b", re.IGNORECASE
 )
 _COPY = re.compile(rf"COPY\s+({NAME})", re.IGNORECASE)
-"""Up to the table: the list of columns may be longer than what is looked at of a statement."""
+"""Ends with the table name: the list of columns may be longer than the examined part of a statement."""
 _DUMPED_FROM = re.compile(r"^-- Dumped from database version:? (\d+)(\.\d+)?", re.MULTILINE)
 _COMMENTS = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)*+")
 _MERGED = ("INSERT", "SELECT", "GRANT", "REVOKE", "COMMENT")
 SESSION_GUARD = ("\\restrict", "\\unrestrict")
-"""Commands that forbid psql's others from here on (pg_dump since August 2025); an older psql does not know them."""
+"""Commands that disable other psql commands (written by pg_dump since August 2025); an older psql does not know
+them."""
 
 
 @dataclass(slots=True)
 class PostgresSqlText:
-    """What a file of SQL contains."""
+    """What an SQL file contains."""
 
     written_by: str = ""
-    """`pg_dump`, `pg_dumpall`; "": neither."""
+    """`pg_dump` or `pg_dumpall`; "" for neither."""
     version: str = ""
     extensions: list[str] = field(default_factory=list)
     schemas: list[str] = field(default_factory=list)
     entries: Counter[str] = field(default_factory=Counter)
-    """By type, as in a dump's table of contents, e.g. `TABLE` → 12."""
+    """Number of entries by type, as in a dump's table of contents, e.g. `TABLE` → 12."""
     rows: dict[str, int] = field(default_factory=dict)
-    """Table, as COPY names it → rows."""
+    """Table, as named in COPY → rows."""
     made: set[str] = field(default_factory=set)
-    """Names of what it makes, without schemas."""
+    """Names of the objects that it creates, without schemas."""
     changes_echo: bool = False
-    """Whether it sets ECHO, which decides if psql repeats the statements that fail."""
+    """Whether it sets ECHO, which determines if psql repeats failed statements."""
     database: str | None = None
-    """The one of its databases that has contents; None: it connects to none."""
+    """The database in the file that has contents; None if the file does not connect to any."""
 
 
 def examined(path: Path, subject: str) -> PostgresSqlText:
-    """InputError: the file is no text, is incomplete, or reaches beyond one database and one file."""
+    """Examines an SQL file. Raises InputError if it is no text, is incomplete, or affects other databases or files."""
     head = text_files.head_of(path)
     text_files.refuse_unreadable(head, subject, "SQL")
     found = PostgresSqlText()
@@ -83,7 +84,7 @@ def examined(path: Path, subject: str) -> PostgresSqlText:
             if piece.begins:
                 here.entries.update(found.decode() for found in _ENTRY.findall(piece.text[: piece.begins]))
             if reach := _SERVER_WIDE.match(statement):
-                # Before its contents, a file makes the database for them.
+                # A file may create the database before its contents.
                 if not found.written_by and (reach[1] is None or filled.total()):
                     _refuse(subject, piece, statement, reach[0])
                 continue
@@ -136,7 +137,8 @@ def _of_one_database(
 
 
 def fed(path: Path, database: str | None) -> Iterator[bytes]:
-    """The text for psql, without what concerns other databases or the whole server. Lines keep their numbers."""
+    """Yields the text for psql, without statements for other databases or the whole server. Line numbers stay the
+    same."""
     current = ""
     for piece in pieces(path, "postgres", _MERGED):
         statement = piece.head(200)
@@ -156,7 +158,7 @@ def fed(path: Path, database: str | None) -> Iterator[bytes]:
 
 
 def without_comments(statement: str) -> str:
-    """A statement from its first word on. A comment within a comment ends the search, as psql rarely sees one."""
+    """Removes leading white space and comments. Nested comments are not removed, but are rare."""
     found = _COMMENTS.match(statement)
     return statement[found.end() :] if found else statement
 

@@ -1,13 +1,13 @@
-"""Settings and places that follow from memory, cores and devices: presets for large queries, and ideal parts.
+"""Settings and directories derived from memory, cores and devices: presets for large queries, and ideal parts.
 
-Every value of a preset is one that a careful administrator would choose for large queries on few clients, none depends
-on a single query; the sources are PostgreSQL's manual (19.4, 19.5, 19.7) and its wiki ("Tuning Your PostgreSQL
-Server"). docs/concepts/tpch.md has the table. Whatever the user sets wins, and all of it is in the record.
+The values of a preset are those a careful administrator would choose for large queries with few clients; none is tuned
+for a single query. Sources: PostgreSQL's manual (19.4, 19.5, 19.7) and wiki ("Tuning Your PostgreSQL Server").
+docs/concepts/tpch.md lists them. The user's settings take precedence, and all settings are in the record.
 
-Ideal parts. `log`: pg_wal in memory; every write and sync of it is still done. `temp`: the tablespace of temporary
-files in memory. `data`: shared buffers larger than all tables and indexes, filled before the trial: nothing is read,
-nothing is evicted; checkpoints still write what changed. A limit on all memory grows by what the part takes, and goes
-with `data`.
+Ideal parts. `log`: pg_wal in memory; all its writes and syncs are still executed. `temp`: the tablespace for temporary
+files in memory. `data`: shared buffers larger than all tables and indexes, filled before the trial, so that nothing is
+read or evicted; checkpoints still write dirty pages. A limit on total memory is raised by the size of the part, and
+removed for `data`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from ironbench.model.system import System
 from ironbench.units import size_of_1024
 
 CACHE_SHARE = 1 / 4
-"""Of the memory, for shared_buffers: "a reasonable starting value … is 25 %" (manual, 19.4.1)."""
+"""Share of memory for shared_buffers: "a reasonable starting value … is 25 %" (manual, 19.4.1)."""
 KNOWN_SHARE = 3 / 4
-"""Of the memory, that the planner believes to hold pages: shared buffers and page cache together."""
+"""Share of memory that the planner assumes to be cache: shared buffers and page cache together."""
 WORK_SHARE = 1 / 4
-"""Of the memory, for all sorts and hashes at the same time."""
+"""Share of memory for all concurrent sorts and hashes."""
 AT_ONCE = 8
-"""Allowances of work_mem that one process of a query may take at the same time: four, of which hashes count twice."""
+"""Maximum multiple of work_mem in one process of a query at the same time: four operations, of which hashes count
+twice."""
 LEAST_WORK_BYTES, MOST_WORK_BYTES = 4 << 20, 1 << 30
 MOST_MAINTENANCE_BYTES = 1 << 30
 FLASH_DEPTH, DISK_DEPTH = 64, 8
-"""Reads that a device is given at the same time (effective_io_concurrency)."""
+"""Concurrent reads per device (effective_io_concurrency)."""
 
 
 def preset(system: System, streams: int = 1) -> dict[str, str]:
-    """Settings by name; only those that neither `--memory` nor a declared parallelism decides already."""
+    """Settings for large queries, without those that `--memory` or a declared parallelism already determines."""
     memory_bytes = _memory_bytes(system)
     cores = len(system.server_cpus or os.sched_getaffinity(0))
     workers = cores if system.parallelism is None else system.parallelism
@@ -69,10 +70,10 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
 
 
 def rotates(directory: str) -> bool:
-    """Whether the kernel calls the device of a directory a rotating one (sysfs, queue/rotational); no where unknown."""
+    """Whether the kernel classifies the directory's device as rotating (sysfs, queue/rotational); False if unknown."""
     device = space.existing(directory).stat().st_dev
     block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
-    for folder in (block, block / ".."):  # a partition has no queue of its own
+    for folder in (block, block / ".."):  # a partition has no queue directory
         try:
             return (folder / "queue/rotational").read_text().strip() == "1"
         except OSError:
@@ -81,7 +82,7 @@ def rotates(directory: str) -> bool:
 
 
 def _memory_bytes(system: System) -> int:
-    """What the engine and the page cache of its files may have together."""
+    """Memory available to the engine and the page cache of its files together."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(machine, system.memory_total_bytes or machine)
 
@@ -91,10 +92,9 @@ def _kilobytes(size: float) -> str:
 
 
 LOG_SLACK = 1.25
-"""PostgreSQL's log may grow beyond `max_wal_size`, a soft limit, 1GB by default (PostgreSQL 18 documentation,
-19.5.2)."""
+"""WAL size relative to `max_wal_size`, a soft limit, 1GB by default (PostgreSQL 18 documentation, 19.5.2)."""
 LEAST_CACHE_BYTES = 128 << 20
-"""The server's own default."""
+"""The server's default."""
 CACHE = "shared_buffers"
 
 
@@ -103,12 +103,12 @@ def with_cache(system: System, cluster: Cluster) -> System:
 
 
 def memory_bytes(system: System) -> dict[str, int]:
-    """Ideal part → what it may need in memory."""
+    """Ideal part → maximum memory that it needs."""
     needed = {"log": _log_bytes(system), "temp": ideal.TEMP_BYTES}
     return {part: count for part, count in needed.items() if part in system.ideal}
 
 
 def _log_bytes(system: System) -> int:
     text = system.settings.get("max_wal_size", "1GB")
-    # A bare number counts MB (pg_settings.unit), and MB is 2²⁰ (manual, 19.1.1 "Parameter Names and Values").
+    # The default unit is MB (pg_settings.unit), which is 2²⁰ bytes (manual, 19.1.1 "Parameter Names and Values").
     return int(size_of_1024("max_wal_size", text, bare=1 << 20) * LOG_SLACK)

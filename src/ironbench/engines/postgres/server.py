@@ -1,4 +1,4 @@
-"""How a PostgreSQL of ours is started (`engines.server`): its settings, its readiness, its signals."""
+"""How ironbench starts a PostgreSQL server (`engines.server`): settings, readiness, signals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironbench.model.system import System
 
 
 def _complaint(text: str) -> str:
-    # What every backend says when its server was killed explains nothing.
+    # Every backend writes this message when its server was killed; it explains nothing.
     return complaint("\n".join(line for line in text.splitlines() if "unexpected postmaster exit" not in line))
 
 
@@ -26,11 +26,11 @@ MAKE = Make(
     "PostgreSQL",
     f".s.PGSQL.{server_settings.PORT}",
     _complaint,
-    # A fast shutdown and an immediate one (PostgreSQL 18 documentation, 18.5).
+    # Fast shutdown and immediate shutdown (PostgreSQL 18 documentation, 18.5).
     stop=signal.SIGINT,
     kill=signal.SIGQUIT,
     shared="PostgreSQL.",
-    # PG_DYNSHMEM_CONTROL_MAGIC and dsm_control_header of src/backend/storage/ipc/dsm.c.
+    # PG_DYNSHMEM_CONTROL_MAGIC and dsm_control_header in src/backend/storage/ipc/dsm.c.
     shared_mark=0x9A503D32,
 )
 
@@ -43,7 +43,7 @@ def launch(
     lock: int,
     system: System,
 ) -> Launch:
-    """Of a prepared cluster. `settings_for`: socket directory → settings."""
+    """Describes the start of a server with a prepared cluster. `settings_for`: socket directory → settings."""
     return Launch(
         make=MAKE,
         place=cluster.place,
@@ -63,12 +63,12 @@ def launch(
 def _write_settings(cluster: Cluster, identity: Identity, settings: Mapping[str, str]) -> None:
     written = (cluster.files / "postgresql.conf", cluster.files / "postgresql.auto.conf")
     written[0].write_text(server_settings.as_file(settings))
-    written[1].write_text("")  # ALTER SYSTEM of an earlier run must not reach into this one
+    written[1].write_text("")  # an earlier run's ALTER SYSTEM must not affect this one
     identity.give(*written)
 
 
 def _says_ready(pid_file: Path, pid: int | None) -> bool:
-    """Line 8 of postmaster.pid says `ready` when connections are accepted, as pg_ctl reads it."""
+    """Line 8 of postmaster.pid is `ready` when connections are accepted; pg_ctl checks it in the same way."""
     try:
         lines = pid_file.read_text().splitlines()
     except OSError:

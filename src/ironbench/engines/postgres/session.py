@@ -1,4 +1,4 @@
-"""A live PostgreSQL: ours, or one that was running already."""
+"""Session with a PostgreSQL server, started by ironbench or existing."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _connected(address: PostgresAddress, secrets: Secrets, silence_s: float | No
 
 
 _ENCODING, _ANY_BYTES = "client_encoding", "SQL_ASCII"
-"""A database in SQL_ASCII may contain any bytes. To clients of another encoding the server refuses those that are not
-valid there (PostgreSQL 18 documentation, 23.3.4)."""
+"""A database with encoding SQL_ASCII may contain any bytes. If the client uses another encoding, the server raises an
+error for bytes that are invalid in it (PostgreSQL 18 documentation, 23.3.4)."""
 
 
 class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
@@ -33,7 +33,7 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
 
     def __init__(self, address: PostgresAddress, secrets: Secrets, own: Own | None = None) -> None:
         self._committed = 0
-        """Over connections that were closed."""
+        """Commits over connections that are now closed."""
         super().__init__(dsn.reached(address, lambda one: _connected(one, secrets)), secrets, own)
 
     def connect(self) -> Connection:
@@ -42,7 +42,8 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
             connection.close()
             self._address = replace(self._address, options=self._address.options | {_ENCODING: _ANY_BYTES})
             connection = _connected(self._address, self._secrets, self.silence_s)
-        if connection.parameter("is_superuser") == "on":  # others may not, and decisions are made by SQLSTATE
+        # other roles may not set it; therefore errors are identified by SQLSTATE
+        if connection.parameter("is_superuser") == "on":
             connection.query("SET lc_messages = 'C'")
         return connection
 

@@ -1,4 +1,4 @@
-"""The server's settings: those that ironbench chooses, and those that the user may."""
+"""PostgreSQL's settings: those that ironbench sets and those that the user may set."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ironbench.host.programs import environment_without, output, run_program
 from ironbench.model.system import System
 
 _BACKEND_BYTES = 2 << 20
-"""Least private memory of a server process that serves one client."""
+"""Minimum private memory of a backend."""
 DEFAULT_CACHE_BYTES = 128 << 20
-"""shared_buffers where nobody sets them."""
+"""Default of shared_buffers."""
 BASE_BYTES = 32 << 20
-"""About what a server takes without clients and shared buffers."""
+"""Approximate memory of a server without clients and shared buffers."""
 MOST_PARALLEL = 1024
-"""What max_parallel_workers_per_gather takes (PostgreSQL 18 documentation, 19.4.6)."""
+"""Maximum of max_parallel_workers_per_gather (PostgreSQL 18 documentation, 19.4.6)."""
 OURS = {
     "config_file": "ironbench writes the file",
     "hba_file": "the server listens on a private socket only",
@@ -39,22 +39,22 @@ OURS = {
     "log_destination": "the server's messages go to one file that ironbench reads",
     "temp_tablespaces": "the layout says where spills go",
 }
-"""Settings that are ironbench's own business, and why."""
+"""Setting that is reserved for ironbench → reason."""
 
 
 CHECKSUMS = "data_checksums"
-"""Shapes the files instead of configuring the server: `cluster.set_checksums` enables or disables it. initdb enables it
-from PostgreSQL 18 on, not before, so that two versions differ in more than the version unless it is set."""
+"""Affects the files instead of the running server: `cluster.set_checksums` enables or disables it. initdb enables it by
+default since PostgreSQL 18, so a comparison of versions should set it."""
 _NOT_IN_THE_FILE = ("bin", CHECKSUMS)
 
 
 def own(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that the server's file holds: without `bin`, which tells where its programs are."""
+    """Settings for the configuration file, without `bin`, which selects the server's programs, and checksums."""
     return {name: value for name, value in settings.items() if name not in _NOT_IN_THE_FILE}
 
 
 def checksums(settings: Mapping[str, str]) -> bool | None:
-    """Whether pages are to have checksums; None: as the cluster is. InputError."""
+    """Whether pages should have checksums; None: keep them as they are. Raises InputError."""
     if (value := settings.get(CHECKSUMS)) is None:
         return None
     if value.lower() not in ("on", "off"):
@@ -63,7 +63,8 @@ def checksums(settings: Mapping[str, str]) -> bool | None:
 
 
 def named(settings: Mapping[str, str], installation: PostgresInstallation) -> dict[str, str]:
-    """By the names of the server's own list: it takes them in any case (PostgreSQL 18 documentation, 19.1.1)."""
+    """Settings with the spelling of the server's own list; names are case-insensitive (PostgreSQL 18 documentation,
+    19.1.1)."""
     if all(name == name.lower() for name in settings):
         return dict(settings)
     names = {name.lower(): name for name in (*known(installation), *OURS)}
@@ -71,8 +72,8 @@ def named(settings: Mapping[str, str], installation: PostgresInstallation) -> di
 
 
 SHAPING = (CHECKSUMS, "default_toast_compression", "default_table_access_method", "default_statistics_target")
-"""Settings that shape what a load writes, the planner's statistics among it, so that data loaded under others are other
-data."""
+"""Settings that affect what a load writes, including planner statistics. Data loaded under different values are
+different data."""
 
 
 LOADING = {
@@ -85,18 +86,18 @@ LOADING = {
     "autovacuum": "off",
     "maintenance_work_mem": "256MB",
 }
-"""For a load whose files are synced as a whole after the server has stopped: a crash before that makes them void."""
+"""For a load: all files are synced after the server has stopped, and discarded if it crashes before."""
 
 
 MOST_WORKERS = 32
-"""What io_workers takes (PostgreSQL 18 documentation, 19.4.6)."""
+"""Maximum of io_workers (PostgreSQL 18 documentation, 19.4.6)."""
 USUAL_WORKERS = 3
 
 
 def for_devices(system: System, installation: PostgresInstallation) -> dict[str, str]:
-    """How many reads at a time suit the emulated device of the data, where nobody set that: the server cannot know.
+    """Concurrent reads for the emulated device of the data, whose properties the server cannot detect.
 
-    With io_method=worker no more reads are under way than there are I/O workers, 3 by default.
+    With io_method=worker, the number of reads in flight is limited to the number of I/O workers, 3 by default.
     """
     device = system.layout.device_of("data")
     if device is None or not device.depth:
@@ -111,12 +112,13 @@ def for_devices(system: System, installation: PostgresInstallation) -> dict[str,
 
 
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
-    """Those of the settings that shape what a load writes."""
+    """The settings that affect what a load writes."""
     return {name: settings[name] for name in SHAPING if name in settings}
 
 
 def validate(system: System, clients: int, installation: PostgresInstallation) -> None:
-    """InputError for a setting the server does not know or take, and for more than this machine can carry."""
+    """Raises InputError for a setting that the server does not know or accept, and for values beyond this machine's
+    limits."""
     declared = own(system.settings)
     checksums(system.settings)
     for name, value in declared.items():
@@ -137,7 +139,7 @@ def validate(system: System, clients: int, installation: PostgresInstallation) -
 
 
 def effective(system: System, clients: int, socket_directory: str, *, temp: bool) -> dict[str, str]:
-    """Every setting that differs from the server's own default, in the order in which they win."""
+    """All settings that differ from the server's defaults; later ones take precedence."""
     settings = {
         "listen_addresses": "",
         "unix_socket_directories": socket_directory,
@@ -145,7 +147,7 @@ def effective(system: System, clients: int, socket_directory: str, *, temp: bool
         "port": str(PORT),
         "cluster_name": "ironbench",
         "max_connections": str(max(100, clients + server_settings.HEADROOM)),
-        # Needed to observe I/O times; PostgreSQL has them off by default.
+        # Required for observing I/O times; off by default.
         "track_io_timing": "on",
         "track_wal_io_timing": "on",
         "logging_collector": "off",
@@ -163,7 +165,8 @@ def effective(system: System, clients: int, socket_directory: str, *, temp: bool
 
 
 def _parallel(most: int) -> dict[str, str]:
-    """`most` processes work on one statement: its own and the workers (PostgreSQL 18 documentation, 19.4.6)."""
+    """Settings for at most `most` processes per statement: the backend and its workers (PostgreSQL 18 documentation,
+    19.4.6)."""
     workers = most - 1
     return {
         "max_parallel_workers_per_gather": str(workers),
@@ -174,12 +177,12 @@ def _parallel(most: int) -> dict[str, str]:
 
 
 PORT = 5432
-"""Only a name here: the socket's directory is private to one server, so that ports never clash."""
+"""Only part of a file name: the socket's directory is private to one server, so ports never clash."""
 TEMP_TABLESPACE = "ironbench_temp"
 
 
 def as_file(settings: Mapping[str, str]) -> str:
-    """postgresql.conf. https://www.postgresql.org/docs/18/config-setting.html"""
+    """Contents of postgresql.conf. https://www.postgresql.org/docs/18/config-setting.html"""
     lines = ["# Written by ironbench at every start of the server; changes are lost."]
     for name, value in settings.items():
         quoted = value.replace("\\", "\\\\").replace("'", "''")
@@ -189,7 +192,7 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 @functools.cache
 def known(installation: PostgresInstallation) -> dict[str, str]:
-    """Names of the documented settings → the server's default, by the server's own list; empty if it may not run."""
+    """Documented settings → default, from the server's own list; empty if its programs may not be run."""
     if not installation.may_run:
         return {}
     rows = (
@@ -200,16 +203,17 @@ def known(installation: PostgresInstallation) -> dict[str, str]:
 
 
 def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -> None:
-    """`postgres -C` reads the settings as a starting server does, prints one, and starts nothing."""
+    """Lets the server check a setting: `postgres -C` parses the settings as at a start and prints one, but starts
+    nothing."""
     subject = written("system.set", f"{name}={value}")
     server_settings.require_one_line(subject, value)
     with scratch.folder() as folder:
         empty = folder / "empty.conf"
         empty.touch()
-        # With -C as the first word, root may ask too (main.c).
+        # If -C is the first argument, root may call it (main.c).
         command = [installation.program("postgres"), "-C", name, "-D", str(folder)]
         command += ["-c", f"config_file={empty}", "-c", f"{name}={value}"]
-        done = run_program(command, environment=environment_without("PG"))  # in English
+        done = run_program(command, environment=environment_without("PG"))  # messages in English
     if done.returncode == 0:
         return
     words = {kind: _message(done.stderr, kind) for kind in ("FATAL", "ERROR", "DETAIL", "HINT")}
@@ -224,7 +228,7 @@ def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -
 
 
 def meant(name: str, installation: PostgresInstallation) -> str:
-    """A question for a name that is none of a setting's, but like one; else ""."""
+    """Hint for a name that resembles a setting but is none; otherwise ""."""
     names = sorted(known(installation))
     return "" if name.lower() in map(str.lower, names) else similar(name.lower(), names)
 

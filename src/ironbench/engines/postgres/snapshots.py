@@ -1,7 +1,7 @@
-"""Copies of a stopped cluster, and their way back.
+"""Snapshots of a stopped cluster, and restoring them.
 
-A copy holds no log: after a clean shutdown nothing in it is needed, and `cluster.place_log` starts a new one where the
-layout wants it. Nor does it hold statistics of use, so that every restored cluster starts counting at zero.
+A snapshot contains no WAL: after a clean shutdown it is not needed, and `cluster.place_log` starts a new one in the
+directory of the layout. It also contains no usage statistics, so that every restored cluster counts from zero.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from ironbench.host.programs import output
 FILES = "cluster"
 """Name of the cluster's directory in a snapshot's folder."""
 NOTE = "ironbench-restored"
-"""A file in a restored cluster that names its snapshot; a cluster without one is somebody's and is never removed."""
+"""File in a restored cluster that names its snapshot. A cluster without it is never removed, because it may be the
+user's."""
 _EMPTIED = ("pg_stat", "pg_stat_tmp")
-"""Directories that are copied without what they hold."""
+"""Directories that are copied empty."""
 _LEFT_OUT = ("postmaster.pid", "postmaster.opts", NOTE)
 
 
 def take(cluster: Cluster, installation: PostgresInstallation, folder: Path, *, keep: bool) -> Copied:
-    """Copies a stopped cluster into `folder`, which must not exist. FailureError. Not `keep`: its files are linked."""
+    """Copies a stopped cluster into a new `folder`. Without `keep`, files are hard-linked. Raises FailureError."""
     own_files.refuse_running(cluster.files, cluster.place)
     _require_shut_down(cluster, installation)
     with copies.whole(folder) as aside:
@@ -41,9 +42,9 @@ def take(cluster: Cluster, installation: PostgresInstallation, folder: Path, *, 
 
 
 def put_back(cluster: Cluster, installation: PostgresInstallation, folder: Path) -> Copied:
-    """Replaces a stopped cluster by the copy in `folder`. InputError: no room. FailureError.
+    """Replaces a stopped cluster by the copy in `folder`. Raises InputError if there is no space, and FailureError.
 
-    The caller holds the directory's lock. A cluster that no snapshot made is kept aside as `cluster.kept-N`.
+    The caller holds the directory's lock. A cluster that does not come from a snapshot is renamed to `cluster.kept-N`.
     """
     own_files.refuse_running(cluster.files, cluster.place)
     _give_up(cluster, installation)
@@ -59,7 +60,7 @@ def put_back(cluster: Cluster, installation: PostgresInstallation, folder: Path)
 
 
 def restored(cluster: Cluster) -> bool:
-    """Whether what is there came from a snapshot."""
+    """Whether the cluster was restored from a snapshot."""
     return (cluster.files / NOTE).is_file()
 
 
@@ -84,7 +85,7 @@ def _require_shut_down(cluster: Cluster, installation: PostgresInstallation) -> 
 
 def _give_up(cluster: Cluster, installation: PostgresInstallation) -> None:
     gone = cluster.place / "cluster.old"
-    shutil.rmtree(gone, ignore_errors=True)  # of an ironbench that was killed while it removed it
+    shutil.rmtree(gone, ignore_errors=True)  # left by an ironbench that was killed while removing it
     if not cluster.files.exists():
         return
     if not restored(cluster):
@@ -96,14 +97,15 @@ def _give_up(cluster: Cluster, installation: PostgresInstallation) -> None:
 
 
 def _keep(cluster: Cluster, installation: PostgresInstallation) -> None:
-    """Out of the way, whole: where its log lies elsewhere and is needed, nothing can be moved."""
+    """Renames the cluster. Raises FailureError if a separate WAL is still needed, because the cluster cannot be moved
+    then."""
     if (cluster.files / "pg_wal").is_symlink():
         _require_shut_down(cluster, installation)
     cluster.files.rename(own_files.next_kept(cluster.files))
 
 
 def _give_up_log(cluster: Cluster) -> None:
-    """Removes a log of this cluster's that lies in a directory of ours."""
+    """Removes this cluster's WAL if it is in a separate directory of ironbench."""
     link = cluster.files / "pg_wal"
     if not link.is_symlink():
         return
@@ -119,7 +121,8 @@ def _give_up_log(cluster: Cluster) -> None:
 
 
 def _point_tablespaces(files: Path, cluster: Cluster, installation: PostgresInstallation) -> None:
-    """Gives the copied temp tablespace, if any, the empty directory that the server expects; it is placed at start."""
+    """Points the copied temp tablespace, if any, to the empty directory that the server expects; it is recreated at
+    start."""
     empty = cluster.temp or cluster.place / "temp.none"
     for link in (files / "pg_tblspc").iterdir():
         if link.is_symlink():
@@ -128,11 +131,12 @@ def _point_tablespaces(files: Path, cluster: Cluster, installation: PostgresInst
             _empty_tablespace(empty, files, installation)
             return
     if cluster.temp is not None and cluster.temp_place is not None and place.ours(cluster.temp_place):
-        shutil.rmtree(cluster.temp, ignore_errors=True)  # the restored catalog knows no tablespace there
+        shutil.rmtree(cluster.temp, ignore_errors=True)  # the restored catalog contains no tablespace there
 
 
 def _empty_tablespace(directory: Path, files: Path, installation: PostgresInstallation) -> None:
-    """A tablespace's files lie in `PG_<major>_<catalog version>` (PostgreSQL: GetTablespaceDirectory, catalog.h)."""
+    """Creates a tablespace's subdirectory `PG_<major>_<catalog version>` (PostgreSQL: GetTablespaceDirectory,
+    catalog.h)."""
     control = output([installation.program("pg_controldata"), "-D", str(files)], "pg_controldata")
     number = re.search(r"^Catalog version number:\s+(\d+)$", control, re.MULTILINE)
     if number is None:

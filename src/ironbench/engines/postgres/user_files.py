@@ -1,4 +1,4 @@
-"""Files in which a user keeps what a DSN leaves out: passwords, services, certificates.
+"""The user's files with values that a DSN omits: passwords, services, certificates.
 
 https://www.postgresql.org/docs/18/libpq-pgpass.html  https://www.postgresql.org/docs/18/libpq-pgservice.html
 """
@@ -14,12 +14,12 @@ from ironbench.errors import InputError, nearest
 
 
 def service(name: str, given: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """The parameters of a service: from the user's file, else the system's. InputError where neither has it."""
+    """Parameters of a service from the user's file or the system's file. Raises InputError if neither contains it."""
     user = given.get("servicefile") or environ.get("PGSERVICEFILE") or str(_home(environ, ".pg_service.conf"))
     system = str(Path(environ["PGSYSCONFDIR"], "pg_service.conf")) if environ.get("PGSYSCONFDIR") else ""
     known: list[str] = []
     for place in filter(None, (user, system)):
-        if not is_file(place):  # a pipe might never be written to
+        if not is_file(place):  # reading a pipe might block forever
             continue
         try:
             text = Path(place).read_text(encoding="utf-8", errors="replace")
@@ -33,7 +33,7 @@ def service(name: str, given: Mapping[str, str], environ: Mapping[str, str]) -> 
 
 
 def _services(text: str, place: str) -> dict[str, dict[str, str]]:
-    """INI format, one parameter a line; a line that begins with # is a comment."""
+    """Parses INI format with one parameter per line; lines that start with # are comments."""
     services: dict[str, dict[str, str]] = {}
     current: dict[str, str] | None = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -51,9 +51,9 @@ def _services(text: str, place: str) -> dict[str, dict[str, str]]:
 
 
 def client_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Certificate and key to show the server: the files named, else those in ~/.postgresql where they exist.
+    """Client certificate and key: the specified files, or those in ~/.postgresql if they exist.
 
-    InputError: a file that is missing, or a key that others may read (libpq, 32.19.2).
+    Raises InputError if a file is missing, or if other users can read the key (libpq, 32.19.2).
     """
     if given.get("sslcertmode") == "disable" or given.get("sslmode") == "disable":
         return None, None
@@ -75,10 +75,11 @@ def _home(environ: Mapping[str, str], name: str) -> Path:
 
 
 def stored_password(path: Path, host: str, port: int, database: str, user: str) -> str | None:
-    """The password of the first line that fits, or None. InputError when others may read a line that fits."""
+    """Password of the first matching line; None if there is none. Raises InputError if other users can read the
+    file."""
     try:
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):  # a pipe might never be written to; libpq ignores what is no plain file, too
+        if not stat.S_ISREG(mode):  # reading a pipe might block forever; libpq also ignores anything but regular files
             return None
         lines = path.read_text(errors="replace").splitlines()
     except (OSError, ValueError):  # ValueError: a null character in the path
@@ -94,7 +95,7 @@ def stored_password(path: Path, host: str, port: int, database: str, user: str) 
 
 
 def _passfile_fields(line: str) -> list[str]:
-    """Colons part, a backslash takes the next character as it is, `#` begins a remark."""
+    """Splits a line at colons. A backslash escapes the next character, and `#` starts a comment line."""
     if line.startswith("#"):
         return []
     fields: list[str] = []

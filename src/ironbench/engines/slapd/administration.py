@@ -1,4 +1,4 @@
-"""What ironbench made in a directory: entries below one that bears its mark."""
+"""Entries that ironbench created in a directory: everything below an entry with its mark."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ironbench.errors import FailureError
 from ironbench.model.session import DirectorySession, Session
 
 _ESCAPES = (("%", "%25"), ("?", "%3F"), ("[", "%5B"))
-"""What an operation would take for something else."""
+"""Characters with a special meaning in an operation → their escapes."""
 _PIECE = 500
-"""So many entries a server shows to whoever asks, as a rule (slapd.conf(5), sizelimit)."""
+"""Number of entries per search, because servers usually limit it for ordinary users (slapd.conf(5), sizelimit)."""
 NO_SUCH_OBJECT = 32
 _HAS_OTHERS_BELOW = 66
 """Result code notAllowedOnNonLeaf (RFC 4511)."""
@@ -23,23 +23,23 @@ class SlapdAdministration(Administration):
         return Made(entries={dn: _count(session, dn) for dn in _marked(session)})
 
     def remove_made(self, session: Session) -> Made:
-        """From the leaves up: a directory has no transactions, so the marked entry goes last, and who is interrupted
-        may begin again."""
+        """Deletes from the leaves upwards. A directory has no transactions, so the marked entry is deleted last, and an
+        interrupted removal can be repeated."""
         return Made(entries={top: self.remove_entries(session, top) for top in _marked(session)})
 
     def remove_entries(self, session: Session, top: str) -> int:
-        """With entries elsewhere that were loaded with them."""
+        """Also deletes entries elsewhere that were loaded with this one."""
         roots = session.query(f"search {_escaped(top)}?description?one?(ou={ROOTS}*)")
         loaded = [dn for _, values in roots for dn in (values or "").splitlines()]
         return sum(self._remove_tree(session, dn) for dn in [*loaded, top])
 
     def _remove_tree(self, session: Session, top: str) -> int:
-        """Piece by piece: to many users a server shows no more."""
+        """Deletes a limited number of entries at a time, because servers limit the size of search results."""
         removed = 0
         while _exists(session, top):
             found = [str(dn) for dn, *_ in session.query(f"search {_escaped(top)}?1.1?sub??sizelimit={_PIECE}")]
             gone = sum(_deleted(session, dn) for dn in sorted(found, key=_depth, reverse=True))
-            if not gone:  # the server shows no entry that could be removed before, and says why
+            if not gone:  # no visible entry could be removed; this request returns the server's reason
                 session.query(f"delete {_escaped(top)}")
             removed += max(1, gone)
         return removed
@@ -55,12 +55,12 @@ def _exists(session: Session, dn: str) -> bool:
 
 
 def _marked(session: Session) -> list[str]:
-    """DNs right below the base."""
+    """DNs of marked entries, directly below the base."""
     return [str(dn) for dn, *_ in session.query(f"search ,?1.1?one?(description={ENTRY_MARK}*)")]
 
 
 def _count(session: DirectorySession, top: str) -> int:
-    """0: the server does not let us count them."""
+    """Number of entries at and below `top`; 0 if the server does not let us count them."""
     try:
         return session.count(f"search {_escaped(top)}?1.1?sub")
     except FailureError:
@@ -68,7 +68,7 @@ def _count(session: DirectorySession, top: str) -> int:
 
 
 def _deleted(session: Session, dn: str) -> bool:
-    """False: others are below it, which may not have been shown yet."""
+    """Deletes an entry. Returns False if others are below it, which may not have been found yet."""
     try:
         session.query(f"delete {_escaped(dn)}")
     except FailureError as error:
@@ -79,7 +79,7 @@ def _deleted(session: Session, dn: str) -> bool:
 
 
 def _depth(dn: str) -> int:
-    """A comma in a value is escaped by a backslash (RFC 4514)."""
+    """Number of commas that are not escaped by a backslash (RFC 4514)."""
     return dn.replace("\\\\", "").replace("\\,", "").count(",")
 
 

@@ -1,4 +1,4 @@
-"""Addresses of directories: ldap://DN:password@host:port/base?tls=… (ldaps://, ldapi:// too)."""
+"""DSNs of directories: ldap://DN:password@host:port/base?tls=… (or ldaps://, ldapi://)."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ _ESCAPES = "in a DN or password write / as %2F, ? as %3F, @ as %40, : as %3A"
 
 @dataclass(frozen=True, slots=True)
 class DirectoryAddress:
-    """Where a directory is and who we are there; without the password."""
+    """Address, bind DN and base of a directory, without the password."""
 
     user: str
     base: str
-    """DN below which our entries are."""
+    """DN below which ironbench's entries are created."""
     host: str = "localhost"
     port: int = 389
     socket: str | None = None
-    """Path of its Unix socket, in place of host and port."""
+    """Path of its Unix socket, used instead of host and port."""
     ldaps: bool = False
     tls: str = ""
-    """Empty: without TLS, and a password stays on this machine. `disable`: it may go anywhere in the clear."""
+    """"": no TLS, and a password is sent only within this machine. `disable`: no TLS, and it is sent in clear text."""
     tls_ca: str | None = None
     mechanism: str = "simple"
 
     def connection(self, secrets: Secrets) -> dict[str, Any]:
-        """The `connection` of a drive plan."""
+        """The `connection` section of a drive plan."""
         return {
             "socket": self.socket,
             "host": self.host,
@@ -63,7 +63,7 @@ class DirectoryAddress:
         }
 
     def text(self) -> str:
-        """The whole address as a URI; reads back as the same address whatever the environment."""
+        """The complete DSN as a URI; it parses to the same address in every environment."""
         scheme = "ldapi" if self.socket else "ldaps" if self.ldaps else "ldap"
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
         place = quote(self.socket, safe="") if self.socket else f"{host}:{self.port}"
@@ -73,7 +73,7 @@ class DirectoryAddress:
 
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[DirectoryAddress, Secrets]:
-    """Reads a DSN. A password that it leaves out is that of LDAP_PASSWORD. InputError."""
+    """Parses a DSN. If it has no password, LDAP_PASSWORD is used. Raises InputError."""
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
         raise wrong("it does not begin with ldap://, ldaps:// or ldapi://", _EXAMPLE)

@@ -1,4 +1,4 @@
-"""How a directory server comes to be, step by step."""
+"""The engine slapd: validates systems and starts servers."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ class SlapdEngine(Engine):
                 "dbnosync",
                 "olcDbNoSync",
                 "olcDbEnvFlags",
-            )  # slapd-mdb(5); the last two as cn=config shows them
+            )  # slapd-mdb(5); the last two are the names in cn=config
         ),
         knobs=(
             Knob("dbnosync", ("off", "on"), "On, a power cut may lose the last changes."),
             Knob("envflags", ("", "writemap"), "With writemap changes go into the map, and no copy of a page is made."),
         ),
-        # One change at a time: LMDB has a single writer.
+        # LMDB has a single writer.
         writers=1,
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Everything that can be known before anything is started. InputError."""
+        """Validates everything that can be checked before a server is started. Raises InputError."""
         if system.dsn is not None:
             return taken(system, dsn.parse)
         for role in ("temp", "log"):
@@ -106,7 +106,7 @@ class SlapdEngine(Engine):
         }
 
     def start(self, system: System, secrets: Secrets, clients: int) -> SlapdSession:
-        """A server of the validated system; or a session with the running one."""
+        """Starts the server of a validated system, or connects to an existing one."""
         server.raise_file_limit()
         if system.dsn is not None:
             return SlapdSession(dsn.parse(system.dsn, {})[0], secrets)
@@ -162,7 +162,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
     def running(self, lock: int) -> server.Running:
         effective = settings.effective(self.system)
         homes.prepare(self.home, self.installation, effective)
-        # A private socket has a path of its own each time, which is a word of the command: so it begins in a shell.
+        # The path of the private socket differs each time and is part of the command line, so a shell inserts it.
         listen = " ".join(effective[name] for name in settings.LISTEN if name in effective)
         home, program = self.home, self.installation.server
         words = ("sh", "-c", f'cd "$1" && exec "$2" -d none -f "$3" -h "$(cat "$4") {listen}"', "sh")
@@ -195,7 +195,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
 
 
 def _answers(path: str) -> bool:
-    """Whether somebody listens: its messages say that it starts before it does."""
+    """Whether a server accepts connections on the socket. The log message "starting" comes too early."""
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(path) == 0
 

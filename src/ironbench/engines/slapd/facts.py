@@ -1,4 +1,4 @@
-"""What a directory is: version, settings, durability, counters (cn=config; cn=Monitor)."""
+"""Facts about a directory: version, settings, durability, counters (cn=config; cn=Monitor)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ OPERATIONS = "search cn=Operations,cn=Monitor?monitorOpCompleted?one"
 
 
 def read(query: Query) -> dict[str, Any]:
-    """JSON-able, without secrets. What the server does not show to us is missing."""
+    """Returns version, settings and durability. JSON-compatible, without secrets. What the server does not show is
+    missing."""
     settings = {name: value for name, value in _shown(query).items() if name not in _INCIDENTAL}
     version = _version(query)
     nosync = settings.get("olcDbNoSync", "") == "TRUE" or "nosync" in settings.get("olcDbEnvFlags", "")
@@ -66,8 +67,8 @@ def _shown(query: Query) -> dict[str, str]:
 
 
 def counters(query: Query) -> dict[str, int]:
-    """Operations that the server has completed, by name; empty where it does not show them. FailureError: it does not
-    answer."""
+    """Operations that the server has completed, by name; empty if it does not show them. Raises FailureError if it does
+    not answer."""
     try:
         rows = query(OPERATIONS)
     except FailureError as error:

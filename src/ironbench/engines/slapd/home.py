@@ -1,4 +1,4 @@
-"""The files of one directory: made once, filled offline, copied while the server is stopped."""
+"""The files of a directory server: created once, filled offline, copied while the server is stopped."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ironbench.host.copies import Copied
 from ironbench.model.system import Layout
 
 FILES = "files"
-"""Name of the data in a snapshot's folder."""
+"""Name of the data directory in a snapshot's folder."""
 _LEFT_OUT = (NOTE, f"{NOTE}.new", "lock.mdb")
-"""The last is of those who have the map open; made anew by the first (lmdb.h)."""
+"""lock.mdb lists the processes that have the database open; the first one recreates it (lmdb.h)."""
 SUFFIX = f"dn: {BASE}\nobjectClass: dcObject\nobjectClass: organization\no: example\n\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
 class SlapdHome:
     place: Path
-    """The directory that is ours: the database in `files`, the server's messages in `server.log`."""
+    """Directory of ironbench: it contains the database in `files` and the server's log `server.log`."""
 
     @property
     def files(self) -> Path:
@@ -47,14 +47,14 @@ def of(layout: Layout, installation: OpenldapInstallation) -> SlapdHome:
 
 
 def validate(home: SlapdHome, installation: OpenldapInstallation) -> None:
-    """InputError when the directory cannot be used. Changes nothing."""
+    """Raises InputError if the directory cannot be used. Changes nothing."""
     place.check(str(home.place), "data")
     made_by = note(home.files).get("version") or installation.major
     refuse_version(home.place, "OpenLDAP", made_by, installation.major, installation.version)
 
 
 def prepare(home: SlapdHome, installation: OpenldapInstallation, settings: Mapping[str, str]) -> None:
-    """Makes the files where they are missing: a directory with its suffix alone. FailureError."""
+    """Creates missing files: a database that contains only its suffix. Raises FailureError."""
     refuse_running(home.files, home.place)
     if not home.files.is_dir():
         fill(home, installation, settings, ())
@@ -63,9 +63,9 @@ def prepare(home: SlapdHome, installation: OpenldapInstallation, settings: Mappi
 def fill(
     home: SlapdHome, installation: OpenldapInstallation, settings: Mapping[str, str], pieces: Iterable[bytes]
 ) -> None:
-    """Loads the suffix and what the pieces of an LDIF hold into a new database; then it takes the place of the old one.
+    """Loads the suffix and LDIF data into a new database, which then replaces the old one.
 
-    FailureError, and the old one stays.
+    Raises FailureError and keeps the old database.
     """
     aside = home.place / "files.new"
     shutil.rmtree(aside, ignore_errors=True)
@@ -94,19 +94,20 @@ def _after(first: bytes, pieces: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def environment() -> dict[str, str]:
-    """What the server's programs see of our environment: nothing that chooses another server."""
+    """Environment for the server's programs, without variables that select another server."""
     return programs.environment_without("LDAP", "SLAPD")
 
 
 def write_private(path: Path, text: str) -> None:
-    """It holds the password of this start."""
+    """Writes a file that only its owner can read, because it contains the password of this start."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
 
 
 def take(home: SlapdHome, folder: Path, *, keep: bool) -> Copied:
-    """Copies a stopped server's files into `folder`, which must not exist. FailureError. Not `keep`: links."""
+    """Copies a stopped server's files into a new `folder`. Without `keep`, files are hard-linked. Raises
+    FailureError."""
     refuse_running(home.files, home.place)
     with copies.whole(folder) as aside:
         done = copies.tree(home.files, aside / FILES, _LEFT_OUT.__contains__, link=not keep)
@@ -115,9 +116,10 @@ def take(home: SlapdHome, folder: Path, *, keep: bool) -> Copied:
 
 
 def put_back(home: SlapdHome, folder: Path) -> Copied:
-    """Replaces a stopped server's files by the copy in `folder`. InputError: no room. FailureError.
+    """Replaces a stopped server's files by the copy in `folder`. Raises InputError if there is no space, and
+    FailureError.
 
-    Files that no snapshot made are kept aside as `files.kept-N`.
+    Files that do not come from a snapshot are renamed to `files.kept-N`.
     """
     refuse_running(home.files, home.place)
     if home.files.exists():

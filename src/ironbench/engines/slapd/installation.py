@@ -1,4 +1,4 @@
-"""Where the programs of OpenLDAP are and what they are."""
+"""Finds the OpenLDAP programs and their version."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from ironbench.paths import expanded
 TITLE = "OpenLDAP"
 OLDEST = (2, 4)
 _SCHEMAS = ("/etc/ldap/schema", "/etc/openldap/schema")
-"""Of Debian; of others and of the project itself, below their prefix."""
+"""Directory on Debian; directory of other distributions and of OpenLDAP itself, below their prefix."""
 _MODULES = ("lib/ldap", "lib/openldap", "lib64/openldap", "libexec/openldap")
 _VERSION = r"OpenLDAP: slapd ((\d+)\.(\d+)\S*)"
-"""In what `slapd -VV` prints, which is a constant of the program (Versionstr, include/ldap_pvt.h)."""
+"""Matches the output of `slapd -VV`, which is a constant in the program (Versionstr, include/ldap_pvt.h)."""
 _STAMP = re.compile(r"^[0-9a-f]+\.[0-9a-f]+ 0x[0-9a-f]+ ")
-"""Time and thread before a message."""
+"""Time and thread in front of a log message."""
 _USUAL = ("slapd starting", "slapd stopped", "slapd shutdown", "daemon: shutdown", "@(#)", "\t")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenldapInstallation:
-    """One set of OpenLDAP's programs."""
+    """One installation of OpenLDAP."""
 
     server: Path
     loader: Path
-    """`slapadd`: the same program by another name."""
+    """`slapadd`: the same program under another name."""
     schemas: Path
     modules: Path | None
-    """None: what is needed is built in."""
+    """None if the required modules are built in."""
     version: str
     """e.g. `2.5.13+dfsg-5`."""
     major: str
@@ -43,7 +43,7 @@ class OpenldapInstallation:
 
 
 def find(directory: str | None = None) -> OpenldapInstallation:
-    """The installation whose server lies in `directory`, or is on PATH. InputError, FailureError."""
+    """Returns the installation in `directory`, or the one on PATH. Raises InputError and FailureError."""
     if directory is not None:
         folder = expanded(directory).absolute()
         subject, places = written("system.set", f"bin={directory}"), str(folder)
@@ -92,7 +92,7 @@ def _version(server: Path) -> str:
 
 
 def complaint(text: str) -> str:
-    """What a server died of: its last messages that are not the usual ones."""
+    """Why a server died: its last log messages, without routine ones."""
     lines = [_STAMP.sub("", line) for line in text.splitlines()]
     telling = [line for line in lines if line.strip() and not any(word in line for word in _USUAL)]
     return last_words("\n".join(telling)) if telling else ""

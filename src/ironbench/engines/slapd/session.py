@@ -1,4 +1,4 @@
-"""A live directory: ours, or one that was running already."""
+"""Session with a directory server, started by ironbench or existing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ironbench._core import LdapConnection
 
 OPERATION_S = 30.0
-"""Limit of an operation on a running directory, wherever it is sent from: it concerns one entry, or lists some."""
+"""Time limit of an operation on an existing directory, which accesses a single entry or lists a few."""
 ENTRY_S = 0.001
-"""Added to it for each entry that a count may have to look at. OpenLDAP finds tens of thousands per second."""
+"""Added to the time limit for each entry that a count may have to read. OpenLDAP reads tens of thousands per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryLine:
-    """A connection of its own (`model.session.Line`)."""
+    """A separate connection (`model.session.WorkConnection`)."""
 
     connection: LdapConnection
 
@@ -42,7 +42,7 @@ class DirectoryLine:
         return self.connection.copy_in(sql, data)
 
     def cancel(self) -> None:
-        """An operation of a directory ends with its connection."""
+        """Closes the connection, which cancels its operation."""
         self.connection.close()
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
         own: Own | None = None,
         fill: Callable[[Iterable[bytes]], None] | None = None,
     ) -> None:
-        """`fill`: loads a stopped server of ours anew."""
+        """`fill`: reloads the data of a stopped server that ironbench started."""
         self._fill = fill
         super().__init__(address, secrets, own)
 
@@ -104,7 +104,7 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
         return self._address.user
 
     def fill(self, pieces: Iterable[bytes], changes: Iterable[bytes] = ()) -> None:
-        """See `model.session.Directory`."""
+        """See `model.session.DirectorySession`."""
         if self._own is not None and self._fill is not None:
             self._fill_offline(self._own, self._fill, pieces)
             pieces = ()
@@ -123,7 +123,7 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
             self._connection = self.connect()
 
     def count(self, search: str, among: int = 0) -> int:
-        """See `model.session.Directory`."""
+        """See `model.session.DirectorySession`."""
         limit_s = self._limit_s() if self.is_own else OPERATION_S + among * ENTRY_S
         line = self.connect()
         try:

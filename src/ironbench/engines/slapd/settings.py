@@ -1,4 +1,4 @@
-"""The server's configuration: what ironbench chooses, and the directives that the user may."""
+"""slapd's configuration: directives that ironbench sets and those that the user may set."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from ironbench.errors import InputError, nearest, written
 from ironbench.model.system import System
 
 BASE = "dc=example,dc=com"
-"""The suffix of a directory of ours."""
+"""Suffix of a directory that ironbench starts."""
 ROOT = f"cn=ironbench,{BASE}"
-"""Its own user: its password is another one at each start."""
+"""ironbench's own user, with a different password at each start."""
 SOCKET = "ldapi"
 _GIB = 1 << 30
 DEFAULTS = {"maxsize": str(64 * _GIB), "threads": "16", "sizelimit": "unlimited"}
-"""`maxsize` is room in the address space, not on the device; 10 MiB by itself (slapd-mdb(5))."""
+"""`maxsize` reserves address space, not disk space; slapd's default is 10 MiB (slapd-mdb(5))."""
 SERVER = (
     *("threads", "tool-threads", "listener-threads", "sizelimit", "timelimit", "idletimeout", "writetimeout"),
     *("conn_max_pending", "conn_max_pending_auth", "concurrency", "sockbuf_max_incoming", "sockbuf_max_incoming_auth"),
     *("security", "require", "disallow", "allow", "localSSF", "loglevel", "password-hash"),
     *("TLSCertificateFile", "TLSCertificateKeyFile", "TLSCACertificateFile", "TLSProtocolMin", "TLSCipherSuite"),
 )
-"""Directives of slapd.conf(5) that hold for the whole server,"""
+"""Directives of slapd.conf(5) for the whole server."""
 DATABASE = (
     *("maxsize", "checkpoint", "dbnosync", "envflags", "idlexp", "maxreaders", "rtxnsize", "searchstack", "multival"),
     *("lastmod", "readonly"),
 )
-"""and those of its database (slapd-mdb(5))."""
+"""Directives for its database (slapd-mdb(5))."""
 SHAPING = ("idlexp", "multival")
-"""Those that shape what a load writes; indexes do so, too."""
+"""Directives that affect what a load writes, in addition to indexes."""
 INDEXES = {"objectClass": "eq", "uid": "eq", "cn": "eq,sub", "sn": "eq,sub", "mail": "eq,sub", "employeeNumber": "eq"}
 INDEX = "index:"
-"""Before the attribute of an index: `index:description=eq`; `none` leaves one out."""
+"""Prefix of an attribute to index, e.g. `index:description=eq`; the value `none` omits an index."""
 OURS = {
     "directory": "the layout says where the data are",
     "suffix": "ironbench names its own entries",
@@ -44,15 +44,15 @@ OURS = {
     "access": "everybody may read, and ironbench's own user alone may write",
 }
 LISTEN = ("listen", "listen_tls")
-"""Further addresses, such as ldap://127.0.0.1:3890; ironbench itself uses a private socket."""
+"""Additional listen addresses, such as ldap://127.0.0.1:3890; ironbench itself uses a private socket."""
 _PEOPLE = f"ou=directory,{BASE}"
-"""Below which names of a SASL bind are looked for."""
+"""Base of the entries to which user names of SASL binds are mapped."""
 _ADDRESS = re.compile(r"ldaps?://[\w.\[\]:-]+")
 _KINDS = re.compile(r"(pres|eq|sub|approx|none)(,(pres|eq|sub|approx))*")
 
 
 def validate(system: System) -> None:
-    """InputError for what cannot be set."""
+    """Raises InputError for a setting that cannot be used."""
     for name, value in system.settings.items():
         subject = written("system.set", f"{name}={value}")
         if name in OURS:
@@ -71,18 +71,18 @@ def validate(system: System) -> None:
 
 
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
-    """What the files depend on."""
+    """Settings on which the files depend."""
     return {name: value for name, value in settings.items() if name in SHAPING or name.startswith(INDEX)}
 
 
 def effective(system: System) -> dict[str, str]:
-    """All that the file says, without what is ironbench's own business."""
+    """All directives in the configuration file, without those reserved for ironbench."""
     indexes = {f"{INDEX}{name}": kinds for name, kinds in INDEXES.items()}
     return DEFAULTS | indexes | dict(system.settings)
 
 
 def as_file(settings: Mapping[str, str], installation: OpenldapInstallation, files: Path, password: str) -> str:
-    """slapd.conf(5): first what holds for all, then the databases."""
+    """Contents of slapd.conf(5): global directives, then the databases."""
     schemas = [
         f"include {_quoted(installation.schemas / f'{name}.schema')}" for name in ("core", "cosine", "inetorgperson")
     ]
@@ -105,7 +105,7 @@ def as_file(settings: Mapping[str, str], installation: OpenldapInstallation, fil
         f'rootdn "{ROOT}"',
         f"rootpw {password}",
         f"directory {_quoted(files)}",
-        # As servers are that people use: who binds as a person may change nothing, and sees no password.
+        # As on typical servers: a bound user may not change anything, and sees no passwords.
         "access to attrs=userPassword by anonymous auth by * none",
         "access to * by * read",
         *(f"{name} {settings[name]}" for name in DATABASE if name in settings),
@@ -117,6 +117,6 @@ def as_file(settings: Mapping[str, str], installation: OpenldapInstallation, fil
 
 
 def _quoted(path: Path) -> str:
-    """An argument of slapd.conf(5): in quotes, with a backslash before quotes and backslashes."""
+    """Quotes an argument of slapd.conf(5); quotes and backslashes are escaped by a backslash."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

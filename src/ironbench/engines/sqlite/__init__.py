@@ -1,1 +1,1 @@
-"""SQLite: a library in a child process of each trial, its file in a directory of ours."""
+"""SQLite: a library in a child process for each trial; the database file is in a directory of ironbench."""

@@ -1,4 +1,4 @@
-"""The user's own data in SQLite: the file of a database, which is copied and never opened where it lies."""
+"""Imports the user's own data into SQLite: a database file, which is copied and never opened in place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOGS = ("-wal", "-journal")
 _NO_WORDS = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
 )
-"""Literals, names in quotes and comments: https://www.sqlite.org/lang_keywords.html, lang_comment.html"""
+"""Literals, quoted names and comments: https://www.sqlite.org/lang_keywords.html, lang_comment.html"""
 _OTHER_FILE = re.compile(r"(?:\A|;)\s*(attach\b|vacuum\b[^;]*\binto\b)", re.IGNORECASE)
 
 
@@ -43,12 +43,13 @@ class SqliteDataImport(DataImport):
         return Restored()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Files that SQL reads or writes beside the database would be outside of the data's content key."""
+        """Runs the SQL file. Statements that access other files are refused, because those are not part of the data's
+        content key."""
         text = setup_text(file)
         if (word := _other_file(text)) is not None:
             cause = f"it reaches beyond the database: {word} opens another file"
             raise FailureError(str(file), cause, "bring such data into one file of SQLite, and name it as the dump")
-        session.query("pragma synchronous = off")  # of this connection: the file is synced as a whole afterwards
+        session.query("pragma synchronous = off")  # setting of this connection: the whole file is synced afterwards
         try:
             session.query(text)
         except FailureError as error:
@@ -61,7 +62,7 @@ class SqliteDataImport(DataImport):
 
 
 def _other_file(text: str) -> str | None:
-    """The statement that names a file besides the session's own; None: there is none."""
+    """The kind of statement that accesses another file; None if there is none."""
     if re.search(r"attach|vacuum", text, re.IGNORECASE) is None:
         return None
     found = _OTHER_FILE.search(_NO_WORDS.sub(lambda matched: " " if matched[0][0] in "-/" else "''", text))

@@ -1,4 +1,4 @@
-"""SQLite: a library in a child process of each trial; here its dialect, its file and what is refused."""
+"""The engine SQLite: dialect, checks, and the database file. Trials run in child processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 
 _MOST_PARALLEL = 9
-"""SQLITE_MAX_WORKER_THREADS is 8 unless compiled otherwise (https://www.sqlite.org/limits.html)."""
+"""SQLITE_MAX_WORKER_THREADS is 8 by default (https://www.sqlite.org/limits.html); plus the calling thread."""
 _STEP = re.compile(r"^\d+ \d+ \d+ (.+)$", re.MULTILINE)
 
 
@@ -35,7 +35,7 @@ class SqliteDialect(Dialect):
         )
 
     def database_size(self) -> str:
-        """Of the file, with everything in it."""
+        """Size of the whole database file."""
         return "select page_count * page_size from pragma_page_count(), pragma_page_size()"
 
     def checkpoint(self) -> str:
@@ -45,18 +45,18 @@ class SqliteDialect(Dialect):
         return [f"delete from {table}", "vacuum", self.checkpoint()]
 
     def digest(self, text: str) -> str:
-        """A function that the core adds to each connection (crates/…/wire/sqlite/session.rs)."""
+        """Calls a function that the core adds to each connection (crates/…/wire/sqlite/session.rs)."""
         return f"ironbench_digest({text})"
 
     def epoch(self, moment: str) -> str:
         return f"strftime('%s', {moment})"
 
     def explain(self, *, measured: bool) -> str:
-        """There is no plan with times outside its shell."""
+        """SQLite's library has no plans with times, only its shell has."""
         return "EXPLAIN QUERY PLAN "
 
     def steps(self, plan: str) -> Iterator[str]:
-        """`SCAN lineitem`, `SEARCH orders USING INDEX orders_customer (o_custkey=?)`."""
+        """Parses lines such as `SCAN lineitem` and `SEARCH orders USING INDEX orders_customer (o_custkey=?)`."""
         for line in _STEP.findall(plan):
             words = line.split()
             if words[0] in ("SCAN", "SEARCH") and len(words) > 1:
@@ -75,9 +75,9 @@ class SqliteEngine(LibraryEngine):
         "data": "every connection has a cache of its own, which is empty at the start of each trial",
         "client": "the client and SQLite work in the same threads: nothing tells what is the client's",
     }
-    """Its spills can be as good as free (`temp_store`)."""
+    """`temp` is missing: temporary files can be in memory (`temp_store`)."""
     traits = Traits(
-        files_per_client=3,  # the database, its write-ahead log or rollback journal, and a temporary file
+        files_per_client=3,  # the database, its WAL or rollback journal, and a temporary file
         # https://www.sqlite.org/pragma.html#pragma_synchronous and #pragma_journal_mode
         hazards=(
             Hazard("synchronous", OFF, "a power failure may corrupt the database"),
@@ -118,7 +118,7 @@ class SqliteEngine(LibraryEngine):
     data_import = SqliteDataImport()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """The system with its directory and its pragmas in lower case. InputError."""
+        """Returns the system with its directory, and with pragmas in lower case. Raises InputError."""
         self.refuse(system, clients)
         if system.memory_bytes is not None and "cache_size" in system.settings:
             raise set_twice(written("system.memory"), "cache_size")
@@ -142,24 +142,25 @@ class SqliteEngine(LibraryEngine):
             connection.close()
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """One cache per client. Negative: in KiB; positive: in pages (sqlite.org/pragma.html#pragma_cache_size)."""
+        """Each client has its own cache. Negative sizes are in KiB, positive ones in pages
+        (sqlite.org/pragma.html#pragma_cache_size)."""
         size = int(settings.get("cache_size", "0"))
         page_bytes = int(settings.get("page_size", "4096"))
         return clients * (size * page_bytes if size > 0 else -size * 1024) or None
 
     def start(self, system: System, secrets: Secrets, clients: int) -> SqliteSession:
-        """The file, made when it is not there. FailureError when it cannot be used."""
+        """Opens the database file, and creates it if it is missing. Raises FailureError if it cannot be used."""
         raise_file_limit()
         folder = place.claim(str(self.folder(system)), "data")
         lock = place.lock(folder)
         settings = dict(system.settings)
         if system.memory_bytes is not None:
-            # Every connection has a cache of its own; all together get what was asked for.
+            # Each connection has its own cache, so the requested size is divided.
             settings["cache_size"] = str(-max(1, system.memory_bytes // 1024 // clients))
         entry = None
         try:
             if system.memory_total_bytes is not None:
-                # Pages cached before trials run in the group would not count in it.
+                # Pages cached before trials run in the control group would not count in it.
                 copies.sync(folder)
                 copies.evict(folder)
                 entry = self.enter_register(folder, system.memory_total_bytes)
@@ -191,7 +192,7 @@ class SqliteEngine(LibraryEngine):
 
 
 def _parallel(most: int, settings: dict[str, str]) -> dict[str, str]:
-    """Threads that help a statement to sort (https://www.sqlite.org/pragma.html#pragma_threads)."""
+    """Setting for threads that help a statement to sort (https://www.sqlite.org/pragma.html#pragma_threads)."""
     if "threads" in settings:
         raise set_twice(written("system.parallelism", most), "threads")
     if not 1 <= most <= _MOST_PARALLEL:

@@ -1,6 +1,6 @@
-"""A connection to an SQLite file in a process of its own, for queries that are timed one by one.
+"""A connection to an SQLite file in its own child process, for queries that are timed individually.
 
-Its limits are the engine's, and what it does to itself it does not do to us.
+The process has the limits of the engine, and a crash in it does not affect ironbench.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from ironbench.host.child import Channel, Child, answer
 
 
 class SqliteLine(line.ChildChannel):
-    """Our end."""
+    """The parent's end."""
 
     def __init__(self, path: str, pragmas: Sequence[str], within: Sequence[str] = (), cpus: Sequence[int] = ()) -> None:
-        """`within`: put before the child's command; `cpus`: where it runs. FailureError: the file cannot be used."""
+        """`within`: prefix of the child's command; `cpus`: CPUs on which it runs. Raises FailureError if the file
+        cannot be used."""
         self.child = Child(__name__, "SQLite's process", within=within)
         super().__init__(self.child, self._dead)
         try:
@@ -39,7 +40,7 @@ class SqliteLine(line.ChildChannel):
 
 
 def main(parent: Channel) -> None:
-    """The child's end."""
+    """Entry point of the child process."""
     frame = parent.receive()
     if frame is None:
         return
@@ -60,7 +61,7 @@ def main(parent: Channel) -> None:
 
     ours = threading.main_thread().ident or 0
     served = line.Served(parent, done, lambda: signal.pthread_kill(ours, signal.SIGINT))
-    # The connection ends a statement when a signal is raised in the thread that waits for it.
+    # A signal raised in the waiting thread makes the connection cancel its statement.
     signal.signal(signal.SIGINT, served.raise_cancelled)
     answer(parent, {"open": True})
     served.serve()

@@ -1,6 +1,6 @@
-"""A live SQLite: our own connection to its file, and the pragmas of every connection.
+"""Session with SQLite: a connection to its file, and the pragmas for every connection.
 
-SQLite ignores mistakes in pragmas in silence, so they are checked here. https://www.sqlite.org/pragma.html
+SQLite silently ignores invalid pragmas, so they are checked here. https://www.sqlite.org/pragma.html
 """
 
 from __future__ import annotations
@@ -55,25 +55,25 @@ _NUMBERS = {
 }
 PRAGMAS = sorted([*_WORDS, *_NUMBERS])
 DEFAULTS = {"journal_mode": "wal", "synchronous": "full"}
-"""Readers and one writer at the same time, and every commit on the device before it is answered."""
+"""Readers run concurrently with one writer, and every commit is on the device before it returns."""
 _OF_THE_FILE = ("page_size", "auto_vacuum")
-"""They count only before the first table is made, so they come first."""
+"""These have an effect only before the first table is created, so they come first."""
 _SHAPING = (*_OF_THE_FILE, "analysis_limit")
-"""Also how much ANALYZE reads: its statistics are in the file."""
+"""analysis_limit determines how much ANALYZE reads, and its statistics are stored in the file."""
 
 
 def validated_pragmas(settings: dict[str, str]) -> dict[str, str]:
-    """The settings in lower case. InputError with the nearest name, or the values that there are."""
+    """Returns the settings in lower case. Raises InputError with the nearest name or the possible values."""
     return {name: _pragma(name, value.strip().lower()) for name, value in settings.items()}
 
 
 def shaping(settings: dict[str, str]) -> dict[str, str]:
-    """Those of the settings that shape what a load writes."""
+    """The settings that affect what a load writes."""
     return {name: settings[name] for name in _SHAPING if name in settings}
 
 
 def statements(settings: dict[str, str]) -> list[str]:
-    """Statements that every connection runs after opening, in an order that works."""
+    """Statements that every connection executes when opened, in a valid order."""
     pragmas = DEFAULTS | settings
     ordered = [name for name in _OF_THE_FILE if name in pragmas] + [n for n in pragmas if n not in _OF_THE_FILE]
     return [f"PRAGMA {name}={pragmas[name]}" for name in ordered]
@@ -96,10 +96,10 @@ def _pragma(name: str, value: str) -> str:
 
 
 class SqliteSession(SessionDefaults):
-    """Our own connection to the file. It is closed while a trial runs: no lock of ours is in the way.
+    """A connection to the file. It is closed while a trial runs, so that its locks do not interfere.
 
-    SQLite counts nothing across connections. The child process is engine and client at once: nothing tells their CPU
-    time apart.
+    SQLite has no counters across connections. The child process is both engine and client, so their CPU time cannot be
+    separated.
     """
 
     engine = "sqlite"
@@ -107,7 +107,7 @@ class SqliteSession(SessionDefaults):
     def __init__(
         self, folder: Path, settings: dict[str, str], lock: int, entry: register.RegisterEntry | None = None
     ) -> None:
-        """`entry`: of the register, with the control group that trials run in."""
+        """`entry`: entry of the register with the control group in which trials run."""
         self._entry = entry
         self._folder = folder
         self._path = str(folder / FILE)
@@ -115,7 +115,8 @@ class SqliteSession(SessionDefaults):
         self._lock: int | None = lock
         self._using = threading.Lock()
         self._connection: SqliteConnection | SqliteLine | None = None
-        """Where memory is limited, in a process of the control group: what it reads counts there."""
+        """With a memory limit, the connection is in a process of the control group, so that its page cache counts
+        there."""
         self._stopped = False
         self.query("SELECT 1")
 
@@ -158,15 +159,15 @@ class SqliteSession(SessionDefaults):
         return not self._stopped and Path(self._path).exists()
 
     def restart(self) -> None:
-        """Every trial has a process of its own anyway."""
+        """Closes the connection. Nothing else is needed, because each trial has its own process."""
         with self._using:
             self._drop()
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """See `model.session.Powered`: there is no engine but in our own process and that of a trial, which is over."""
+        """See `model.session.Powered`. The engine runs only in this process and in that of a trial, which is over."""
         with self._using:
             cut()
-            with contextlib.suppress(IronbenchError):  # it may want to write, and cannot any more
+            with contextlib.suppress(IronbenchError):  # closing may write, which fails now
                 self._drop()
             if self._lock is not None:
                 os.close(self._lock)
@@ -186,7 +187,7 @@ class SqliteSession(SessionDefaults):
                 os.close(self._lock)
 
     def require_page_size(self, declared: str | None) -> None:
-        """InputError when the file was made with pages of another size."""
+        """Raises InputError if the file has another page size."""
         present = self._pragma("page_size")
         if declared is not None and present != declared:
             raise InputError(

@@ -1,8 +1,8 @@
-"""Whom backends that wait for a lock wait for in the end (PostgreSQL 18 documentation, 9.27, pg_blocking_pids).
+"""Root blockers of backends that wait for locks (PostgreSQL 18 documentation, 9.27, pg_blocking_pids).
 
-The backend a lock is held by may itself wait for a lock; the root of the chain is the first that does not, and what it
-does is what all of them wait for. `pg_blocking_pids` takes the whole lock table for a moment each time, so only a few
-of the waiting backends are followed, once a second, and less often the more backends there are.
+The backend that holds a lock may itself wait for another lock. The root of such a chain is the first backend that does
+not; all others wait for what it does. `pg_blocking_pids` briefly locks the whole lock table, so only a few waiting
+backends are followed, once a second, and less often if there are many backends.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _PERIOD_S = 1.0
 _COST_S = 0.5e-3
 _BACKEND_COST_S = 10e-6
 FOLLOWED = 4
-"""Waiting backends that are followed at each look, chosen at random."""
+"""Number of waiting backends followed per sample, chosen at random."""
 LONGEST = 16
-"""Steps after which a chain counts as endless: a deadlock that the server has not found yet."""
+"""Maximum length of a chain; a longer one is a deadlock that the server has not yet detected."""
 ENDED = "ended"
 DEADLOCK = "deadlock"
 _IN_RECORD = 5
@@ -93,9 +93,10 @@ class PgBlocking:
 
 
 def _parse(text: str) -> Values:
-    """Chains, their steps, and how often each table and each state of a root occurred.
+    """Number of chains, their total length, and how often each table and each state of a root occurred.
 
-    A wait for another transaction's end names no row: its table is then the only one that the backend means to change.
+    A wait for the end of another transaction names no row. If the backend is changing only one table, that table is
+    used.
     """
     values: Values = {}
 
@@ -104,8 +105,8 @@ def _parse(text: str) -> Values:
 
     for line in text.splitlines():
         table, step, event = line.split("\t")
-        # The chain was followed a moment after the states were read. A root between two transactions, or waiting for a
-        # lock that nobody holds, has moved on since.
+        # The chain is followed a moment after the states were read. A root that is between two transactions, or waits
+        # for a lock that is free, has moved on since.
         if event == IDLE or event.startswith("Lock."):
             event = DEADLOCK if int(step) >= LONGEST else ENDED
         add("chains", 1.0)

@@ -1,7 +1,7 @@
-"""PostgreSQL's checkpoints: how many, how far apart, how much (pg_stat_checkpointer, before 17 pg_stat_bgwriter).
+"""PostgreSQL's checkpoints: number, interval, volume (pg_stat_checkpointer, before version 17 pg_stat_bgwriter).
 
-Right after a checkpoint the first change of each page puts the whole page into the log: a trial that sees fewer than
-two checkpoints measures either that flood or its absence, not the steady state.
+The first change of each page after a checkpoint writes the whole page to the WAL. A trial with fewer than two
+checkpoints therefore measures either many of these full page images or few of them, but not the steady state.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ironbench.model.session import Session
 
 _SOURCE = "pg_checkpoint.view"
 WITHIN = 0.05
-"""Error of the mean interval up to which it is told."""
+"""Maximum relative error of the mean interval; less accurate values are omitted."""
 
 
 class PgCheckpoint:
@@ -47,7 +47,7 @@ class PgCheckpoint:
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         answered = _answered_at(samples, window_s)
-        # Nothing where none were to be requested.
+        # The metric is missing if none were to be requested.
         requested = {"checkpoints_requested": float(len(answered))} if REQUEST in samples else {}
         readings = points(samples.get(_SOURCE), _parse)
         if (grown := growth(readings, window_s)) is None:
@@ -58,7 +58,8 @@ class PgCheckpoint:
             "checkpoint_write_share": grown.rate("write_s"),
             "checkpoint_sync_share": grown.rate("sync_s"),
         }
-        # Only ours, and their times are recorded; other checkpoints are no more than seen between two samples.
+        # If all checkpoints were requested by ironbench, their times are known exactly; otherwise they lie between two
+        # samples.
         ours = len(answered) > 1 and metrics["checkpoints"] <= len(answered)
         interval_s = _apart(answered) if ours else _seen_apart(readings, window_s)
         metrics |= present({"checkpoint_interval_s": interval_s})
@@ -71,7 +72,7 @@ class PgCheckpoint:
 
 
 def _answered_at(samples: Samples, window_s: float) -> list[float]:
-    """When the server made those that we requested."""
+    """Times at which the server completed the requested checkpoints."""
     return [answer.t_s for answer in samples.get(REQUEST) or () if 0.0 <= answer.t_s <= window_s]
 
 
@@ -80,7 +81,7 @@ def _apart(times: Sequence[float]) -> float:
 
 
 def _seen_apart(readings: Sequence[SamplePoint], window_s: float) -> float | None:
-    """By the samples that first show each done; None where they are too far apart to tell within `WITHIN`."""
+    """Mean interval from the first sample that shows each checkpoint; None if the error could exceed `WITHIN`."""
     seen: list[tuple[float, float]] = []
     for before, after in pairwise(readings):
         if 0.0 <= after.t_s <= window_s:
@@ -99,8 +100,8 @@ def _parse(text: str) -> Values:
         done = number(row, "checkpoints_timed") + number(row, "checkpoints_req")
         pages, write, sync = "buffers_checkpoint", "checkpoint_write_time", "checkpoint_sync_time"
     else:
-        # num_timed and num_requested also count requests that were skipped because nothing had changed; num_done
-        # (since 18) does not.
+        # num_timed and num_requested include requests that were skipped because nothing had changed; num_done (since
+        # 18) does not.
         both = number(row, "num_timed") + number(row, "num_requested")
         done = number(row, "num_done") if "num_done" in row else both
         pages, write, sync = "buffers_written", "write_time", "sync_time"

@@ -1,7 +1,7 @@
-"""PostgreSQL's database: commits and rollbacks, cache hits, rows, spills to temporary files (pg_stat_database).
+"""Statistics of the database: commits and rollbacks, cache hits, rows, temporary files (pg_stat_database).
 
-A transaction gets a number when it first writes (PostgreSQL 18 documentation, 67.1), so the next number tells how many
-have written, whichever session and whatever kind of change it was.
+A transaction gets its id with its first write (PostgreSQL 18 documentation, 67.1), so the next id shows how many
+transactions have written, in any session and with any kind of change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Work that PostgreSQL owes its devices when a trial ends: log to replay, and changed pages in its own buffers.
+"""PostgreSQL's write backlog at the end of a trial: WAL to replay after a crash, and dirty pages in its buffers.
 
-`wal_since_checkpoint_bytes`: log that a crash at the end of the trial would have to replay. Changed pages are counted
-where the extension pg_buffercache is installed.
+`wal_since_checkpoint_bytes`: WAL that crash recovery would replay at the end of the trial. Dirty pages are counted if
+the extension pg_buffercache is installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ironbench.model.session import Session
 _WAL = "pg_debt.wal"
 _BUFFERS = "pg_debt.buffers"
 _PERIOD_S = 5.0
-"""Only the reading at the end of the window counts, which the core takes whatever the period."""
+"""Only the reading at the end of the window is used, which the core takes with any period."""
 
 
 class PgDebt:

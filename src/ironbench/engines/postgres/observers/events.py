@@ -1,7 +1,7 @@
-"""Which part of a transaction's time a wait event of PostgreSQL belongs to.
+"""Wait classes of PostgreSQL's wait events.
 
-Events: PostgreSQL 18 documentation, tables 27.5 to 27.12, and the view pg_wait_events. Names differ in case between
-versions (`WALSync`, `WalSync`), so they are compared without it.
+Events: PostgreSQL 18 documentation, tables 27.5 to 27.12, and the view pg_wait_events. Case differs between versions
+(`WALSync`, `WalSync`), so it is ignored.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ HOLDER = {
     "deadlock": "was in the chain itself: a deadlock",
     "ended": "had just ended",
 }
-"""What the backend at the root of a chain of locks does, by its event or by what became of it."""
+"""What the backend at the root of a chain of locks does, by its wait event or by what became of it."""
 
 
 def part_of_event(event: str) -> str:
-    """The part of an event as the observer names it: `IO.WalSync`, `CPU`, `idle`."""
+    """Wait class of an event as named by the observer: `IO.WalSync`, `CPU`, `idle`."""
     kind, _, name = event.lower().partition(".")
     if event == IDLE:
         return CLIENT
     if event == WORKING:
         return CPU
-    # One flush serves many commits: whoever finds one under way waits for the log's lock instead of the device.
+    # Group commit: a backend that finds a flush in progress waits for the WAL lock instead of the device.
     if name in _LOG_LOCKS:
         return LOG_FLUSH
     if kind == "io":
         return _part_of_io(name)
     if name in ("bufferio", "aioiocompletion"):
-        return DATA_READ  # another backend, or an I/O worker, is reading the page
+        return DATA_READ  # another backend or an I/O worker is reading the page
     if name in _SHORT_LOCKS:
         return INTERNAL_LOCKS
     return _OF_TYPE.get(kind, OTHER)
@@ -65,7 +65,7 @@ def _part_of_io(name: str) -> str:
         return LOG_FLUSH
     if name.startswith("buffile"):
         return TEMP
-    # Asynchronous I/O only reads (PostgreSQL 18).
+    # Asynchronous I/O is only used for reads (PostgreSQL 18).
     if name in _READS or name.startswith("aio"):
         return DATA_READ
     return DATA_WRITE if name.startswith(("datafile", "slru", "copyfile", "relationmap")) else OTHER

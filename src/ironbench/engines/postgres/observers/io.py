@@ -1,7 +1,7 @@
-"""PostgreSQL's own view of its I/O: who reads, writes and syncs what (pg_stat_io, since 16).
+"""PostgreSQL's statistics of its I/O: reads, writes and syncs by type of process and object (pg_stat_io, since 16).
 
-A "read" here is a request to the kernel: the page cache may answer it without touching a device. Times are there when
-`track_io_timing` (relations) and `track_wal_io_timing` (log) are on. Before 18 the log's writes and syncs were in
+A "read" is a request to the kernel, which the page cache may serve without the device. Times exist only with
+`track_io_timing` (relations) and `track_wal_io_timing` (WAL). Before version 18, WAL writes and syncs were in
 pg_stat_wal.
 """
 
@@ -31,7 +31,7 @@ from ironbench.model.session import Session
 _SOURCE = "pg_io.view"
 _KINDS = ("read", "write", "extend", "fsync")
 _OBJECTS = {"relation": "relation", "temp relation": "temp", "wal": "wal"}
-"""PostgreSQL's word → the label's."""
+"""Object in PostgreSQL → our label."""
 
 
 class PgIo:
@@ -41,7 +41,7 @@ class PgIo:
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_stat_io"):
             return ()
-        # Most of the 80 combinations never happen; those that begin later begin at 0.
+        # Most of the 80 combinations never occur; a combination that appears later started from 0.
         sql = (
             "select to_jsonb(s) || jsonb_build_object('page', current_setting('block_size')::int) from pg_stat_io s "
             "where coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) + coalesce(fsyncs, 0) > 0"
@@ -70,7 +70,7 @@ class PgIo:
 
 
 def _measures(label: str) -> dict[str, Callable[[CounterGrowth], float | None]]:
-    """Metric → how to make it from the counters of one label."""
+    """Metric → function that computes it from the counters of a label."""
     measures: dict[str, Callable[[CounterGrowth], float | None]] = {}
     for kind in _KINDS:
         counter = f"{label}|{kind}"
@@ -87,7 +87,7 @@ def _latency_of(counter: str) -> Callable[[CounterGrowth], float | None]:
 
 
 def _parse(text: str) -> Values:
-    """Counters per object, and per kind of process and object: `object=wal|write_bytes`."""
+    """Counters by object, and by process type and object, e.g. `object=wal|write_bytes`."""
     values: Values = {}
     for row in rows(text):
         word = _OBJECTS.get(str(row["object"]), str(row["object"]))
@@ -95,7 +95,7 @@ def _parse(text: str) -> Values:
         for label in (f"object={word}", f"backend={row['backend_type']},object={word}"):
             for kind in _KINDS:
                 count = number(row, f"{kind}s")
-                # Bytes are counted since 18; before, every operation was of `op_bytes`.
+                # Byte counters exist since 18; before, every operation had the size `op_bytes`.
                 size = number(row, f"{kind}_bytes") if f"{kind}_bytes" in row else count * page
                 for key, value in ((kind, count), (f"{kind}_bytes", size), (f"{kind}_s", _seconds(row, kind))):
                     values[f"{label}|{key}"] = values.get(f"{label}|{key}", 0.0) + value

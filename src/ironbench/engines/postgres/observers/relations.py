@@ -1,8 +1,8 @@
-"""How tables and indexes are used (pg_stat_user_tables, pg_statio_user_tables and those of indexes), and which vacuums
-are at work (pg_stat_progress_vacuum).
+"""Use of tables and indexes (pg_stat_user_tables, pg_statio_user_tables and the views of indexes), and running vacuums
+(pg_stat_progress_vacuum).
 
-Use is read at both ends of the measured window. Backends publish it up to a second late (`catalog.py`). Sizes are read
-only where there are few tables: each costs a look at its files.
+Use is read at the start and the end of the measured window. Backends report it up to a second late (`catalog.py`).
+Sizes are read only if there are few tables, because each requires system calls for the table's files.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ _TABLES = "pg_relations.tables"
 _INDEXES = "pg_relations.indexes"
 _PROGRESS = "pg_relations.vacuum"
 _SIZED = 300
-"""Tables up to which their sizes are read."""
+"""Maximum number of tables for which sizes are read."""
 _MOST = 3000
-"""Tables or indexes beyond which nothing is read: an answer would take a good part of a second."""
+"""Maximum number of tables or indexes; with more, nothing is read because the query would take a considerable part of a
+second."""
 _SHOWN = 40
 
 _STATES = (7, 12)
-"""Places of dead rows and of the size among the numbers of a table."""
+"""Columns of a table that are a current state instead of a counter: dead rows and size."""
 
 _TABLE = """
     select s.relid::regclass, seq_scan, seq_tup_read, idx_scan, n_tup_ins, n_tup_upd, n_tup_del, n_tup_hot_upd,
@@ -38,7 +39,7 @@ _TABLE = """
            (select current_setting('block_size')::bigint as page) b
 """
 _USED = " where seq_scan + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup > 0"
-"""Spares rows where no sizes are read: a table that nobody has used yet has a size, but no counts."""
+"""Skips unused tables if sizes are not read: such a table has a size but no counters."""
 _INDEX = """
     select s.indexrelid::regclass, s.relid::regclass, s.idx_scan, s.idx_tup_read, i.idx_blks_hit * page,
            i.idx_blks_read * page
@@ -83,7 +84,7 @@ class PgRelations:
 
 
 def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[TableUse, ...]:
-    """Those that were used, the most read and changed ones first."""
+    """Returns the tables that were used, sorted by bytes read, including cache hits."""
     tables = []
     for (name,), before, now, seen in _grown(samples.get(_TABLES, ()), window_s, 1, 13, _STATES):
         grown = [b - a for a, b in zip(before, now, strict=True)]
@@ -105,7 +106,7 @@ def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Ta
 
 
 def indexes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Index, ...]:
-    """Those that were read or written, the most used ones first."""
+    """Returns the indexes that were used, sorted by bytes read, including cache hits."""
     indexes = []
     for (name, table), before, now, _ in _grown(samples.get(_INDEXES, ()), window_s, 2, 4):
         grown = [b - a for a, b in zip(before, now, strict=True)]
@@ -127,9 +128,11 @@ def vacuums(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[V
 def _grown(
     samples: Sequence[Sample], window_s: float, keys: int, width: int, states: Collection[int] = ()
 ) -> list[tuple[tuple[str, ...], list[float], list[float], bool]]:
-    """Names, the counters at both ends, and whether they were read at the first: otherwise, and where they were reset
-    in between, they count from zero.
-    `states`: places of those that no reset touches, and that may fall."""
+    """Returns for each row its names, its values at both ends of the window, and whether it existed at the start.
+    Counters of new rows, and counters that were reset, start from zero.
+
+    `states`: columns with a current state, which may decrease and is unaffected by a reset.
+    """
     ends = Ends.of(samples, window_s)
     if ends is None:
         return []

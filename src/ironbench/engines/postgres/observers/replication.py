@@ -1,7 +1,8 @@
-"""How far PostgreSQL's replicas are behind: the one that is furthest (pg_stat_replication).
+"""Lag of PostgreSQL's slowest replica (pg_stat_replication).
 
-Time is `replay_lag`: from flushing a change here to hearing that a replica has replayed it. A replica that no longer
-answers keeps its last one (PostgreSQL 18 documentation, 27.2.4); its bytes grow all the same.
+The time is `replay_lag`: from flushing a change locally until the replica reports that it has replayed it. For a
+replica that no longer responds, the last value remains (PostgreSQL 18 documentation, 27.2.4), but its lag in bytes
+still grows.
 """
 
 from __future__ import annotations

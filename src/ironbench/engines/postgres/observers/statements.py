@@ -1,9 +1,9 @@
-"""What each statement costs the server (pg_stat_statements), read at both ends of the measured window.
+"""Cost of each statement on the server (pg_stat_statements), read at the start and the end of the measured window.
 
-Texts are not read here: that would read the file of all texts inside the window. `engines/postgres/inside.py` asks for
-those of the few statements that matter after it.
+Texts are not read here, because that would read the file with all texts inside the window. `engines/postgres/inside.py`
+reads the texts of the most expensive statements afterwards.
 
-What is counted of a statement appears when it ends. Statements of other roles have no id for an ordinary role; they
+A statement is counted when it ends. Without privileges, a role does not see the ids of other roles' statements; these
 are counted together.
 """
 
@@ -27,7 +27,7 @@ COLUMNS = (
     "page",
 )
 _RESET = 1
-"""Place of the time of the last reset in the row of `INFO`."""
+"""Column of the time of the last reset in the row `INFO`."""
 _STATE = f"""
     select exists (select from pg_settings where name = '{EXTENSION}.max'),
            (select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace
@@ -39,14 +39,14 @@ _STATE = f"""
 
 @dataclass(frozen=True, slots=True)
 class StatementsAccess:
-    """What keeps the statements from being read, if anything does."""
+    """Whether the statistics of statements are readable, and if not, why."""
 
     loaded: bool
-    """By the whole server: pg_settings shows no settings of libraries that are not there."""
+    """Whether the server has loaded the library: pg_settings shows no settings of libraries that are not loaded."""
     schema: str | None
-    """Of the extension in this database, quoted."""
+    """Schema of the extension in this database, quoted; None if it has not been created."""
     there: bool
-    """Among the extensions that can be made."""
+    """Whether the extension is available."""
     version: int
     io_timed: bool
 
@@ -104,12 +104,12 @@ class PgStatements:
 @dataclass(frozen=True, slots=True)
 class PgStatementCounters:
     by_id: Mapping[str, Mapping[str, float]]
-    """Growth over the window by query id; "": of statements that the role may not see."""
+    """Query id → growth over the window; "": all statements that the role cannot see."""
     doubts: tuple[str, ...] = ()
 
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgStatementCounters | None:
-    """None: not read at both ends."""
+    """Growth of the counters; None if they were not read at both ends of the window."""
     ends = Ends.of(samples.get(SOURCE, ()), window_s)
     if ends is None:
         return None

@@ -1,12 +1,12 @@
-"""What PostgreSQL's client backends wait for, asked 20 times a second (pg_stat_activity, "Wait Event Tables").
+"""Wait events of PostgreSQL's client backends, sampled 20 times a second (pg_stat_activity, "Wait Event Tables").
 
-An answer costs the server the more the more backends there are, so that the samples come further apart beyond
-some 25 backends (`Source.backend_cost_s`); `wait_samples_per_s` says how often they came.
+The cost of a sample on the server grows with the number of backends, so beyond about 25 backends samples are taken less
+often (`Source.backend_cost_s`); `wait_samples_per_s` is the actual rate.
 
-A backend that waits for nothing is working: `CPU` (or waits for a core: see `runqueue`). One that waits for its client
-outside a transaction is counted apart, in `backends_idle`; in a transaction, `Client.ClientRead` is time the client
-takes between two statements. Only backends of the driven database count, and neither the observers' own nor that of
-ironbench itself.
+A backend without a wait event counts as `CPU` (it works, or waits for a core: see `runqueue`). One that waits for its
+client outside of a transaction counts in `backends_idle`; inside a transaction, `Client.ClientRead` is the client's
+time between two statements. Only backends of the database under test count, without those of observers and of
+ironbench's session.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ _PERIOD_S = 0.05
 _COST_S = 200e-6
 _BACKEND_COST_S = 8e-6
 _MOST_COST = 0.008
-"""CPU time of the server and ours for one answer, more of it for each backend, and the share of a core for all."""
+"""CPU seconds of server and observer per sample, plus CPU seconds per backend, and the maximum share of a core for all
+samples."""
 _BACKENDS_PERIOD_S = 5.0
 _SCHEDSTAT_PERIOD_S = 1.0
 _SCHEDSTAT_COST_S = 1e-3
 _PROCESS_COST_S = 25e-6
 _SCHEDSTAT_MOST_COST = 0.002
-"""CPU time to read the files of a usual machine's processes, and of each backend beside them."""
+"""CPU seconds for reading the files of a typical machine's processes, plus CPU seconds per backend, and the maximum
+share of a core."""
 _WHO = (
     "from pg_stat_get_activity(null) "
     "where backend_type = 'client backend' and state is not null and pid not in (pg_backend_pid(), {ours}) "
@@ -39,9 +41,10 @@ _WHO = (
     "and datid = (select oid from pg_database where datname = current_database())"
 )
 _SQL = (
-    # The function under pg_stat_activity, without the view's joins to databases and roles: half the cost.
-    # The state is copied for all backends first, the wait is read later, while rows are made: of two that disagree the
-    # wait is the newer. An idle backend that waits for nothing sends its answer or reads the next message.
+    # Uses the function below pg_stat_activity, because the view's joins with databases and roles double the cost. The
+    # states of all backends are copied first, the wait events are read later for each row, so if they contradict each
+    # other, the wait event is newer. An idle backend without a wait event is sending its answer or reading the next
+    # message.
     "select case when wait_event_type is null then 'CPU' "
     "when wait_event = 'ClientRead' and state not like 'idle in%' then 'idle' "
     "else wait_event_type || '.' || wait_event end, count(*) " + _WHO + " group by 1"
@@ -75,7 +78,7 @@ class PgWaits(SampledWaits):
 
 
 def _own_backend(session: Session) -> int:
-    """The process that serves the session itself: idle during a trial, and no client."""
+    """The backend of the session itself. It is idle during a trial and is not a client."""
     try:
         return int(session.query("select pg_backend_pid()")[0][0] or 0)
     except (IronbenchError, ValueError, IndexError):

@@ -1,7 +1,7 @@
-"""PostgreSQL's log: how much of it is written, and how much of that is whole pages after a checkpoint (pg_stat_wal).
+"""PostgreSQL's WAL: bytes, and full page images after checkpoints (pg_stat_wal).
 
-Bytes are the growth of the insert position, which is known at once: a backend adds its own counts to pg_stat_wal at
-most once a second (PostgreSQL 18 documentation, 27.2.1), which a trial of a few seconds would miss in part.
+Bytes are computed from the insert position, which is always current: backends update pg_stat_wal at most once a second
+(PostgreSQL 18 documentation, 27.2.1), so a short trial would miss part of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What spoils a PostgreSQL database. Every module here registers its probes with `EXAMINATION`.
+"""Finds problems of a PostgreSQL database. Every module here registers its probes with `EXAMINATION`.
 
-Statements read catalogs and statistics views only, which cost milliseconds whatever the size of the data.
+The probes only read catalogs and statistics views, which takes milliseconds for any amount of data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AREAS = (
     "observation",
 )
 MONITORING = Needed("pg_monitor", RIGHTS[MONITOR].grant)
-"""Without it the role sees its own sessions alone, and no directories."""
+"""Privilege without which the role sees only its own sessions, and no directories."""
 
 _SERVER = f"""
     select current_setting('server_version'), current_setting('server_version_num'), quote_ident(current_database()),
@@ -36,7 +36,7 @@ _EXTENSIONS = """
 """
 STATEMENTS = "pg_stat_statements"
 LOADED = f"exists (select from pg_settings where name = '{STATEMENTS}.max')"
-"""Whether the server has loaded the library: pg_settings shows no settings of libraries that are not there."""
+"""Whether the server has loaded the library: pg_settings shows no settings of libraries that are not loaded."""
 
 
 def _server(session: Session) -> ExaminedServer:
@@ -57,8 +57,8 @@ def _server(session: Session) -> ExaminedServer:
     )
 
 
-# Sent together, statements are one transaction, and its settings end with it: nothing stays with a connection that
-# a pooler gives to somebody else afterwards (PostgreSQL 18 documentation, 54.2.2.1).
+# Statements sent together form one transaction, and the settings apply only to it. So they do not remain in a
+# connection that a pooler passes on to another client (PostgreSQL 18 documentation, 54.2.2.1).
 _WRAPPED = (
     f"set transaction read only; set local statement_timeout = '{examination.TIMEOUT_S}s'; "
     "set local lock_timeout = '1s'; {}"
@@ -68,11 +68,11 @@ probe = EXAMINATION.probe
 
 
 def changed(name: str, value: str, *, restart: bool = False) -> str:
-    """The command that sets it for the whole server."""
+    """SQL that changes a setting for the whole server."""
     command = f"ALTER SYSTEM SET {name} = '{value}'"
     return f"{command}; and restart the server" if restart else f"{command}; SELECT pg_reload_conf()"
 
 
 def since(column: str = "stats_reset") -> str:
-    """SQL: seconds that statistics have been counted for; null where they were never reset."""
+    """SQL: seconds since the statistics were reset; null if they never were."""
     return f"extract(epoch from now() - {column})"

@@ -1,4 +1,4 @@
-"""Checkpoints: each is a burst of writes, and after each every page goes into the log as a whole once."""
+"""Probes of checkpoints. Each checkpoint causes a burst of writes, and afterwards full page images in the WAL."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from ironbench.units import memory, span, stored
 from ironbench.words import counted, in_percent
 
 _ENOUGH = 5
-"""Checkpoints before anything is said of how they come."""
+"""Minimum number of checkpoints for a judgement."""
 _MOST_REQUESTED = 0.3
 _CLOSEST_S = 120.0
 _BY_THE_LOG = 0.5
-"""Of the checkpoints before their time: where the log is enough for fewer, it is not what began them."""
+"""Share of the requested checkpoints. If the WAL volume suffices for fewer, max_wal_size did not trigger them."""
 _BEGINS = (
     "pg_size_bytes(current_setting('max_wal_size')) / (1 + current_setting('checkpoint_completion_target')::float)"
 )
-"""Bytes of log that begin a checkpoint (CalculateCheckpointSegments, as below)."""
+"""Bytes of WAL that trigger a checkpoint (CalculateCheckpointSegments, as below)."""
 _ROOM = 2.5
-"""Log between two checkpoints → max_wal_size: it begins a checkpoint when 1 / (1 + completion target) of it is used
-(src/backend/access/transam/xlog.c, CalculateCheckpointSegments), and leaves room for load that comes and goes."""
+"""max_wal_size relative to the WAL between two checkpoints. A checkpoint is triggered at 1 / (1 + completion target) of
+max_wal_size (src/backend/access/transam/xlog.c, CalculateCheckpointSegments); the rest is a reserve for varying
+load."""
 _LEAST_TIMEOUT_S = 300.0
 
 
@@ -37,7 +38,7 @@ def _counts(server: ExaminedServer) -> str:
 
 @probe("checkpoints", "checkpoints", _counts)
 def checkpoints(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """How far apart checkpoints are, and what begins them."""
+    """How far apart checkpoints are, and what triggers them."""
     timed, requested, over_s = (float(value or 0) for value in rows[0][:3])
     total = timed + requested
     if total < _ENOUGH:
@@ -77,7 +78,7 @@ def _log(server: ExaminedServer) -> str:
 
 @probe("checkpoints", "room for the log", _log)
 def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether max_wal_size holds what is written between two checkpoints."""
+    """Whether max_wal_size is large enough for the WAL between two checkpoints."""
     written, over_s, most, timeout_s = (float(value or 0) for value in rows[0])
     if over_s < timeout_s:
         return unseen(f"statistics of the log begin {span(over_s)} ago, less than checkpoint_timeout")
@@ -100,7 +101,7 @@ _PACE = """
 
 @probe("checkpoints", "pace", _PACE)
 def pace(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Over how much of the time between them checkpoints spread their writes."""
+    """How much of the time between checkpoints is used to spread their writes."""
     target, timeout_s = (float(value or 0) for value in rows[0])
     seen = f"over {in_percent(target)} of {span(timeout_s)}"
     if timeout_s < _LEAST_TIMEOUT_S:

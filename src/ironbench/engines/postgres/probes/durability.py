@@ -1,4 +1,4 @@
-"""Whether what is committed stays."""
+"""Probes of durability."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironbench.words import counted
 
 @probe("durability", "fsync", "show fsync")
 def fsync(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether the server makes sure that its writes reach the disk."""
+    """Whether the server ensures that its writes reach the disk."""
     if rows[0][0] == "on":
         return ok("on")
     return severe(
@@ -26,7 +26,7 @@ def fsync(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("durability", "full pages", "show full_page_writes")
 def full_page_writes(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether pages that were written in part can be restored from the log."""
+    """Whether partially written (torn) pages can be restored from the WAL."""
     if rows[0][0] == "on":
         return ok("on")
     return severe(
@@ -39,7 +39,7 @@ def full_page_writes(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("durability", "commits", "show synchronous_commit")
 def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether a commit waits until the log is safe."""
+    """Whether a commit waits until the WAL is durable."""
     value = rows[0][0] or ""
     if value != "off":
         return ok(f"synchronous_commit is {value}")
@@ -53,7 +53,7 @@ def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("durability", "checksums", "show data_checksums")
 def checksums(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether damage done to a page by a drive is noticed."""
+    """Whether corruption of a page by the storage is detected."""
     if rows[0][0] == "on":
         return ok("on")
     return note(
@@ -86,7 +86,7 @@ _IGNORED = """
 
 @probe("durability", "ignored damage", _IGNORED)
 def ignored(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Settings that go on over damaged pages."""
+    """Settings that make the server ignore damaged pages."""
     if not rows:
         return ok("no")
     names = [str(name) for (name,) in rows]

@@ -1,4 +1,4 @@
-"""Indexes: not used, missing, broken, twice there."""
+"""Probes of indexes: unused, missing, invalid, duplicate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNUSED = f"""
 
 @probe("indexes", "unused indexes", _UNUSED)
 def unused(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Indexes of more than 1 MB that no statement has read since statistics began."""
+    """Indexes of more than 1 MB that no statement has read since the statistics were reset."""
     if not rows:
         return ok("none")
     over_s = float(rows[0][2] or 0)
@@ -40,7 +40,7 @@ def unused(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     ]
     seen = f"{some(sizes)}: not read in {span(over_s)}"
     meaning = "Every insert, and most updates, write them; they take cache, log and vacuum's time."
-    # A foreign key's index is read only when a row that is referred to is deleted or gets another key.
+    # The index of a foreign key is read only when a referenced row is deleted or its key changes.
     free = [name for _, _, _, name, of_key in rows if of_key != "t"]
     if not free:
         remedy = "keep what serves a foreign key, unless rows that it refers to are never deleted"
@@ -61,7 +61,7 @@ _MISSING = """
 
 @probe("indexes", "missing indexes", _MISSING)
 def missing(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Large tables that are read as a whole again and again."""
+    """Large tables with frequent full scans."""
     if not rows:
         return ok("no large table is read as a whole often")
     tables = [
@@ -86,7 +86,7 @@ _INVALID = """
 
 @probe("indexes", "invalid indexes", _INVALID)
 def invalid(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Indexes that a CREATE INDEX CONCURRENTLY left unfinished."""
+    """Indexes that an interrupted CREATE INDEX CONCURRENTLY left incomplete."""
     if not rows:
         return ok("none")
     return warning(
@@ -111,7 +111,7 @@ _TWICE = """
 
 @probe("indexes", "duplicate indexes", _TWICE)
 def duplicate(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Indexes of the same columns in the same order."""
+    """Indexes on the same columns in the same order."""
     if not rows:
         return ok("none")
     size = sum(float(more or 0) for _, more, _ in rows)
@@ -138,7 +138,7 @@ _KEYS = """
 
 @probe("indexes", "foreign keys without an index", _KEYS)
 def foreign_keys(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Tables that are read as a whole when a row that they refer to is deleted."""
+    """Tables that are scanned completely when a row that they reference is deleted."""
     if not rows:
         return ok("none that matters")
     child, parent, size, _, columns = rows[0]

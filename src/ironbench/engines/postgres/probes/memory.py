@@ -1,4 +1,4 @@
-"""Memory: the server's own cache, what the planner believes of caches, sorts that spill."""
+"""Probes of memory: shared buffers, the planner's assumption about caches, temporary files, huge pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ironbench.words import counted, in_percent
 _DEFAULT_CACHE = 128 << 20
 _LEAST_SHARE, _MOST_SHARE = 0.1, 0.5
 _DATA_ROOM = 1.25
-"""Of a cache that all data fit into: they grow."""
+"""Size of a cache relative to the data, so that there is room for growth."""
 _HUGE_FROM = 2 << 30
 _SPILLED_PER_H = 1e9
 _HOUR_S = 3600.0
@@ -25,7 +25,7 @@ _CACHE = r"""
     select pg_size_bytes(current_setting('shared_buffers')), sum(pg_database_size(oid))
       from pg_database where has_database_privilege(oid, 'connect') and datname not like 'ironbench\_%'
 """
-"""Copies that ironbench made go again."""
+"""Excludes copies that ironbench made, which are temporary."""
 
 
 def _megabytes(count: float) -> str:
@@ -34,7 +34,7 @@ def _megabytes(count: float) -> str:
 
 @probe("memory", "shared buffers", _CACHE)
 def shared_buffers(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """The server's own cache, against its data and the machine's memory."""
+    """Size of the shared buffers, compared with the data and the machine's memory."""
     cache, data = (float(value or 0) for value in rows[0])
     seen = f"shared_buffers is {memory(cache)}, databases have {stored(data)}"
     if data <= cache:
@@ -65,7 +65,7 @@ _KNOWN = """
 
 @probe("memory", "cache that is known", _KNOWN)
 def effective_cache_size(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """How much cache the planner believes in: it decides between index and sequential scans."""
+    """How much cache the planner assumes, which decides between index and sequential scans."""
     known, cache = (float(value or 0) for value in rows[0])
     seen = f"effective_cache_size is {memory(known)}"
     if server.memory_bytes is None:
@@ -96,7 +96,7 @@ _SPILLS = f"""
 
 @probe("memory", "spills", _SPILLS)
 def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Sorts and hashes that did not fit into work_mem and went to disk."""
+    """Sorts and hashes that exceeded work_mem and used temporary files."""
     files, size = (float(value or 0) for value in rows[0][:2])
     over_s = float(rows[0][2]) if rows[0][2] else None
     if not files:
@@ -120,7 +120,7 @@ _HUGE = """
 
 @probe("memory", "huge pages", _HUGE)
 def huge_pages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether a large cache is mapped by large pages."""
+    """Whether large shared buffers are mapped with huge pages."""
     cache, setting, status = float(rows[0][0] or 0), str(rows[0][1]), rows[0][2]
     if cache < _HUGE_FROM:
         return ok(f"shared_buffers is {memory(cache)}: they would gain little")
@@ -137,7 +137,7 @@ def huge_pages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 
 def _none_reserved(server: ExaminedServer) -> bool:
-    """Whether the kernel of this machine, which is the server's, has no huge pages at all."""
+    """Whether this machine, which is the server's, has no huge pages at all."""
     if server.memory_bytes is None:
         return False
     text = Tree().read("/proc/meminfo") or ""

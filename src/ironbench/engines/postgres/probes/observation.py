@@ -1,4 +1,4 @@
-"""What can be seen of the server, and what seeing costs."""
+"""Probes of observability: what can be seen of the server, and what that costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STATE = f"""
 
 @probe("observation", "statements", _STATE)
 def statements(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether the server counts what each statement costs (pg_stat_statements)."""
+    """Whether the server counts the cost of each statement (pg_stat_statements)."""
     loaded, made, there = (value == "t" for value in rows[0][:3])
     if loaded and made:
         return ok("counted")
@@ -43,11 +43,12 @@ def statements(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 
 def _preloaded(libraries: str | None) -> str:
-    """How the library is loaded, and those that are loaded now stay. None: the role may not see these."""
+    """How to load the library without removing those that are loaded now. `libraries`: None if the role may not see
+    them."""
     if libraries is None:
         return "add it to shared_preload_libraries, after what is there, and restart the server"
     names = [name.strip().strip('"') for name in libraries.split(",") if name.strip()]
-    # Each in quotes of its own: PostgreSQL takes 'a, b' for one library of that name.
+    # Each name is quoted separately: PostgreSQL takes 'a, b' for one library of that name.
     return changed("shared_preload_libraries", "', '".join([*names, STATEMENTS]), restart=True)
 
 
@@ -65,7 +66,7 @@ def io_times(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("observation", "activity", "show track_activities")
 def activity(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether sessions say what they are doing."""
+    """Whether sessions show what they are doing."""
     if rows[0][0] == "on":
         return ok("shown")
     return warning(
@@ -86,7 +87,7 @@ _LOGGED = """
 
 @probe("observation", "messages", _LOGGED)
 def messages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Settings by which every statement writes to the server's log file."""
+    """Settings with which every statement is written to the server's log."""
     names = [str(name) for (name,) in rows]
     if not names:
         return ok("not every statement")
@@ -100,7 +101,7 @@ def messages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("observation", "build", "show debug_assertions")
 def build(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether the server was built to be used, or to be debugged."""
+    """Whether the server is a production or a debug build."""
     if rows[0][0] == "off":
         return ok("without assertions")
     return severe("built with assertions", "It checks itself all the time, and is slower by a factor.", "another build")
@@ -108,7 +109,7 @@ def build(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("observation", "pending restart", "select name from pg_settings where pending_restart order by name")
 def pending(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Settings that were changed and wait for a restart."""
+    """Settings that were changed and require a restart to take effect."""
     if not rows:
         return ok("none")
     return note(

@@ -1,4 +1,4 @@
-"""What the planner believes."""
+"""Probes of the planner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 8
 
 @probe("planner", "random page cost", "select current_setting('random_page_cost'), current_setting('seq_page_cost')")
 def random_page_cost(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """How much dearer than the next page the planner takes any other page to be."""
+    """How much more expensive than sequential pages the planner assumes random pages to be."""
     random, sequential = (float(value or 0) for value in rows[0])
     seen = f"random_page_cost is {random:g}, seq_page_cost {sequential:g}"
     if random < _DISK_RATIO * sequential:
@@ -68,7 +68,7 @@ _METHODS = """
 
 @probe("planner", "methods", _METHODS)
 def methods(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Ways to run a statement that the planner may not use."""
+    """Plan node types that the planner is not allowed to use."""
     names = [str(name) for (name,) in rows]
     if not names:
         return ok("all are on")
@@ -90,7 +90,7 @@ _STALE = """
 
 @probe("planner", "statistics", _STALE)
 def statistics(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Tables that have changed much since they were last analysed."""
+    """Tables that have changed considerably since they were last analysed."""
     if not rows:
         return ok("none is stale")
     tables = [

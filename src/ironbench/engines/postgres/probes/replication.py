@@ -1,4 +1,4 @@
-"""Replicas and archives: what is behind, and what keeps log that nobody fetches."""
+"""Probes of replication and archiving: lag, and WAL that is kept although nothing reads it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SLOTS = f"""
 
 @probe("replication", "inactive slots", _SLOTS)
 def slots(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Replication slots that nobody reads: the server keeps all log since."""
+    """Replication slots without a reader, for which the server keeps all later WAL."""
     if not rows:
         return ok("none")
     name, kept, state = str(rows[0][0]), float(rows[0][1] or 0), rows[0][2]
@@ -47,7 +47,7 @@ _LAG = f"""
 
 @probe("replication", "replicas", _LAG, MONITORING)
 def lag(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """How far replicas are behind."""
+    """Replication lag of the connected replicas."""
     if not rows:
         return ok("no replica is connected")
     late = [row for row in rows if float(row[1] or 0) >= _LATE_S or float(row[2] or 0) >= _MUCH]
@@ -86,7 +86,7 @@ _ARCHIVE = """
 
 @probe("replication", "archive", _ARCHIVE)
 def archive(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether the log is archived as it should be."""
+    """Whether WAL archiving works."""
     mode, failed, behind, ago = rows[0]
     if mode == "off":
         return ok("not asked for")

@@ -1,4 +1,4 @@
-"""Sessions: how many there may be, and those that hold others back."""
+"""Probes of sessions: number of connections, and sessions that block others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONNECTIONS = """
 
 @probe("sessions", "connections", _CONNECTIONS)
 def connections(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """How many connections there are of those that there may be."""
+    """Number of connections, compared with the maximum."""
     used, most = (int(value or 0) for value in rows[0])
     remedy = "a pooler in front of the server; or raise max_connections and restart it"
     return connections_reading(used, most, remedy)
@@ -38,7 +38,7 @@ _IDLE = """
 
 @probe("sessions", "idle in a transaction", _IDLE, MONITORING)
 def idle(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Sessions that began a transaction and do nothing."""
+    """Sessions that are idle in an open transaction."""
     if not rows:
         return ok("none for a minute or more")
     pid, who, age = rows[0]
@@ -61,7 +61,7 @@ _LONG = """
 
 @probe("sessions", "long transactions", _LONG, MONITORING)
 def long(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Transactions that have been at work for an hour or more."""
+    """Transactions that have been active for an hour or longer."""
     if not rows:
         return ok("none of an hour or more")
     pid, who, age = rows[0]
@@ -80,7 +80,7 @@ _PREPARED = """
 
 @probe("sessions", "prepared transactions", _PREPARED)
 def prepared(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Transactions that were prepared for a commit in two phases and forgotten."""
+    """Transactions that were prepared for two-phase commit and never finished."""
     if not rows:
         return ok("none of ten minutes or more")
     name, who, age = rows[0]
@@ -103,7 +103,7 @@ def _waiting(server: ExaminedServer) -> str:
 
 @probe("sessions", "waits for locks", _waiting)
 def waits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Sessions that have waited for a lock for ten seconds or more."""
+    """Sessions that have waited for a lock for ten seconds or longer."""
     waiting, longest_s = int(rows[0][0] or 0), float(rows[0][1] or 0)
     if not waiting:
         return ok("none of ten seconds or more")

@@ -1,4 +1,4 @@
-"""Tables: dead rows, empty space, whether they are cleaned, and how old their oldest row is."""
+"""Probes of tables: dead rows, bloat, vacuums, and the age of the oldest rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironbench.units import stored
 from ironbench.words import grouped, in_percent, some
 
 _AGE_SEVERE = 1_500_000_000
-"""Of about 2.1e9 transactions, after which the server takes no more of them."""
+"""Number of transactions, of about 2.1e9 after which the server refuses new ones."""
 
 
 _DEAD = """
@@ -25,7 +25,7 @@ _DEAD = """
 
 @probe("tables", "dead rows", _DEAD)
 def dead(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Old versions of rows that no vacuum has removed yet."""
+    """Dead rows that no vacuum has removed yet."""
     if not rows:
         return ok("few")
     return warning(
@@ -36,8 +36,8 @@ def dead(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     )
 
 
-# A row takes its header of 23 bytes, aligned, its line pointer, and its values (PostgreSQL 18 documentation, 66.6);
-# the padding between values is not known, so that only twice the size that follows is called bloat.
+# A row has a header of 23 bytes, padded, a line pointer, and values (PostgreSQL 18 documentation, 66.6). Padding
+# between values is unknown, so only tables of more than twice the expected size count as bloated.
 _BLOAT = """
     select relation, bytes, expected
       from (select c.oid::regclass as relation, c.relpages::bigint * bs.size as bytes,
@@ -60,7 +60,7 @@ _BLOAT = """
 
 @probe("tables", "bloat", _BLOAT)
 def bloat(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Tables that take much more space than their rows would."""
+    """Tables that are much larger than their rows require (bloat)."""
     if not rows:
         return ok("none above 8 MB is twice as large as its rows")
     tables = [
@@ -77,7 +77,7 @@ def bloat(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 @probe("tables", "autovacuum", "select current_setting('autovacuum'), current_setting('track_counts')")
 def autovacuum(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether tables are cleaned and analysed by themselves."""
+    """Whether tables are vacuumed and analysed automatically."""
     missing = [name for name, value in zip(("autovacuum", "track_counts"), rows[0], strict=True) if value != "on"]
     if not missing:
         return ok("on")
@@ -97,7 +97,7 @@ _EXCEPTED = """
 
 @probe("tables", "tables without autovacuum", _EXCEPTED)
 def excepted(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Tables that are excepted from autovacuum."""
+    """Tables for which autovacuum is disabled."""
     if not rows:
         return ok("none")
     return warning(
@@ -117,7 +117,7 @@ _AGE = """
 
 @probe("tables", "wraparound", _AGE)
 def wraparound(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """How many transactions ago rows were last frozen: numbers of transactions come again after two billion."""
+    """Age of the oldest unfrozen row in transactions: transaction ids wrap around after two billion."""
     name = rows[0][0]
     age, many, most, most_many = (int(value or 0) for value in rows[0][1:])
     seen = f"{grouped(age)} transactions in database {name}"

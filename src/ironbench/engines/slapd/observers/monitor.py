@@ -1,6 +1,6 @@
-"""What slapd counts of itself: operations completed, threads at work and operations that wait for one (cn=Monitor).
+"""slapd's own counters: completed operations, active threads, and operations that wait for a thread (cn=Monitor).
 
-Entries of cn=Threads hold numbers as text: those of the pool as they are at the moment (slapd-monitor(5)).
+Entries of cn=Threads contain current numbers of the thread pool as text (slapd-monitor(5)).
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def _shown(session: Session, search: str) -> bool:
 
 
 def _by_name(text: str) -> Values:
-    """Rows of a DN and a number, by the value of its first RDN in lower case; those with no number are left out."""
+    """Value of the first RDN, in lower case → number, for rows of a DN and a value; rows without a number are
+    skipped."""
     cells = (line.split("\t") for line in text.splitlines())
     pairs = ((cell[0].partition(",")[0].rpartition("=")[2].lower(), cell[1]) for cell in cells if len(cell) > 1)
     return {name: float(value) for name, value in pairs if value.isdigit()}
