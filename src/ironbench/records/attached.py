@@ -1,5 +1,7 @@
-"""Files of a record that this program writes of a trial besides what is measured: its workers, the times of SQL
-commands, and what the server said of it. Each with its reader, which believes no file."""
+"""Additional files of a record: its workers, the times of SQL commands, and the server's own statistics.
+
+The reader of a file validates everything, because the file may come from an import.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,17 @@ WORKERS, TIMED, INSIDE = "workers.json", "statements.json", "inside.json"
 _MOST_WORKERS, _LONGEST_HOST = 10_000, 1_000
 _MOST_STATEMENTS, _LONGEST_SQL = 10_000, 100_000
 _MOST_LISTED, _LONGEST_LISTED = 500, 10_000
-"""Entries of each list of what a server said, and characters of a text in it."""
+"""Maximum number of entries in each list of server statistics, and of characters of a text in them."""
 
 
 def written_workers(workers: Sequence[WorkerPart], machines: Mapping[int, str]) -> bytes:
-    """What each did. `machines`: content keys of fingerprints, by the number that a worker has less one."""
+    """Encodes the results of the workers. `machines`: content keys of fingerprints by 0-based number of the worker."""
     rows = [replace(one, machine=machines.get(one.number - 1, "")) for one in workers]
     return msgspec.json.format(msgspec.json.encode(rows), indent=1)
 
 
 def read_workers(data: bytes) -> tuple[WorkerPart, ...]:
-    """ValueError, msgspec.MsgspecError."""
+    """Decodes and validates the results of workers. Raises ValueError or msgspec.MsgspecError."""
     workers = msgspec.json.decode(data, type=tuple[WorkerPart, ...])
     if len(workers) > _MOST_WORKERS or any(len(one.host) > _LONGEST_HOST for one in workers):
         raise ValueError(f"holds more than {_MOST_WORKERS} workers, or a name of more than {_LONGEST_HOST} characters")
@@ -39,14 +41,14 @@ def read_workers(data: bytes) -> tuple[WorkerPart, ...]:
 
 
 def written_timed(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Times of all SQL commands of scripts and their texts, as `measures.timed` has them; without passwords, and
-    without the end of a text that is longer than what is read back."""
+    """Encodes the times of all SQL commands of scripts (from `measures.timed`), with passwords removed from the
+    commands and commands cut to the maximum length that readers accept."""
     clean = [{**row, "text": redacted_sql(row["text"])[:_LONGEST_SQL]} for row in rows]
     return msgspec.json.format(msgspec.json.encode(clean), indent=1)
 
 
 def read_timed(data: bytes) -> tuple[Statement, ...]:
-    """ValueError, msgspec.MsgspecError."""
+    """Decodes and validates the times of SQL commands. Raises ValueError or msgspec.MsgspecError."""
     statements = msgspec.json.decode(data, type=tuple[Statement, ...])
     if len(statements) > _MOST_STATEMENTS or any(
         len(one.text) > _LONGEST_SQL or len(one.script) > _LONGEST_SQL for one in statements
@@ -63,7 +65,8 @@ def read_timed(data: bytes) -> tuple[Statement, ...]:
 
 
 def written_inside(inside: Inside) -> bytes:
-    """Without passwords: a server shows statements without their values, but not all of them."""
+    """Encodes the server's statistics without passwords: servers remove literal values from most statements, but not
+    from all."""
     clean = replace(
         inside,
         statements=tuple(replace(one, text=redacted_sql(one.text)) for one in inside.statements),
@@ -84,7 +87,7 @@ def written_inside(inside: Inside) -> bytes:
 
 
 def read_inside(data: bytes) -> Inside:
-    """ValueError, msgspec.MsgspecError."""
+    """Decodes and validates the server's statistics. Raises ValueError or msgspec.MsgspecError."""
     inside = msgspec.json.decode(data, type=Inside)
     lists: tuple[Sequence[object], ...] = (
         inside.statements,

@@ -1,4 +1,4 @@
-"""Decodes the document of a record, whichever version wrote it."""
+"""Decodes the JSON document of a record of any version."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ class _WithCause(msgspec.Struct):
     cause: str = ""
 
 
-# Made at import: two threads that use a type for the first time at once crash (msgspec 0.22, serve/app.py).
+# Made at import: two threads that first use a type at the same time crash (msgspec 0.22, serve/app.py).
 _RECORD = msgspec.json.Decoder(Record)
 _WITH_SENTENCES = msgspec.json.Decoder(_WithSentences)
 _WITH_CAUSE = msgspec.json.Decoder(_WithCause)
 
 
 def decoded(data: bytes) -> Record:
-    """Returns the record in a document. msgspec.DecodeError.
+    """Returns the record in a JSON document. Raises msgspec.DecodeError.
 
-    The warnings of records before schema 4 and the causes of those before schema 5 are sentences: their notes have a
-    code and that text.
+    Before schema 4 warnings are sentences, and before schema 5 causes are; their notes have a code and the sentence.
     """
     found = _RECORD.decode(data)
     if found.schema >= CAUSES_SINCE:
@@ -50,7 +49,7 @@ def decoded(data: bytes) -> Record:
 
 
 def _cause(text: str) -> Note:
-    """Two causes had no other mark than their words."""
+    """Returns the note of a cause; two causes can be recognised only by their sentence."""
     if text.startswith("its block is not whole"):
         return Note(NOT_WHOLE, {TEXT: text})
     if "afterwards the database does not start" in text:
@@ -59,7 +58,7 @@ def _cause(text: str) -> Note:
 
 
 def _from_conditions(record: Record) -> dict[str, Any]:
-    """Fields of today from the conditions of a record before schema 5, and the conditions that remain."""
+    """Returns today's fields from the conditions of a record before schema 5, and the remaining conditions."""
     conditions = dict(record.conditions)
     fields: dict[str, Any] = {"conditions": conditions}
     if since := conditions.pop("side by side since", ""):
@@ -84,7 +83,7 @@ def _from_conditions(record: Record) -> dict[str, Any]:
 
 
 def _limits(text: str, between: str) -> tuple[Limit, ...]:
-    """`response_time_p99_s at most 0.02, …`; empty for other texts."""
+    """Parses `response_time_p99_s at most 0.02, …`; returns an empty tuple for other texts."""
     try:
         pairs = (one.rpartition(between) for one in text.split(", "))
         return tuple(Limit(metric, float(most)) for metric, _, most in pairs)
@@ -93,7 +92,7 @@ def _limits(text: str, between: str) -> tuple[Limit, ...]:
 
 
 def _range(text: str) -> tuple[int, int] | None:
-    """`1 to 128 clients`; None for other texts."""
+    """Parses `1 to 128 clients`; returns None for other texts."""
     try:
         low, _, high = text.split()[:3]
         return int(low), int(high)

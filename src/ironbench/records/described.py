@@ -1,4 +1,4 @@
-"""Facts about workloads and engines that reports need: the only place where readers of records look them up."""
+"""Facts about workloads and engines for readers of records, who must look them up here only."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from ironbench.model.system import Choice, System
 
 
 def described(record: Record) -> Described:
-    """Facts about the trial's workload and engine: those of the record; of an older record those of this version."""
+    """Returns the facts in the record about its workload and engine; for older records, the facts that this version
+    knows."""
     return record.described or describe(record.choice, record.system.engine, record.cell.load.clients)
 
 
 def describe(choice: Choice, engine: str, clients: int) -> Described:
-    """The facts of this version; defaults where it does not know the workload or the engine."""
+    """Returns the facts that this version knows; defaults for an unknown workload or engine."""
     return _described(choice.workload, tuple(choice.options.items()), engine, clients)
 
 
-@lru_cache(maxsize=1024)  # trials are many, kinds of work few
+@lru_cache(maxsize=1024)  # there are many trials but few kinds of work
 def _described(workload_name: str, options: tuple[tuple[str, str], ...], engine_name: str, clients: int) -> Described:
     workload, engine = workloads.find(workload_name), engines.find(engine_name)
     known = Described()
@@ -57,25 +58,25 @@ def _described(workload_name: str, options: tuple[tuple[str, str], ...], engine_
 
 
 def cache_bytes(record: Record, settings: Mapping[str, str]) -> int | None:
-    """Size of the engine's own data cache by its settings, of all clients together; None: not known."""
+    """Returns the size of the engine's buffer cache by its settings, total of all clients; None if unknown."""
     engine = engines.find(record.system.engine)
     return engine.cache_bytes(settings, record.cell.load.clients) if engine else None
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Which settings of an engine mean what when two systems are compared; empty for an unknown engine."""
+    """The meaning of an engine's settings when two systems are compared; empty for an unknown engine."""
 
     ideal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Ideal part → settings that making it free decides."""
+    """Zero-latency part → settings that are changed to emulate it."""
     derived: tuple[str, ...] = ()
-    """Settings that follow from others."""
+    """Settings that are derived from other settings."""
     beside_version: tuple[str, ...] = ()
     """Settings that can explain a difference between versions."""
     pinned: Mapping[str, str] = field(default_factory=dict)
-    """Settings that ironbench sets itself."""
+    """Settings that ironbench always sets."""
     build_features: Mapping[str, str] = field(default_factory=dict)
-    """Feature of a build → the setting that exists only with it."""
+    """Build feature → the setting that exists only in builds with the feature."""
 
 
 def settings_of(engine_name: str) -> EngineSettings:
@@ -89,22 +90,22 @@ def settings_of(engine_name: str) -> EngineSettings:
 
 
 def ideal_bytes(system: System) -> dict[str, int]:
-    """Ideal part → memory that it may need; empty for an unknown engine."""
+    """Returns zero-latency part → memory that it may need; empty for an unknown engine."""
     engine = engines.find(system.engine)
     return engine.ideal_bytes(system) if engine else {}
 
 
 def losses(system: System) -> list[str]:
-    """What a crash can lose with the declared settings, in words of the engine."""
+    """Returns what a crash can lose with the declared settings, in the engine's words."""
     return [one.sentence for one in engines.losses_of(system)]
 
 
 def is_usual_place(directory: str | None, engine: str) -> bool:
-    """Whether data of this engine, of some version, are there if the user chooses no directory."""
+    """Whether the directory is the default data directory of any version of this engine."""
     if directory is None:
         return False
     path = Path(directory)
     _, _, version = path.name.rpartition("-")
-    with contextlib.suppress(InputError):  # no home
+    with contextlib.suppress(InputError):  # no home directory
         return path == place.default(engine, version)
     return False

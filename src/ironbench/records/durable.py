@@ -1,7 +1,8 @@
-"""Files that a power cut leaves whole or absent, and unfinished ones that die with their writer.
+"""Files that are complete or absent after a power cut, and unfinished files that can be removed after their writer
+ended.
 
-An unfinished file or folder has a name of its own and is locked (flock(2)) by the process that writes it. The kernel
-frees the lock however that process ends, so whoever gets the lock may remove what it finds.
+An unfinished file or folder has a special name, and the process that writes it locks it (flock(2)). The kernel releases
+the lock however that process ends, so any process that gets the lock may remove the file.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _UNFINISHED = re.compile(
 )
 _EXPORT = re.compile(r"\..+\.ibr\.\d+\.tmp", re.DOTALL)
 _FOLDERS = ("", "trials", "machines", "engines", "scripts", "noise", "notes", "queue")
-"""Of a directory of results or of a lab, where unfinished things lie."""
+"""Subdirectories of a results or lab directory in which unfinished files may exist."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes a file and syncs it; its name is durable once its directory is synced."""
+    """Writes a file and syncs it. The file name is durable only after its directory was synced."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -37,7 +38,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """The file whole or not at all, its directory made where needed. UnwrittenError."""
+    """Writes a file atomically and creates its directory if necessary. Raises UnwrittenError."""
     try:
         make_directory(path.parent)
         with unfinished_file(path.with_name(f"{path.name}.{os.getpid()}.tmp")) as aside:
@@ -50,9 +51,10 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def held(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
-    """Holds a lock file; the kernel lets go when this process ends, however it ends. InputError: somebody has it.
+    """Holds a lock file. The kernel releases the lock however this process ends. Raises InputError if another process
+    has it.
 
-    `fleeting`: the file goes when it is let go, and a directory that was made for it and holds nothing else.
+    `fleeting`: removes the file at the end, and its directory if it was created here and is empty.
     """
     made = not path.parent.exists()
     try:
@@ -76,7 +78,7 @@ def held(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Holds a lock file as soon as nobody else does; its directory is made where needed. UnwrittenError."""
+    """Waits for a lock file and holds it; creates its directory if necessary. Raises UnwrittenError."""
     try:
         make_directory(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -99,18 +101,18 @@ def _hold(descriptor: int, path: Path, subject: str) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        ours = True  # nobody can be kept out
-    if not ours:  # or it went between opening and locking
+        ours = True  # the file system has no locks, so other processes cannot be excluded
+    if not ours:  # or the file was removed between opening and locking it
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         cause = f"another ironbench works on it (process {holder})"
         raise InputError(subject, cause, "wait for it, or end it") from None
-    with contextlib.suppress(OSError):  # on a full disk the lock holds, only its holder is not named
+    with contextlib.suppress(OSError):  # on a full disk the lock works, but the holder's process id is missing
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 def make_directory(path: Path) -> None:
-    """Makes the directory and its parents where they are missing, each durable. OSError."""
+    """Creates a directory and missing parents durably. Raises OSError."""
     if path.is_dir():
         return
     make_directory(path.parent)
@@ -119,7 +121,7 @@ def make_directory(path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Writes a file's content, or a directory's names, to the device (fsync(2))."""
+    """Flushes a file's content, or a directory's entries, to the device (fsync(2))."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -128,7 +130,7 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Everything below a folder, and the folder itself."""
+    """Syncs everything below a folder, and the folder itself."""
     for base, _, names in os.walk(folder):
         for name in names:
             sync(Path(base, name))
@@ -142,24 +144,24 @@ def unwritten(path: Path, error: OSError) -> UnwrittenError:
 
 @contextmanager
 def unfinished_folder(path: Path) -> Iterator[Path]:
-    """A new folder of that name, locked and empty; removed at the end unless it was renamed. OSError."""
+    """Creates a locked, empty folder of this name; removes it at the end unless it was renamed. Raises OSError."""
     make_directory(path.parent)
     yield from _unfinished(path, os.O_RDONLY | os.O_DIRECTORY)
 
 
 @contextmanager
 def unfinished_file(path: Path) -> Iterator[Path]:
-    """The same of a file, whose directory is there."""
+    """Creates a locked, empty file like `unfinished_folder`; its directory must exist."""
     yield from _unfinished(path, os.O_RDWR | os.O_CREAT)
 
 
 def remove_abandoned(directory: Path) -> list[Path]:
-    """Removes unfinished things in a directory of results whose writer is gone, those of its labs too; what it was."""
+    """Removes unfinished files of ended writers from a results directory and its labs; returns what it removed."""
     return [path for path in _unfinished_in(directory) if _removed(path)]
 
 
 def remove_abandoned_exports(folder: Path) -> list[Path]:
-    """Removes unfinished exports whose writer is gone from a folder that holds other files, too; what it was."""
+    """Removes unfinished exports of ended writers from a folder with unrelated files; returns what it removed."""
     return [path for path in _named(folder, _EXPORT) if _removed(path)]
 
 
@@ -176,7 +178,8 @@ def _unfinished(path: Path, flags: int) -> Iterator[Path]:
 
 
 def _locked(path: Path, flags: int) -> int:
-    """A descriptor that holds the lock of what bears this name; somebody may just remove a leftover of that name."""
+    """Returns a descriptor that holds the lock on `path`. Retries if another process removes a leftover of this name
+    meanwhile."""
     while True:
         if flags & os.O_DIRECTORY:
             path.mkdir(exist_ok=True)
@@ -189,7 +192,7 @@ def _locked(path: Path, flags: int) -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError as error:
-            if error.errno not in _NO_LOCKS:  # without locks nothing is ever taken for abandoned
+            if error.errno not in _NO_LOCKS:  # without locks, no file is ever considered abandoned
                 os.close(lock)
                 raise
         if _is(path, lock):
@@ -211,14 +214,14 @@ def _unfinished_in(directory: Path) -> list[Path]:
 
 
 def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
-    """What lies there under such a name."""
+    """Returns the entries of a folder whose names match the pattern."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         return sorted(folder / entry.name for entry in entries if pattern.fullmatch(entry.name))
     return []
 
 
 def _removed(path: Path) -> bool:
-    """Whether nobody holds its lock: then it is removed while we hold it."""
+    """Removes the file if no process holds its lock, and returns whether it did; holds the lock meanwhile."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

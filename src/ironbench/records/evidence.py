@@ -1,6 +1,6 @@
-"""Evidence of a trial: writes its files with their digests, reads them back and checks their content.
+"""Evidence of a trial: writes its files with digests, and reads and validates them.
 
-Readers raise one of `UNREADABLE` for a file that does not hold what it should.
+Readers raise one of `UNREADABLE` for a file with invalid content.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ COUNTED, LATENCY, LOG = "counted.json", "latency.hlog", "log/child.log"
 Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
 UNREADABLE = (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError, IronbenchError)
 _LONGEST = 300
-"""Characters of a reader's message that are shown."""
+"""Maximum number of characters shown of a reader's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a trial left besides its record."""
+    """The data of a trial in addition to its record."""
 
     timeline: Mapping[str, bytes] = field(default_factory=dict)
-    """Column → little-endian float64, one row per 100 ms bucket."""
+    """Column → little-endian float64 values, one row per 100 ms."""
     seconds: Mapping[str, bytes] = field(default_factory=dict)
-    """The same, one row per second."""
+    """Column → little-endian float64 values, one row per second."""
     observed: Sequence[Series] = ()
     counted: Sequence[Counted] = ()
-    """What was only counted in buckets."""
+    """Histograms of quantities that were only counted in buckets."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     log: bytes = b""
-    """What the engine's child process wrote on its standard error."""
+    """Standard error of the engine's child process."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The workload's own files, by name, e.g. `plans.txt`."""
+    """The workload's own files by name, e.g. `plans.txt`."""
 
 
 def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -> dict[str, str]:
-    """Writes the files, unsynced; each by its name with its digest. OSError."""
+    """Writes the files without syncing them; returns name → digest. Raises OSError."""
     from ironbench.records import parquet
 
     if evidence.timeline:
@@ -80,7 +80,7 @@ def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file's content. OSError."""
+    """Returns the SHA-256 of a file's content. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -92,14 +92,14 @@ def columns(path: Path) -> Columns:
 
 
 def series(path: Path) -> dict[str, Columns]:
-    """Series name → its columns `t_s` and `value`."""
+    """Returns series name → its columns `t_s` and `value`."""
     from ironbench.records import parquet
 
     return parquet.read_series(path)
 
 
 def fault(error: Exception) -> str:
-    """A reader's error in one line."""
+    """Returns a reader's error on one line."""
     words = error.cause if isinstance(error, IronbenchError) else str(error)
     return next(iter(words.splitlines()), type(error).__name__)[:_LONGEST]
 
@@ -155,4 +155,4 @@ READERS: dict[str, Callable[[Path], Any]] = {
     WORKERS: workers,
     "streams.csv": text,
 }
-"""File of a record's evidence → its reader."""
+"""Name of an evidence file → its reader."""

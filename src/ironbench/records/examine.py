@@ -1,4 +1,4 @@
-"""Checks imported files like user input: types and ranges (those of the model), sizes, digests, and references."""
+"""Validates imported files like user input: types and ranges (from the model), sizes, digests, and references."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from ironbench.words import grouped
 T = TypeVar("T")
 
 _MOST_VALUES = 30_000_000
-"""In one Parquet file: a hundred quantities a second for three days."""
+"""Maximum values in one Parquet file: a hundred quantities per second for three days."""
 _MOST_NAMES = 2_000
-"""Quantities in one file."""
+"""Maximum number of quantities in one file."""
 _DEEPEST = 20
 _LONGEST = 1 << 12
-"""Characters of a text about a machine or an engine."""
+"""Maximum characters of a text about a machine or an engine."""
 _LONGEST_DOCUMENT = 1 << 20
-"""Characters of a text of a record or a lab: a lab file, a command, a check."""
+"""Maximum characters of a text in a record or a lab: a lab file, a command, a check."""
 _LONGEST_NAME = 400
 _LARGEST = 1 << 63
-"""Largest number in an imported file, 2^63: no seed, size in bytes or time in nanoseconds reaches it."""
+"""Largest number in an imported file, 2^63: seeds, sizes in bytes and times in nanoseconds are all smaller."""
 
 
 class _Engine(msgspec.Struct):
@@ -47,7 +47,7 @@ class _Script(msgspec.Struct):
 
 
 def record(data: bytes) -> Record:
-    """The record in a document. ValueError: what is wrong with it."""
+    """Returns the record in a document. Raises ValueError with the fault."""
     _within_bounds(_decoded(data, Any))
     try:
         found = decoded(data)
@@ -59,7 +59,7 @@ def record(data: bytes) -> Record:
 
 
 def unpacked(directory: Path, records: Sequence[Record]) -> None:
-    """Checks all other files of a store that a parcel was unpacked to. ValueError: the file, and its fault."""
+    """Validates all other files of the store that a bundle was unpacked into. Raises ValueError with file and fault."""
     for one in records:
         for name in evidence.READERS:
             path = directory / "trials" / one.id / name
@@ -110,7 +110,7 @@ def _names(names: Iterable[str]) -> None:
 
 def _numbers(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
     known = values if name == "t_s" else values[~np.isnan(values)]
-    if known.size and not np.abs(known).max() <= _LARGEST:  # NaN is not, either
+    if known.size and not np.abs(known).max() <= _LARGEST:  # also true for NaN
         raise ValueError(f"{name} has values beyond what can be")
 
 
@@ -130,7 +130,7 @@ def _script(path: Path) -> None:
 
 
 def _within_bounds(value: Any, depth: int = 0, *, longest: int = _LONGEST_DOCUMENT, lowest: float = -_LARGEST) -> None:
-    """Checks texts, numbers and depth of a document of any shape. ValueError."""
+    """Checks texts, numbers and depth of any JSON document. Raises ValueError."""
     if depth > _DEEPEST:
         raise ValueError(f"is nested more than {_DEEPEST} deep")
     if isinstance(value, dict):
@@ -151,7 +151,7 @@ def _within_bounds(value: Any, depth: int = 0, *, longest: int = _LONGEST_DOCUME
 
 
 def _lab(path: Path) -> None:
-    """Checks that the plan, stages and peak of a lab fit each other."""
+    """Checks that plan, stages and peak of a lab are consistent."""
     kinds = {PLAN: Frozen, PEAK: BaselinePeak, BEST: dict[Name, Best], CONFIRMATION: Confirmation}
     kinds |= {stage.name: DeclaredStage for stage in path.parent.glob("stage-*.json")}
     for name, kind in sorted(kinds.items()):
@@ -160,17 +160,17 @@ def _lab(path: Path) -> None:
             _decoded(file.read_bytes(), kind)
     directory = LabDirectory(path.parent)
     document(directory.source(), directory.path.name, "do not trust this file")
-    for lab in (directory.frozen().lab, directory.lab()):  # as it was planned, and with the stages that have begun
+    for lab in (directory.frozen().lab, directory.lab()):  # as planned, and with the stages that have started
         _holds_together(lab)
 
 
 def _holds_together(lab: Lab) -> None:
-    """What a lab names is there. ValueError."""
+    """Checks that every name in a lab refers to something that exists. Raises ValueError."""
     _distinct("cells", [setup.cell.name for setup in lab.all_setups])
     _distinct("factors", [factor.name for factor in lab.factors])
     measured = {setup.cell.name for setup in lab.possible}
     rated = {setup.cell.name for setup in lab.rated}
-    known = {setup.cell.name for setup in lab.all_setups}  # a claim about a skipped cell stays undecided
+    known = {setup.cell.name for setup in lab.all_setups}  # a claim about a skipped configuration stays undecided
     named = {
         "the baseline": ([lab.baseline], {setup.cell.name for setup in lab.setups}),
         "a comparison": ([cell for pair in lab.comparisons for cell in pair], measured),

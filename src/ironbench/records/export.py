@@ -1,4 +1,4 @@
-"""Writes records, and what they refer to, into a parcel. Passwords stay here."""
+"""Writes records, and what they refer to, into a bundle, without passwords."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TEXTS = (".log", ".txt", ".csv")
 
 
 def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory | None = None) -> int:
-    """The file whole or not at all; how many records it holds. InputError, UnwrittenError.
+    """Writes the bundle atomically; returns its number of records. Raises InputError or UnwrittenError.
 
-    `lab`: its plan goes along, so that the lab is the same lab elsewhere.
+    `lab`: includes the lab's plan, so that the lab is the same on another machine.
     """
     if out.suffix != SUFFIX:
         raise InputError(f"-o {out}", f"does not end in {SUFFIX}", f"write -o {out}{SUFFIX}")
@@ -59,7 +59,7 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
     for kind, keys in shared.items():
         for key in sorted(keys - {""}):
             path = store.directory / kind / f"{key}.json"
-            if store.shared(kind, key):  # whole, else it has been named
+            if store.shared(kind, key):  # if it is damaged, the user has been warned
                 writer.add(f"{kind}/{key}.json", _without_secrets(path.read_bytes()))
     if lab is not None:
         for file in sorted((*lab.path.glob("*.json"), *lab.path.glob("*.toml"))):
@@ -68,7 +68,8 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
 
 
 def _add(writer: Writer, store: Store, record: Record) -> None:
-    """The record and its files; what is damaged stays here, and what loses a password has another digest."""
+    """Adds a record and its files. Damaged files are skipped; files from which a password is removed get a new
+    digest."""
     folder, digests = store.path(record.id), {}
     damaged = store.damage(record.id)
     for name in READERS:
@@ -93,7 +94,7 @@ def _lab_file(path: Path) -> bytes:
 
 
 def _without_secrets(data: bytes) -> bytes:
-    """The JSON document with every text in it redacted; unchanged, to the byte, where there is nothing to redact."""
+    """Returns the JSON document with passwords removed from all texts; unchanged byte for byte if there are none."""
     document = msgspec.json.decode(data)
     clean = _clean(document, "")
     return data if clean == document else msgspec.json.encode(clean)

@@ -1,6 +1,6 @@
-"""Takes the records out of a parcel into a store: all of them, or none and nothing is written.
+"""Imports the records of a bundle into a store: all of them, or none without writing anything.
 
-They are unpacked aside, in a store of their own, and examined there like anything a user writes.
+The bundle is unpacked into a separate store and validated there like user input.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ class _Schema(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What an import did."""
+    """Result of an import."""
 
     new: tuple[Record, ...]
     known: int
-    """Records that were there already, the same to the byte."""
+    """Number of records that already existed with identical content."""
     directory: Path
-    """Where they are."""
+    """The store that contains the records."""
 
 
 def take_in(reader: Reader, directory: Path) -> Arrived:
-    """Unpacks everything aside, verifies and examines it, makes it durable, and renames it among what is there.
+    """Unpacks a bundle into a separate store, validates it, syncs it, and renames its files into the store.
 
-    A lab has a directory of its own: where other records are, it goes below `labs/` there. A directory that gets files
-    of a lab is marked as imported (`labs.IMPORTED`), because what a lab file runs was chosen by whoever wrote it.
-    InputError: truncated, altered, newer, holds what does not belong, or records that are here with other content.
+    A lab needs its own directory: if `directory` contains other records, the lab goes below its `labs/`. A directory
+    that gets files of a lab is marked as imported (`labs.IMPORTED`), because the commands in its lab file come from
+    another machine.
+
+    Raises InputError if the bundle is truncated, altered, newer, or has files that do not belong in it, or if records
+    exist here with other content.
     """
     records = _records(reader)
     directory = _place(reader, directory, records)
@@ -70,13 +73,13 @@ def take_in(reader: Reader, directory: Path) -> Arrived:
         raise UnwrittenError(str(directory), error.strerror or str(error), "free space, or name another") from error
     finally:
         for path in made:
-            with contextlib.suppress(OSError):  # what was placed there stays
+            with contextlib.suppress(OSError):  # not empty: the import put files there
                 path.rmdir()
     return Arrived(new, len(known), directory)
 
 
 def _records(reader: Reader) -> dict[str, Record]:
-    """Every record by id, examined. InputError."""
+    """Returns every record by id, validated. Raises InputError."""
     records: dict[str, Record] = {}
     for name in reader.files:
         top, _, rest = name.partition("/")
@@ -105,7 +108,7 @@ def _record(reader: Reader, name: str) -> Record:
 
 
 def _place(reader: Reader, directory: Path, ids: Collection[str]) -> Path:
-    """Where the parcel's records go: for a lab among others' records, a directory of the lab's own."""
+    """Returns the directory for the bundle's records: for a lab among unrelated records, the lab's own directory."""
     trials = directory / "trials"
     if PLAN not in _of_lab(reader) or (directory / PLAN).exists() or not trials.is_dir():
         return directory
@@ -114,12 +117,12 @@ def _place(reader: Reader, directory: Path, ids: Collection[str]) -> Path:
 
 
 def _of_lab(reader: Reader) -> dict[str, str]:
-    """Files of the lab's directory: name there → name in the parcel."""
+    """Returns the files of the lab's directory: name there → name in the bundle."""
     return {name.removeprefix("lab/"): name for name in reader.files if name.startswith("lab/")}
 
 
 def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
-    """Those that are in the store already. InputError where one is there with other content."""
+    """Returns the ids that the store already contains. Raises InputError if one has other content there."""
     trials = directory / "trials"
     there = _names(trials).intersection(ids) if trials.is_dir() else set()
     for id in there:
@@ -133,7 +136,7 @@ def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
 
 
 def _lab_fits(reader: Reader, directory: Path) -> None:
-    """A lab's records may come to those of the same lab; none of its files is replaced. InputError."""
+    """Checks that a directory contains the same lab or none; lab files are never replaced. Raises InputError."""
     plan = directory / PLAN
     another = InputError(str(directory), "holds another lab", "import into another directory with --results")
     if plan.exists() and PLAN not in _of_lab(reader):
@@ -153,7 +156,7 @@ def _require_room(reader: Reader, directory: Path) -> None:
 
 
 def _unpack(reader: Reader, aside: Path, known: Collection[str]) -> None:
-    base = os.fspath(aside)  # forty thousand Paths take longer to make than their files
+    base = os.fspath(aside)  # creating forty thousand Path objects takes longer than writing their files
     made: set[str] = set()
     for name in reader.files:
         top, _, rest = name.partition("/")
@@ -175,7 +178,8 @@ def _names(directory: Path) -> set[str]:
 
 
 def _among(aside: Path, directory: Path) -> None:
-    """Shared files first, then records, the lab's plan last: whoever looks meanwhile finds only whole things."""
+    """Renames shared files first, then records, and the lab's plan last, so that readers meanwhile find only complete
+    items."""
     for kind in ("machines", "engines", "scripts", "trials"):
         if not (aside / kind).is_dir():
             continue

@@ -1,4 +1,4 @@
-"""Judges a trial: its status and warnings, by the rules in docs/guide/statuses.md."""
+"""Judges a trial: determines its status and warnings by the rules in docs/guide/statuses.md."""
 
 from __future__ import annotations
 
@@ -33,18 +33,20 @@ from ironbench.words import counted
 from ironbench.workloads import steady
 
 UNCOUNTED = 0.20
-"""As `BUSY`, where the kernel's threads, which work for the database too, count as other programs."""
+"""Limit instead of `BUSY` where the kernel's threads, which also work for the database, count as other programs."""
 FAITHFUL_LOAD = 0.5
-"""Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
+"""Fraction of the maximum I/O rate of an idle CPU above which emulation becomes unreliable, as a database needs the CPU
+as well."""
 FAITHFUL_LATENESS = 0.05
 
 
 def warnings(
     system: System, load: Load, driven: Driven, observation: Observation, budget: Budget | None, cycles: bool
 ) -> tuple[Note, ...]:
-    """Everything a reader must know; those in `SUSPICIOUS` make the trial suspect.
+    """Returns all warnings of a trial; those in `SUSPICIOUS` flag it.
 
-    `cycles`: whether it should cover some of checkpoints, if it wrote."""
+    `cycles`: whether a trial that wrote should cover at least two checkpoints.
+    """
     summary = driven.summary
     if not summary:
         return ()
@@ -69,20 +71,21 @@ def warnings(
 
 _MOST_WORDS = 300
 NO_LOG_BYTES = 16
-"""Log per transaction below which nothing is taken to be written: the shortest log record is 24 bytes long."""
+"""WAL per transaction below which the transactions count as read-only: the shortest WAL record has 24 bytes."""
 MAINTENANCE = 0.01
 MAINTENANCE_LEAST = 10
-"""Share of the transactions, and number, up to which those that wrote are the server's own (autovacuum, statistics)."""
+"""Fraction, and number, of writing transactions up to which they count as the server's own (autovacuum, statistics)."""
 _CANCELLED = frozenset({"over-limit", CANCELLED})
-"""Queries that somebody ended: the workload itself at its limit, or whoever stopped the trial."""
+"""Errors of cancelled queries: by the workload at its time limit, or because the trial was stopped."""
 ABORTED = "aborted"
 """Code of the cause of a trial that an error ended."""
 STOPPED_ON_ERROR = "stopped-on-error"
-"""Code of the warning of a trial that its first error ended."""
+"""Code of the warning of a trial that was ended by its first error."""
 
 
 def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[Note, ...]]:
-    """The trial's status and the causes of an invalid, failed or aborted one: the notes say why a trial is flagged."""
+    """Returns the trial's status, and the causes if it is invalid, failed or aborted. A flagged trial has no causes:
+    its warnings say why it is flagged."""
     summary = driven.summary
     if driven.storage_died:
         return Status.VOIDED, (note("device-died", how=driven.storage_died),)
@@ -111,19 +114,19 @@ def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[No
 
 
 def _ended(summary: Mapping[str, Any]) -> tuple[Note, ...]:
-    """The drive loop's own cause."""
+    """Returns the cause that the drive loop reported."""
     return (note(ABORTED, error=summary["cause"]),) if summary["cause"] else ()
 
 
 def _died(driven: Driven, code: str, error: str) -> Note:
-    """A cause with the engine's last message unless the error contains it; short, to keep records small."""
+    """Returns a cause with the engine's last message unless the error contains it; shortened to keep records small."""
     words = driven.last_words[:_MOST_WORDS]
     return note(code, error=error, last_words="" if words in error else words)
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """Work that was given up, of all or of one script."""
+    """Failed work, of all scripts or of one."""
 
     failed: int
     ended: int
@@ -143,12 +146,12 @@ class _Failed:
 
 
 def _worst(driven: Driven) -> _Failed | None:
-    """Where the share of failed work is highest; None: none failed."""
+    """Returns the part with the highest fraction of failed work; None if there were no failures."""
     summary = driven.summary
     scripts = summary.get("scripts", [])
     failed = summary.get("failed", 0)
     if driven.drives_itself:
-        # Its errors distinguish cancelled queries from those that the engine refused.
+        # Error codes of such a workload distinguish cancelled queries from queries that the engine rejected.
         failed = sum(count for error, count in summary["errors"].items() if error not in _CANCELLED)
     first = next((script["first_failure"] for script in scripts if script.get("first_failure")), _codes(summary))
     parts = [_Failed(failed, failed + summary["transactions"], driven.counts, "", first)]
@@ -172,11 +175,11 @@ def _codes(summary: Mapping[str, Any]) -> str:
 
 
 def _failures(load: Load, driven: Driven) -> list[Note]:
-    """What failed inside the window, and in the warm-up or while the trial drained."""
+    """Returns warnings about failures inside the window, and during warm-up or draining."""
     summary = driven.summary
     if summary.get("stopped_on_error"):
         reason = "other"
-        # Errors are counted in the window alone, and the first one comes mostly in the warm-up.
+        # Errors are counted in the window only, and the first one usually occurs in the warm-up.
         if DENIED in summary["errors"] or f"SQLSTATE {DENIED}" in summary["cause"]:
             reason = "denied"
         elif load.protocol != "simple" and any(f"SQLSTATE {code}" in summary["cause"] for code in AS_PARAMETER):
@@ -196,7 +199,7 @@ def _failures(load: Load, driven: Driven) -> list[Note]:
 
 
 def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
-    """Where machines were lost before, and the load allows fewer; a trial that loses one is voided."""
+    """Warns of fewer workers after earlier trials lost machines. A trial that itself loses a machine is invalid."""
     if not 0 < len(driven.workers) < load.workers or driven.summary["aborted"]:
         return []
     return [note("fewer-workers", workers=len(driven.workers), requested=load.workers)]
@@ -209,7 +212,7 @@ def _failed_check(check: Check) -> Note:
 def _client(load: Load, driven: Driven) -> list[Note]:
     elapsed_s = driven.summary["elapsed_s"]
     if driven.inside or driven.drives_itself:
-        # The engine works in these threads, or a workload that has no such threads: busy is what they should be.
+        # The engine, or a workload without client threads, runs in these threads: they should be busy.
         return []
     delayed = judge_loop.own_delay(driven)
     if driven.workers:
@@ -225,7 +228,7 @@ def _client(load: Load, driven: Driven) -> list[Note]:
 
 
 def _workers(driven: Driven) -> list[Note]:
-    """Those that are the limit themselves: their threads, or their machine where nothing else is measured."""
+    """Warns of workers that are the bottleneck: their threads, or their machine if the server is not on it."""
     full = [one for one in driven.workers if one.threads_cpu_share > CLIENT_SATURATED]
     crowded = [one for one in driven.workers if not one.here and (one.machine_cpu_share or 0.0) > CLIENT_SATURATED]
     named = tuple(f"{one.number} ({one.host})" for one in dict.fromkeys((*full, *crowded)))
@@ -242,7 +245,7 @@ def _unseen(system: System, observation: Observation) -> list[Note]:
 
 
 def _taken(system: System, observation: Observation, budget: Budget) -> list[Note]:
-    """One rule for whatever takes the CPU from the work. A server out of sight counts as other programs."""
+    """Warns of CPU time used by others. The processes of a server that is not visible count as other programs."""
     unseen = system.dsn is not None and "engine_cpu_s" not in observation.metrics
     programs = 0.0 if unseen else budget.other
     counted = unseen or "others_cpu_cores" in observation.metrics
@@ -264,7 +267,7 @@ def _emulation(system: System, observation: Observation, budget: Budget | None) 
     """Warns of every emulated device."""
     late = {name: value for name, value in observation.metrics.items() if name.startswith("emulation_late_share")}
     models = tuple(dict.fromkeys(device.model for device in system.layout.devices))
-    # A device that the kernel passes requests through to counts nothing, but it has a process.
+    # A device whose requests the kernel passes through has no counters, but it has a process.
     if not (late or models or "emulation_cpu_cores" in observation.metrics):
         return []
     cpu = {"cpu_share": budget.emulation} if budget is not None else {}
@@ -277,14 +280,14 @@ def _emulation(system: System, observation: Observation, budget: Budget | None) 
 
 
 def durability(engine: Engine | None, settings: Mapping[str, str]) -> tuple[Note, ...]:
-    """Warns of settings that can lose data. `engine`: None for one that this version does not know."""
+    """Warns of settings that can lose data. `engine`: None if this version does not know it."""
     found = losses(engine.traits.hazards, settings) if engine else ()
     settings_at_risk = tuple((one.setting, one.value, one.loss) for one in found)
     return (note(CAN_LOSE_DATA, settings=settings_at_risk),) if found else ()
 
 
 def wrote(driven: Driven, observation: Observation) -> bool | None:
-    """Whether the transactions changed something, by what the server counted; None where it was not observed."""
+    """Whether the transactions wrote, by the server's counters; None if they were not observed."""
     written = observation.metrics.get("writing_transactions_per_s")
     log_bytes = observation.metrics.get("wal_bytes_per_transaction")
     if log_bytes is not None and log_bytes < NO_LOG_BYTES:
@@ -308,11 +311,11 @@ def _checkpoints(observation: Observation, elapsed_s: float) -> list[Note]:
 
 
 def _steadiness(load: Load, driven: Driven) -> list[Note]:
-    """Throughput must not change during the trial, unless it is given from outside: by a rate, or a curve."""
+    """Warns of throughput that changed during the trial, unless a rate or a curve defines it."""
     column = driven.timeline.get("transactions", b"")
     if load.rate is not None or load.curve is not None or not steady.is_long_enough(column):
         return []
-    # Clients that are done first leave the last ones alone.
+    # Clients that finish first leave the last ones with the system to themselves.
     share = 1.0 if load.transactions is None else 0.9
     change = steady.changed(column, driven.summary["elapsed_s"], share)
     return [note(steady.CODE, **change)] if change else []

@@ -1,4 +1,4 @@
-"""Judges what the drive loop left undone at the end of a trial, and what it added to response times itself."""
+"""Judges the transactions that the drive loop left unfinished, and the delay that it added to response times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rate(load: Load, driven: Driven) -> list[Note]:
     summary = driven.summary
     if load.rate is None or not summary["elapsed_s"]:
         return []
-    # A summary without a schedule of its own has the rate alone.
+    # A summary without its own schedule has only the rate.
     due = float(summary.get("due") or summary["elapsed_s"] * load.rate)
     waiting = summary["not_started"] + summary["unfinished"]
     longest_s = summary.get("longest_wait_s", summary["elapsed_s"])
@@ -29,7 +29,7 @@ def rate(load: Load, driven: Driven) -> list[Note]:
     kept = scheduled(summary) / due
     if scheduled(summary) + served >= RATE_KEPT * due:
         return []
-    # Transactions due in the warm-up wait as well.
+    # Transactions scheduled in the warm-up wait as well.
     target = {"curve": load.curve.text} if load.curve else {"rate": load.rate}
     seen = {
         "finished": kept,
@@ -40,7 +40,7 @@ def rate(load: Load, driven: Driven) -> list[Note]:
 
 
 def losses(load: Load, driven: Driven) -> list[Note]:
-    """Connections that clients lost while the trial continued."""
+    """Warns of connections that clients lost while the trial continued."""
     summary = driven.summary
     ended = summary.get("aborted") and driven.alive and load.on_error == "stop" and not load.reconnect_on_loss
     if ended and summary.get("loss_cause"):
@@ -53,8 +53,8 @@ def losses(load: Load, driven: Driven) -> list[Note]:
 
 
 def cut_off(load: Load, driven: Driven) -> list[Note]:
-    """Clients that waited at the end for longer than nearly all transactions took: throughput and service times show
-    nothing of them."""
+    """Warns of clients that were still waiting at the end, for longer than nearly all transactions took: throughput and
+    service times do not include these transactions."""
     summary = driven.summary
     spent_s = summary["elapsed_s"] * load.clients
     share = summary.get("cut_off_s", 0.0) / spent_s if spent_s else 0.0
@@ -66,7 +66,7 @@ def cut_off(load: Load, driven: Driven) -> list[Note]:
 
 
 def own_delay(driven: Driven) -> list[Note]:
-    """What the drive loop itself adds to response times, where that is much."""
+    """Warns if the drive loop itself added much to the response times."""
     share, rearms = own_delay_share(driven) or 0.0, driven.summary.get("receive_rearms", 0)
     if share <= OWN_DELAY and rearms <= REARMED * driven.summary["transactions"]:
         return []

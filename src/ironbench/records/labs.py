@@ -1,17 +1,17 @@
-"""A lab's directory: the plan as it was frozen, the stages as they were declared, and a store of records.
+"""A lab's directory: its frozen plan, its declared stages, and a store of records.
 
 ```
-<directory>/lab.toml           the lab file as it was given
-<directory>/plan.json          the frozen `Lab`, the machine and what every engine was when it began
+<directory>/lab.toml           the lab file as given
+<directory>/plan.json          the frozen `Lab`, with the machine and the engine versions when the lab started
 <directory>/stage-N.json       written before the first trial of stage N
-<directory>/peak.json          the baseline's peak, where rates are shares of it
-<directory>/best.json          the load of each cell, where a search chooses it
-<directory>/confirmation.json  what a screen goes on with, once it is over
-<directory>/imported.json      only in a lab that came with `record import`: who wrote the file that it came in
-<directory>/lock               held by the process that works here
+<directory>/peak.json          the baseline's peak, if rates are percentages of it
+<directory>/best.json          the load of each configuration whose load is searched for
+<directory>/confirmation.json  the round that confirms a finished screen
+<directory>/imported.json      only in a lab from `record import`: the imported file and the version that wrote it
+<directory>/lock               locked by the process that works here
 <directory>/trials/ machines/ engines/      as in every store
 ```
-There is no journal: what was done is what has a record.
+There is no journal: a trial is done if it has a record.
 """
 
 from __future__ import annotations
@@ -50,55 +50,56 @@ BEST = "best.json"
 CONFIRMATION = "confirmation.json"
 IMPORTED = "imported.json"
 LAB_FILES = (SOURCE, PLAN, PEAK, BEST, CONFIRMATION)
-"""And those of its stages."""
+"""Files of a lab, in addition to those of its stages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What was true when the lab began."""
+    """The plan of a lab and its environment when it started."""
 
     lab: Lab
     machine: Key
-    """Content key of the machine's fingerprint, in the store."""
+    """Content key of the machine's fingerprint in the store."""
     engines: Mapping[str, Mapping[str, str]]
-    """Cell → what identifies its engine's program."""
+    """Configuration → identification of its engine's program."""
     software: Mapping[str, str]
-    """Of ironbench itself."""
+    """Version of ironbench and its dependencies."""
     servers: Mapping[str, str] = field(default_factory=dict)
-    """Address of each watched server (`system.server`) → content key of its machine's fingerprint, in the store. Empty
+    """Address of each observed server (`system.server`) → content key of its machine's fingerprint in the store. Empty
     in labs of earlier versions."""
     gate: bool = False
-    """Whether it was run as a gate (`lab run --gate`)."""
+    """Whether the lab was run as a gate (`lab run --gate`)."""
     schema: Count = SCHEMA
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredStage:
-    """A stage that has begun, with its trials in the order they will run."""
+    """A stage that has started, with its trials in the order they will run."""
 
     stage: Stage
     trials: tuple[Trial, ...]
     replaced: tuple[BlockNumber, ...] = ()
-    """Blocks of this stage that are measured again, whole, under another number: their trials are not in `trials`."""
+    """Blocks of this stage that are measured again as a whole under another number; `trials` does not contain their
+    trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaselinePeak:
-    """What the baseline does in a closed loop: rates given as shares are shares of this."""
+    """Throughput of the baseline in a closed loop, from which rates given as percentages are computed."""
 
     throughput: Positive
     """Transactions per second: the median of the trials."""
     trials: tuple[str, ...]
-    """Ids of their records."""
+    """Ids of the trials' records."""
 
 
 def results() -> Path:
-    """Default directory of labs and noise floors."""
+    """Returns the default directory of labs and noise floors."""
     return Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
 
 
 def home() -> Path:
-    """Default parent of the directories of labs."""
+    """Returns the default parent of lab directories."""
     return results() / "labs"
 
 
@@ -106,8 +107,12 @@ _STAMP = re.compile(r"-(\d{8}T\d{6})-")
 
 
 def begun_in(place: Path) -> list[str]:
-    """Names of the directories of labs that have begun in the results `place`, in the order in which they did: by the
-    time in the name that ironbench gave it; else by that of its plan, which an import writes anew."""
+    """Returns the names of the lab directories in the results directory `place`, in the order in which the labs
+    started.
+
+    The start time is part of a name that ironbench chose; for other names it is the time of the plan file, which an
+    import writes again.
+    """
     begun: list[tuple[str, str]] = []
     with suppress(OSError):
         for one in os.scandir(place / "labs"):
@@ -120,7 +125,7 @@ def begun_in(place: Path) -> list[str]:
 
 
 def find(name: str) -> LabDirectory:
-    """A lab by its directory, or the newest one of a lab file. InputError."""
+    """Returns a lab by its directory, or the newest lab of a lab file. Raises InputError."""
     path = Path(name)
     if path.is_dir():
         return LabDirectory(path)
@@ -136,29 +141,29 @@ def find(name: str) -> LabDirectory:
 
 
 class LabDirectory:
-    """One lab on disk. Opening it creates nothing."""
+    """A lab on disk. Opening it creates nothing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.store = Store(path)
 
     def imported(self) -> bool:
-        """Whether files of the lab came from another machine: a stranger may have written its commands."""
+        """Whether files of the lab come from another machine, so that its commands are not trusted."""
         return (self.path / IMPORTED).exists()
 
     def begun(self) -> bool:
         return (self.path / PLAN).is_file()
 
     def begin(self, frozen: Frozen) -> None:
-        """Writes the plan, last of all: a directory without it is no lab yet. A lab without any trial, whose data could
-        not be loaded for instance, gives way: its frozen files would fail again.
+        """Writes the lab file, and the plan last: a directory without a plan is no lab yet.
 
-        InputError, UnwrittenError; FailureError for a plan that cannot be read.
+        Replaces a lab without any trial, e.g. because its data could not be loaded: its frozen files would fail again.
+        Raises InputError, UnwrittenError, or FailureError for an unreadable plan.
         """
         source, text = self.path / SOURCE, frozen.lab.source.encode()
         if self.begun():
             self.frozen()
-            # Damaged ones are somebody's, too.
+            # Damaged records may still be important to the user.
             if any(not trial.name.startswith(".") for trial in (self.path / "trials").glob("*")):
                 hint = "`ironbench lab resume` goes on with it; another --results begins anew"
                 raise InputError(str(self.path), "holds a lab already", hint)
@@ -171,7 +176,7 @@ class LabDirectory:
         write_whole(self.path / PLAN, _encoded(frozen))
 
     def frozen(self) -> Frozen:
-        """The plan as it was when the lab began. InputError where there is none."""
+        """Returns the plan as it was when the lab started. Raises InputError if there is none."""
         plan = _read(self.path / PLAN, Frozen)
         if plan is None:
             hint = "name a directory that `ironbench lab run` made"
@@ -183,14 +188,16 @@ class LabDirectory:
         return plan
 
     def source(self) -> str:
-        """The lab file kept here, as it is now; empty when it is gone. InputError: it is no text."""
+        """Returns the current text of the lab file here; empty if it is missing. Raises InputError if it is not
+        text."""
         path = self.path / SOURCE
         return text_of(path, str(path), "put it back as it was") if path.is_file() else ""
 
     def lab(self) -> Lab:
-        """The plan with the stages that have begun; one that was added replaces what was still planned.
+        """Returns the plan with the stages that have started; an added stage replaces the planned ones that follow.
 
-        Cells whose best load is searched for have it once it is known, and are skipped where there is none.
+        Configurations whose load is searched for have that load once it is known, and are skipped if the search found
+        none.
         """
         lab, declared = confirmed(self.frozen().lab, self.confirmation()), self.declared()
         replaced = any(one.stage.added and one.stage not in lab.method.stages for one in declared)
@@ -211,23 +218,24 @@ class LabDirectory:
         return sweep.lab_at_best(at_peak, self.best())
 
     def peak(self) -> BaselinePeak | None:
-        """None: it has not been measured, or no rate is a share of it."""
+        """Returns None if the peak has not been measured, or if no rate is a percentage of it."""
         return _read(self.path / PEAK, BaselinePeak)
 
     def keep_peak(self, peak: BaselinePeak) -> None:
-        """From here on the rates of this lab are known. UnwrittenError."""
+        """Stores the peak, from which this lab's rates are computed. Raises UnwrittenError."""
         write_whole(self.path / PEAK, _encoded(peak))
 
     def best(self) -> dict[str, Best]:
-        """What the searches chose so far, by name of cell."""
+        """Returns the results of the searches so far, by name of the configuration."""
         return _read(self.path / BEST, dict[str, Best]) or {}
 
     def keep_best(self, cell: str, best: Best) -> None:
-        """From here on the load of this cell is known. UnwrittenError."""
+        """Stores the load that a search chose for a configuration. Raises UnwrittenError."""
         write_whole(self.path / BEST, _encoded({**self.best(), cell: best}))
 
     def forget_best(self, cells: Collection[str]) -> None:
-        """The loads of these cells are to be searched for again. UnwrittenError."""
+        """Removes stored search results, so that the loads of these configurations are searched for again. Raises
+        UnwrittenError."""
         best = self.best()
         if kept := {cell: found for cell, found in best.items() if cell not in cells}:
             write_whole(self.path / BEST, _encoded(kept))
@@ -235,11 +243,11 @@ class LabDirectory:
             (self.path / BEST).unlink(missing_ok=True)
 
     def confirmation(self) -> Confirmation | None:
-        """None: the screen is not over, found nothing that matters, or there is none."""
+        """Returns None if the screen is not finished, found nothing important, or does not exist."""
         return _read(self.path / CONFIRMATION, Confirmation)
 
     def keep_confirmation(self, found: Confirmation) -> None:
-        """From here on this is what the screen goes on with. UnwrittenError."""
+        """Stores the confirmation round of the screen. Raises UnwrittenError."""
         write_whole(self.path / CONFIRMATION, _encoded(found))
 
     def _throughput(self) -> float | None:
@@ -247,7 +255,7 @@ class LabDirectory:
         return peak.throughput if peak else None
 
     def declared(self) -> tuple[DeclaredStage, ...]:
-        """The stages that have begun, in order."""
+        """Returns the stages that have started, in order."""
         stages: list[DeclaredStage] = []
         peak, setups, best = self._throughput(), self.frozen().lab.setups, self.best()
         while (stage := _read(self._stage(len(stages) + 1), DeclaredStage)) is not None:
@@ -255,11 +263,12 @@ class LabDirectory:
         return tuple(stages)
 
     def declare(self, stage: Stage, trials: tuple[Trial, ...]) -> None:
-        """From here on these trials are to be measured. UnwrittenError."""
+        """Stores a stage: its trials are the next to be measured. Raises UnwrittenError."""
         write_whole(self._stage(stage.number), _encoded(DeclaredStage(stage, trials)))
 
     def repeat(self, block: int, in_order: Callable[[int, Sequence[Trial]], Sequence[Trial]]) -> None:
-        """Plans a block of a declared stage once more under a new number and sets its records aside. UnwrittenError.
+        """Plans a block of a declared stage again under a new number, and excludes its old records. Raises
+        UnwrittenError.
 
         `in_order`: (new number, trials of the block) → trials of the new block.
         """
@@ -275,12 +284,12 @@ class LabDirectory:
             write_whole(self._stage(stage), _encoded(again))
 
     def records(self) -> list[Record]:
-        """Of this lab, oldest first, without those that were set aside."""
+        """Returns the records of this lab, oldest first, without those of replaced blocks."""
         replaced = self._replaced()
         return [one for one in self.store.all() if one.purpose != Purpose.LAB or one.block not in replaced]
 
     def set_aside(self) -> list[Record]:
-        """Records of blocks that were replaced by a whole new block. They enter no comparison."""
+        """Returns the records of blocks that were replaced by a new block. Comparisons exclude them."""
         replaced = self._replaced()
         return [one for one in self.store.all() if one.purpose == Purpose.LAB and one.block in replaced]
 
@@ -289,9 +298,10 @@ class LabDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the directory; the kernel lets go when this process ends, however it ends. InputError: somebody has it.
+        """Locks the directory. The kernel releases the lock however this process ends. Raises InputError if another
+        process has it.
 
-        What a killed process left half-written is removed.
+        Removes unfinished files of killed processes.
         """
         with held(self.path / "lock", f"lab {self.path}"):
             remove_abandoned(self.path)
@@ -315,7 +325,7 @@ def _encoded(value: Frozen | DeclaredStage | BaselinePeak | Confirmation | dict[
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
-    """None: there is no such file."""
+    """Decodes a file; returns None if it does not exist."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:

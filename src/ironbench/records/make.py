@@ -1,4 +1,4 @@
-"""Makes the record of one trial."""
+"""Makes the record of a trial."""
 
 from __future__ import annotations
 
@@ -30,23 +30,24 @@ from ironbench.trial.load import Loaded, restore
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """What measuring one trial gave, before it is judged."""
+    """The results of measuring a trial, before it is judged."""
 
     driven: Driven
     prepared: TrialNotes
-    """Notes from before it was driven."""
+    """Notes from the preparation of the trial."""
     loaded: Loaded = field(default_factory=Loaded)
     observation: Observation = field(default_factory=Observation)
     budget: Budget | None = None
 
 
 def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session: Session | None = None) -> Record:
-    """Judges the trial, writes its record and evidence, and returns the record. None: no engine was started."""
+    """Judges the trial, writes its record and evidence, and returns the record. `session` is None if no engine was
+    started."""
     driven, observation, budget = measured.driven, measured.observation, measured.budget
     prepared = measured.prepared.merge(driven.prepared.conditions, driven.prepared.warnings)
     workload = workloads.get(plan.choice.workload)
     options = plan.choice.options
-    # Work that has an end is no stretch of a steady state: what it leaves behind is measured instead.
+    # Work with a fixed end has no steady state; the write backlog that it leaves behind is measured instead.
     endless = workload.usual_duration_s(options) is not None
     cycles = endless and checkpoints.made(plan.system, plan.choice)
     seen = judge.warnings(plan.system, trial.cell.load, driven, observation, budget, cycles)
@@ -125,7 +126,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session
 
 
 def _server_machine(system: System, session: Session | None, driven: Driven, here: str) -> str:
-    """Returns the key of a running server's machine; empty where it is unknown, or the engine is not a running server.
+    """Returns the key of a running server's machine; empty if it is unknown, or if the engine is no running server.
     `here`: key of this machine."""
     if driven.elsewhere:
         return driven.elsewhere.machine
@@ -133,9 +134,10 @@ def _server_machine(system: System, session: Session | None, driven: Driven, her
 
 
 def capacity(session: Session) -> dict[str, float]:
-    """How full each role's file system is: flash slows down when nearly full, a disk when its inner tracks are used.
+    """Returns how full each role's file system is: flash slows down when nearly full, a disk when its inner tracks are
+    used.
 
-    Without roles that lie in a directory of another user, which we may not enter.
+    Skips directories that belong to another user and are not accessible.
     """
     shares = {}
     for role, directory in session.directories().items():
@@ -151,7 +153,7 @@ def capacity(session: Session) -> dict[str, float]:
 
 @functools.cache
 def software() -> dict[str, str]:
-    """ironbench's version and build profile, Python, and the packages that matter to a result."""
+    """Returns the versions of ironbench, its build profile, Python, and the packages that can affect a result."""
     packages = {"numpy", *(one for name in engines.names() for one in engines.get(name).traits.packages)}
     return {
         "ironbench": _core.VERSION,
@@ -162,7 +164,7 @@ def software() -> dict[str, str]:
 
 
 def _version(package: str) -> str:
-    """ "" for one of an extra that is not installed."""
+    """Returns the version of a package; empty if it belongs to an extra that is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Makes metrics, by their catalogue names, of the core's summary and histograms."""
+"""Computes metrics, by their catalogue names, from the core's summary and histograms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _QUANTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 MOST_SCRIPTS = 12
-"""As many scripts have figures of their own in a record (at most 8 KB): those that ran most."""
+"""Maximum number of scripts with metrics in a record (at most 8 KB): those that ran most often."""
 _PLAIN = (
     "failed",
     "retries",
@@ -32,22 +32,23 @@ _PLAIN = (
     "observer_cpu_s",
 )
 _IF_ANY = ("censored", "cut_off", "cut_off_s", "receive_rearms", "connections_lost", "clients_lost")
-"""Counts that only a record has where they are not zero."""
+"""Counts that are in a record only if they are not zero."""
 _OWN_DELAY = ("loop_delay", "replies_per_wait")
-"""Histograms of the drive loop itself: `_own_delay` makes their metrics."""
+"""Histograms of the drive loop itself; `_own_delay` computes their metrics."""
 _LAG = "_lag"
-"""Ends the names of histograms of which the workload itself says what is kept."""
+"""Suffix of histograms for which the workload itself selects metrics."""
 _LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
 
 
 def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[str, float]:
-    """Throughput, response and service time, some of it per script (`of_scripts`), errors, client CPU, lateness."""
+    """Returns throughput, response and service times, errors, client CPU time and lateness. `of_scripts`: metrics per
+    script."""
     summary = driven.summary
     if not summary:
         return {}
     elapsed_s = summary["elapsed_s"]
     if elapsed_s <= 0:
-        # The trial ended before its window: counters that never ran are not zero, they are unknown.
+        # The trial ended before its window: counters that never ran are unknown, not zero.
         return dict(driven.metrics)
     values = {
         "transactions": float(summary["transactions"]),
@@ -62,13 +63,13 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
     if summary.get("due") is not None:
         values["due"] = float(summary["due"])
     values |= _own_delay(driven)
-    if summary.get("lateness_max_s"):  # 0 where the loop has no schedule: a closed one without think time
+    if summary.get("lateness_max_s"):  # 0 if the loop has no schedule: a closed loop without think time
         values |= {name: float(summary[name]) for name in _LATENESS}
     if summary.get("reconnects"):
         values["reconnects"] = float(summary["reconnects"])
         values["reconnect_mean_s"] = summary["reconnects_s"] / summary["reconnects"]
     if summary.get("aborted") and not summary["failed"]:
-        # What ended the trial also ended transactions, and these are in no count of failures.
+        # The event that ended the trial also ended transactions, which are in no count of failures.
         for name in ("failed", "failed_fraction", "errors"):
             del values[name]
     for name, histogram in driven.histograms.items():
@@ -82,8 +83,8 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
 
 
 def _own_delay(driven: Driven) -> dict[str, float]:
-    """How long the drive loop worked between two waits for the engine, and on how many replies; empty where threads
-    block."""
+    """Returns how long the drive loop worked between two waits for the engine, and on how many replies; empty for
+    threads that block."""
     delay, replies = (driven.histograms.get(name) for name in _OWN_DELAY)
     if delay is None or replies is None or not delay.count:
         return {}
@@ -99,8 +100,8 @@ def _own_delay(driven: Driven) -> dict[str, float]:
 
 
 def own_delay_share(driven: Driven) -> float | None:
-    """Share of the service time in which a reply had arrived and waited for the loop, which worked on others. On
-    average a reply waits for half of the time that its batch takes."""
+    """Returns the fraction of the service time in which a reply had arrived but waited for the drive loop, which was
+    busy with other replies. On average a reply waits for half the time that its batch takes."""
     served = driven.histograms.get("service_time")
     if served is None or not served.count or "loop_wait_s" not in driven.summary:
         return None
@@ -108,12 +109,13 @@ def own_delay_share(driven: Driven) -> float | None:
 
 
 MOST_STATEMENTS = 12
-"""As many statements are in a record, those that took most time together; a file of its evidence has all."""
+"""Maximum number of statements in a record: those with the highest total time. A file of the evidence has all of
+them."""
 _MOST_TEXT = 48
 
 
 def timed(driven: Driven) -> list[dict[str, Any]]:
-    """The core's rows of SQL commands, each with those percentiles that it has answers enough for."""
+    """Returns the core's rows of SQL commands, each with those percentiles that it has enough answers for."""
     rows = []
     for row in driven.summary.get("statements", []):
         answers = driven.histograms.get(ANSWERS.format(row["script"], row["command"]))
@@ -122,7 +124,7 @@ def timed(driven: Driven) -> list[dict[str, Any]]:
 
 
 def statements(driven: Driven) -> tuple[Statement, ...]:
-    """Times of SQL commands in the order written; empty without `--report-per-statement`."""
+    """Returns times of SQL commands in the order of the script; empty without `--report-per-statement`."""
     rows = timed(driven)
     longest = sorted(rows, key=lambda row: -row["count"] * row["mean_s"])[:MOST_STATEMENTS]
     return tuple(
@@ -143,16 +145,17 @@ def statements(driven: Driven) -> tuple[Statement, ...]:
 
 
 def concise(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The same with seven digits where there is a fraction: no two trials agree in as many, and a record stays small.
+    """Returns the metrics rounded to seven digits unless they are whole, which keeps records small; measurements vary
+    by more.
 
-    What is not a number was not measured, and is left out.
+    Values that are not finite were not measured and are left out.
     """
     finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
     return {name: value if value.is_integer() else float(f"{value:.7g}") for name, value in finite.items()}
 
 
 def of_no_unit(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Without those per unit."""
+    """Returns the metrics without those per unit of work."""
     return {name: value for name, value in metrics.items() if PER_UNIT not in name}
 
 
@@ -161,7 +164,7 @@ def _busiest(scripts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _script(script: Mapping[str, Any], elapsed_s: float, histograms: Mapping[str, Histogram]) -> dict[str, float]:
-    """The main figures only, to keep records small; the histograms hold the rest."""
+    """Returns only the main metrics of a script, to keep records small; the histograms contain the rest."""
     tag = f"{{script={script['name']}}}"
     values = {f"throughput{tag}": float(f"{script['transactions'] / elapsed_s:.6g}")}
     if script["failed"]:
@@ -179,14 +182,15 @@ def _script(script: Mapping[str, Any], elapsed_s: float, histograms: Mapping[str
 
 
 def _short(value_s: float) -> float:
-    """Percentiles of a histogram have three digits."""
+    """Rounds a percentile to three digits, the precision of a histogram."""
     return float(f"{value_s:.3g}")
 
 
 def _latency(name: str, histogram: Histogram) -> dict[str, float]:
     if histogram.count == 0:
         return {}
-    # Those of transactions are kept whatever their number: trials are pooled, and tables know how many there were.
+    # Percentiles of transactions are kept however few they are: trials are pooled, and tables know the number of
+    # values.
     pooled = sample.percentile(f"{name}_p50_s") is not None
     values = sample.quantiles(histogram, _QUANTILES, least=1 if pooled else None)
     values |= {"mean": histogram.mean_s, "max": histogram.max_s, "stdev": histogram.stdev_s}

@@ -1,6 +1,6 @@
-"""Noise floors of machines, kept with the labs for later findings.
+"""Noise floors of machines, stored with the labs for later findings.
 
-`<results>/noise/<machine>-<work>.json`, one file for each machine and work: the newest measurement replaces the last.
+`<results>/noise/<machine>-<work>.json`, one file per machine and work: a new measurement replaces the previous one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = "noise"
 
 
 def keep(results: Path, floors: Sequence[Noise]) -> None:
-    """All floors of one A/A lab: one machine, one work, a floor for each metric. UnwrittenError."""
+    """Stores the noise floors of an A/A lab: one machine, one work, one floor per metric. Raises UnwrittenError."""
     for machine, work, method in dict.fromkeys((noise.machine, noise.work, noise.method) for noise in floors):
         own = [noise for noise in floors if (noise.machine, noise.work, noise.method) == (machine, work, method)]
         key = work if method == TRIALS else f"{work} by {method}"
@@ -29,8 +29,11 @@ def keep(results: Path, floors: Sequence[Noise]) -> None:
 
 
 def known(results: Path) -> tuple[Noise, ...]:
-    """Every noise floor stored there; unreadable files are skipped. Earlier versions stored the far end of an interval
-    that shrank with the number of blocks; floors are therefore computed from the stored spread."""
+    """Returns every stored noise floor; unreadable files are skipped.
+
+    Earlier versions stored the far end of a CI that shrank with the number of blocks. Floors are therefore computed
+    again from the stored standard deviation.
+    """
     floors: list[Noise] = []
     for path in sorted((results / FOLDER).glob("*.json")):
         try:
@@ -42,7 +45,7 @@ def known(results: Path) -> tuple[Noise, ...]:
 
 
 def _with_method(noise: Noise) -> Noise:
-    """Earlier versions appended the method to the name of the work."""
+    """Returns the noise with its method as a field; earlier versions appended it to the name of the work."""
     for method in (SLICES, DUET):
         if noise.work.endswith(suffix := f" by {method}"):
             return replace(noise, work=noise.work.removesuffix(suffix), method=method)

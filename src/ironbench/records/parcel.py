@@ -1,14 +1,12 @@
-"""Records in one file, to be carried to another machine: `ironbench record export` and `record import`.
+"""Bundles: records in one file for transfer to another machine, with `ironbench record export` and `record import`.
 
-A parcel is a zip file, so that anybody can look into it:
+A bundle is a zip file that any zip tool can open:
 
-```
-manifest.json      format, what it holds, and of every other entry its length and SHA-256
-trials/<id>/…      machines/<key>.json  engines/<key>.json  scripts/<key>.json    as in a store
-lab/…              of a lab's directory: its own files (`labs.LAB_FILES`) and its stages
-```
-The zip file's comment holds the manifest's SHA-256. That finds what was truncated or altered on the way; it proves
-nothing against somebody who means to deceive: nothing in a parcel is believed, and everything has a limit.
+``` manifest.json      format, contents, and length and SHA-256 of every other entry trials/<id>/…
+machines/<key>.json  engines/<key>.json  scripts/<key>.json    as in a store lab/…              files of a lab's
+directory (`labs.LAB_FILES`) and its stages ``` The comment of the zip file contains the manifest's SHA-256. This
+detects truncated or altered files but does not prevent forgery: the contents of a bundle are not trusted, and every
+size has a limit.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ _COMMENT = re.compile(_MARK + rb"(\d{1,9}) sha256=([0-9a-f]{64})")
 _MANIFEST = "manifest.json"
 _ID = r"[A-Za-z0-9_+~=,-][A-Za-z0-9._+~=,-]{0,250}"
 _LAB = re.compile(r"[^./\\\x00-\x1f\x7f-\x9f\ud800-\udfff][^/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]{0,254}")
-"""Name of a directory: it leads nowhere else and shows as what it is."""
+"""Name of a directory: without path separators and control characters."""
 _MIB = 1 << 20
 _MOST_BYTES = {
     rf"trials/{_ID}/record\.json": _MIB // 4,
@@ -47,28 +45,28 @@ _MOST_BYTES = {
     r"(?:machines|engines|scripts)/[0-9a-f]{16}\.json": _MIB,
     rf"lab/(?:{'|'.join(map(re.escape, LAB_FILES))}|stage-[1-9]\d{{0,5}}\.json)": 32 * _MIB,
 }
-"""What a parcel may hold, and how large each may be: far beyond what any trial of hours leaves."""
+"""Permitted files of a bundle and their maximum sizes, far beyond what trials of several hours produce."""
 _MOST_MANIFEST_BYTES = 64 * _MIB
 _MOST_CONTENTS_BYTES = 40 * _MIB
-"""Of the zip file's table of contents, which the zip module reads in one go."""
+"""Maximum size of the zip file's central directory, which the zip module reads at once."""
 MOST_FILES = 250_000
 _CHUNK = _MIB
 _WHOLE = "it was cut short or changed on the way: export and copy it again"
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, NotImplementedError)
-"""What the zip module raises for damaged, encrypted and unknown entries."""
+"""Exceptions of the zip module for damaged, encrypted and unknown entries."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """The manifest of a parcel."""
+    """The manifest of a bundle."""
 
     format: int
     ironbench: str
-    """Version that wrote it."""
+    """Version of ironbench that wrote the bundle."""
     schema: int
-    """The highest of its records'."""
+    """The highest schema of its records."""
     lab: str
-    """Name of the lab's directory, one step and not hidden; empty for plain records."""
+    """Name of the lab's directory, a single visible path component; empty for records without a lab."""
     files: dict[str, tuple[int, str]]
     """Entry → length in bytes and SHA-256."""
 
@@ -78,7 +76,7 @@ class _Format(msgspec.Struct, frozen=True):
 
 
 class _File(io.FileIO):
-    """Refuses to be read in pieces as large as a forged table of contents claims to be."""
+    """A file that limits the size of a read, because a forged central directory may claim any size."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
@@ -89,19 +87,19 @@ class _File(io.FileIO):
 
 
 def most_bytes(name: str) -> int | None:
-    """How large an entry of that name may be; None where a store holds no such file."""
+    """Returns the maximum size of an entry of this name; None if a store has no such file."""
     return next((most for pattern, most in _MOST_BYTES.items() if re.fullmatch(pattern, name)), None)
 
 
 class Writer:
-    """Writes entries one after the other, then the manifest."""
+    """Writes entries in sequence, then the manifest."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
         self._files: dict[str, tuple[int, str]] = {}
 
     def add(self, name: str, data: bytes) -> None:
-        """InputError for what could not be imported: no file of a store, too large, or too many."""
+        """Adds an entry. Raises InputError if it could not be imported: no file of a store, too large, or too many."""
         most = most_bytes(name)
         if most is None:
             raise InputError(name, "is no file of a record, and cannot be exported", "export other records")
@@ -110,8 +108,8 @@ class Writer:
             raise InputError(name, cause, "export other records")
         if len(self._files) == MOST_FILES:
             raise InputError("export", f"has more than {grouped(MOST_FILES)} files", "export fewer records at a time")
-        stored = name.endswith(".parquet")  # compressed already
-        entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # the same records give the same file
+        stored = name.endswith(".parquet")  # already compressed
+        entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # equal records give an identical file
         entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
         self._zip.writestr(entry, data)
         self._files[name] = (len(data), hashlib.sha256(data).hexdigest())
@@ -126,7 +124,7 @@ class Writer:
 
 
 class Reader:
-    """A parcel whose manifest was verified; every entry is verified when it is read. InputError for any other file."""
+    """A bundle with a verified manifest; entries are verified when read. Raises InputError for any other file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -159,11 +157,11 @@ class Reader:
         return self.manifest.files
 
     def read(self, name: str) -> bytes:
-        """InputError where the bytes are not those that were exported."""
+        """Returns an entry. Raises InputError if its bytes differ from those that were exported."""
         return b"".join(self.chunks(name))
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """The same piece by piece; whether they are those that were exported is known after the last."""
+        """Yields an entry in chunks; only after the last one is it known whether they are those that were exported."""
         length, digest = self.manifest.files[name]
         seen, left = hashlib.sha256(), length
         for chunk in self._unpacked(name, length):
@@ -195,13 +193,14 @@ class Reader:
             raise InputError(str(self.path), cause, "import it with the ironbench that wrote it, or a newer one")
 
     def _hold_lab(self) -> None:
-        """The lab's name becomes that of a directory. InputError."""
+        """Checks the lab's name, which becomes the name of a directory. Raises InputError."""
         lab = self.manifest.lab
         if lab and not _LAB.fullmatch(lab):
             raise self.distrusted(f"names the lab {lab[:100]!r}, which is no name of a directory")
 
     def _hold_entries(self) -> None:
-        """Entries and manifest name the same files, each of them one that a store holds, of a size that it may have."""
+        """Checks that entries and manifest name the same files, and that each is a file of a store within its size
+        limit."""
         names = [name for name in self._zip.namelist() if name != _MANIFEST]
         if len(names) > MOST_FILES:
             raise self.distrusted(f"holds more than {grouped(MOST_FILES)} files")
@@ -215,9 +214,9 @@ class Reader:
                 raise self.distrusted(f"holds {name} of {length} bytes, and such a file has at most {most}")
 
     def _unpacked(self, name: str, most: int) -> Iterator[bytes]:
-        """Its bytes, `most` and one at the most: what an entry claims of its length is not believed."""
+        """Yields an entry's bytes, at most `most` + 1: its declared length is not trusted."""
         entry = self._entries[name]
-        if entry.compress_type not in _METHODS:  # of the others, the zip module bounds no piece
+        if entry.compress_type not in _METHODS:  # for other methods, the zip module does not limit the size of a chunk
             raise self._altered(name)
         left = most + 1
         try:
@@ -229,7 +228,7 @@ class Reader:
             raise self._altered(name, str(error)) from None
 
     def distrusted(self, cause: str) -> InputError:
-        """For a parcel that no export wrote."""
+        """Returns the error for a bundle that ironbench did not write."""
         return InputError(str(self.path), cause, "do not trust this file")
 
     def _altered(self, name: str, why: str = "") -> InputError:
@@ -246,9 +245,10 @@ class Reader:
 
 
 def _opened(path: Path) -> _File:
-    """Only a regular file has an end to begin from: a device has none, and a pipe can be read only once."""
+    """Opens a regular file: a zip file is read from its end, which a device does not have, and a pipe can be read only
+    once."""
     try:
-        # Not to wait for the other end of a named pipe (fifo(7)).
+        # Do not wait for the other end of a named pipe (fifo(7)).
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(str(path), error.strerror or str(error), "name a file of `ironbench record export`") from None

@@ -1,4 +1,4 @@
-"""Columns to Parquet and back, through DuckDB (no pyarrow: 165 MB for what a database already does)."""
+"""Writes and reads columns as Parquet through DuckDB, because pyarrow would add 165 MB."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SERIES = ("series", "t_s", "value")
 
 
 def write(path: Path, columns: Mapping[str, bytes]) -> None:
-    """`columns`: name → little-endian float64 values, all of one length."""
+    """Writes columns: name → little-endian float64 values, all of the same length."""
     _write_table(path, {name: np.frombuffer(data, dtype="<f8") for name, data in columns.items()})
 
 
 def write_series(path: Path, series: Sequence[Series]) -> None:
-    """Long form: one row per point, with `series`, `t_s` and `value`."""
+    """Writes series in long form: one row per point, with the columns `series`, `t_s` and `value`."""
     names = [np.full(len(one.t_s), one.name, dtype=object) for one in series]
     table = {
         "series": np.concatenate(names),
@@ -34,12 +34,12 @@ def write_series(path: Path, series: Sequence[Series]) -> None:
 
 
 def read(path: Path) -> Columns:
-    """All columns, as numbers. ValueError where the file is no Parquet or holds something else."""
+    """Reads all columns as numbers. Raises ValueError if the file is no Parquet file or has other values."""
     return {name: _numbers(name, column) for name, column in _table(path).items()}
 
 
 def read_series(path: Path) -> dict[str, Columns]:
-    """What `write_series` wrote, by series. ValueError."""
+    """Reads what `write_series` wrote, by series. Raises ValueError."""
     table = _table(path)
     if tuple(table) != _SERIES:
         raise ValueError(f"has the columns {', '.join(table)[:200]} instead of {', '.join(_SERIES)}")
@@ -54,7 +54,7 @@ def read_series(path: Path) -> dict[str, Columns]:
 
 
 def values(path: Path) -> int:
-    """Number of values in a file by its metadata: rows times columns. ValueError."""
+    """Returns the number of values in a file (rows times columns) from its metadata. Raises ValueError."""
     with _cursor() as database:
         try:
             rows = database.execute("SELECT sum(num_rows) FROM parquet_file_metadata(?)", [_name(path)]).fetchone()
@@ -73,7 +73,8 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _cursor() -> duckdb.DuckDBPyConnection:
-    """A cursor of one database for all files: making one takes ten times as long as to read or write a trial's."""
+    """Returns a cursor of one database shared by all files: creating a database takes ten times as long as reading or
+    writing the files of a trial."""
     return _database().cursor()
 
 
@@ -83,13 +84,13 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 def _name(path: Path) -> str:
-    """For DuckDB's readers, to whom stars and brackets are a pattern."""
+    """Escapes a path for DuckDB's readers, which treat stars and brackets as a pattern."""
     return glob.escape(str(path))
 
 
 def _numbers(name: str, column: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     if isinstance(column, np.ma.MaskedArray) and column.dtype.kind == "f" and name != "t_s":
-        column = column.filled(np.nan)  # DuckDB writes NaN as NULL: of a second without a transaction there is no time
+        column = column.filled(np.nan)  # DuckDB writes NaN as NULL: a second without transactions has no response time
     if isinstance(column, np.ma.MaskedArray) or not isinstance(column, np.ndarray) or column.dtype.kind not in "fiu":
         raise ValueError(f"column {name[:100]} does not hold numbers alone")
     return column.astype("f8", copy=False)

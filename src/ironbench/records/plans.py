@@ -1,4 +1,4 @@
-"""Query plans of a record as bags of steps (operation and table), read by the dialect of the engine that wrote them."""
+"""Query plans of a record as multisets of steps (operation and table), parsed by the dialect of their engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUIET = frozenset(
 
 
 def plans(text: str, engine: str) -> dict[str, Steps]:
-    """Of a record of that engine: query (`q01` …) → its steps; without those whose plan cannot be read."""
+    """Returns query (`q01` …) → steps for the plans of a record; plans that cannot be parsed are left out."""
     known = engines.find(engine)
     dialect = known.traits.dialect if known else Dialect()
     parts = _HEAD.split(text)

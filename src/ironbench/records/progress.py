@@ -1,4 +1,4 @@
-"""How far a lab has come, read from nothing but the records that are there."""
+"""Progress of a lab, determined only by its existing records."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ironbench.model.record import SYSTEMS, Record, Status
 from ironbench.model.system import Trial
 
 TRIES = 2
-"""A failed trial is tried once more, then kept as failed."""
+"""Number of attempts at a trial: a failed trial is repeated once, then kept as failed."""
 
 Place = tuple[str, int]
-"""A cell's name and a block."""
+"""Name of a configuration, and a block."""
 
 
 def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, ...]:
-    """The trials still to be measured, in the planned order, each with the number of its next attempt.
+    """Returns the trials still to be measured, in planned order, each with the number of its next attempt.
 
-    A trial is over when a record of it may be compared, or when it failed as often as it is tried. One that was cut
-    short or killed is not over.
+    A trial is done if one of its records is comparable, or if it failed `TRIES` times. An aborted or killed attempt
+    does not count.
 
-    Systems that took turns are measured again together: a record that lost its partners to a kill does not count, and
-    one whose partner failed counts as failed.
+    Interleaved systems are measured again together: a record whose partners have none because the lab was killed does
+    not count, and a record whose partner failed counts as failed.
     """
     records = list(records)
     there, torn = _by_place(records), Torn.of(records)
@@ -39,28 +39,28 @@ def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, 
 
 
 def over(attempts: Sequence[Record]) -> bool:
-    """Whether the records of one place settle it."""
+    """Whether the records of a trial's attempts settle it."""
     return any(record.status.comparable for record in attempts) or len(failed(attempts)) >= TRIES
 
 
 def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> int:
-    """How often these cells were tried in a block, at most."""
+    """Returns the highest number of attempts at these configurations in a block."""
     of_block = (one for one in records if one.purpose == Purpose.LAB and one.block == block and one.cell.name in cells)
     return max((one.attempt for one in of_block), default=0)
 
 
 def interrupted(records: Sequence[Record]) -> bool:
-    """Whether somebody ended the last of them; in the order they were measured."""
+    """Whether the last record, in order of measurement, was aborted by the user."""
     return bool(records) and records[-1].status is Status.CUT_SHORT
 
 
 def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
-    """The failed records of every trial that will not be tried again."""
+    """Returns the failed records of every trial that will not be repeated."""
     return tuple(record for tries in by_place(records).values() if _lost(tries) for record in failed(tries))
 
 
 def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
-    """The same of searches and the peak as well: what is tried again when somebody asks for it."""
+    """Like `given_up`, but includes trials of searches and the peak: those that are repeated at the user's request."""
     places: dict[tuple[str, str, int], list[Record]] = {}
     for record in records:
         places.setdefault((record.purpose, record.cell.name, record.block), []).append(record)
@@ -73,12 +73,12 @@ def _lost(tries: Sequence[Record]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """Ids of records whose systems took turns with others that have none to compare."""
+    """Ids of records that lack a comparable record of the systems they were interleaved with."""
 
     killed: frozenset[str]
-    """The lab was killed before the others had theirs."""
+    """The lab was killed before the other systems had a record."""
     lone: frozenset[str]
-    """Of another one there is a record that cannot be compared."""
+    """The record of another system is not comparable."""
 
     @staticmethod
     def of(records: Iterable[Record]) -> Torn:
@@ -96,8 +96,8 @@ class Torn:
 
 
 def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
-    """Records of lab trials by cell and block, attempts in order; those that lost their partners only where there is no
-    other."""
+    """Returns the records of lab trials by configuration and block, attempts in order. Records that lack their partners
+    are included only if there are no others."""
     records = list(records)
     torn = Torn.of(records)
     apart = torn.killed | torn.lone
@@ -106,7 +106,7 @@ def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
 
 
 def measured(records: Iterable[Record]) -> int:
-    """How many trials have a record that may be compared, and did not lose its partners."""
+    """Returns how many trials have a comparable record with comparable partners."""
     records = list(records)
     torn = Torn.of(records)
     there = _by_place(one for one in records if one.id not in torn.killed | torn.lone)
@@ -122,5 +122,5 @@ def _by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
 
 
 def failed(attempts: Sequence[Record]) -> list[Record]:
-    """Those that count as failed tries; one that was cut short does not."""
+    """Returns the attempts that count as failed; aborted ones do not."""
     return [record for record in attempts if record.status in (Status.FAILED, Status.VOIDED)]

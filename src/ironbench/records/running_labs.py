@@ -1,7 +1,7 @@
-"""Labs that are being measured on this machine, wherever their directories are.
+"""Labs that are being measured on this machine, in any directory.
 
-One file for each in the user's runtime directory, written when the lab's directory is locked and removed when it is
-released. A process that was killed leaves its file; the next reader finds its process gone and removes it.
+The user's runtime directory has one file per lab, written when the lab's directory is locked and removed when it is
+unlocked. A killed process leaves its file behind; the next reader notices and removes it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ironbench.host.processes import ProcessId
 
 @dataclass(frozen=True, slots=True)
 class RunningLab:
-    """A lab whose directory is locked by a live process."""
+    """A lab whose directory is locked by a running process."""
 
     directory: Path
-    """Absolute."""
+    """Absolute path."""
     process: ProcessId
 
 
 @contextmanager
 def announced(directory: Path) -> Iterator[None]:
-    """Lists a lab as running. Without a runtime directory it is measured all the same, and not listed."""
+    """Lists a lab as running. Without a runtime directory the lab still runs, but is not listed."""
     here = directory.resolve()
     file: Path | None = None
     with contextlib.suppress(OSError, IronbenchError):
@@ -52,14 +52,14 @@ def announced(directory: Path) -> Iterator[None]:
 
 
 def known() -> list[RunningLab]:
-    """Running labs, by directory. Files of processes that have ended are removed."""
+    """Returns running labs, sorted by directory. Removes files of processes that have ended."""
     found = []
     with contextlib.suppress(OSError, IronbenchError):
         for file in sorted(_folder().glob("*.json")):
             with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
                 content = json.loads(file.read_text())
                 if content["namespace"] != processes.pid_namespace():
-                    continue  # of another container: its process ids mean nothing here
+                    continue  # from another container: its process ids are meaningless here
                 lab = RunningLab(Path(content["directory"]), ProcessId(**content["process"]))
                 if lab.process.alive():
                     found.append(lab)
@@ -75,8 +75,8 @@ def _folder() -> Path:
 
 
 def own_processes() -> frozenset[int]:
-    """Ids of every process that belongs to a running lab or run of this user: ironbench itself, its workers, and the
-    servers that it started. They are what is measured, not what disturbs it."""
+    """Returns the process ids of all running labs and runs of this user: ironbench, its workers, and the servers that
+    it started. Such processes are the subject of a measurement, not a disturbance."""
     roots = {lab.process.pid for lab in known()}
     with contextlib.suppress(OSError, IronbenchError):
         for entry in register.entries():

@@ -1,4 +1,5 @@
-"""What the words of `report`, `compare`, `lead` and `record export` stand for: records, cells of a lab, or labs."""
+"""Resolves the names on the command line of `report`, `compare`, `lead` and `record export` to records, configurations
+of a lab, or labs."""
 
 from __future__ import annotations
 
@@ -17,15 +18,19 @@ from ironbench.records.progress import by_place
 
 
 def select(selection: Sequence[str], results: str) -> list[Record]:
-    """What the words stand for, each record once; all that is there where there is no word. InputError."""
+    """Returns the records selected by the names, without duplicates; all records if there are no names. Raises
+    InputError."""
     if not selection:
         return Store(Path(results)).all()
     return list({record.id: record for word in selection for record in _named_in(word, Path(results)).records}.values())
 
 
 def directories(selection: Sequence[str], store: Store) -> list[str]:
-    """Those that name a directory. Of a name that has records too, a directory without a lab is not meant: a label
-    often is the name of the directory of its data."""
+    """Returns the names that are directories.
+
+    If records have the same name, a directory without a lab is ignored: a label is often the name of its data
+    directory.
+    """
     found = [word for word in selection if Path(word).is_dir()]
     unsure = [word for word in found if not LabDirectory(Path(word)).begun()]
     rows = store.listed() if unsure else []
@@ -35,17 +40,17 @@ def directories(selection: Sequence[str], store: Store) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a word stands for."""
+    """The meaning of a name on the command line."""
 
     word: str
     records: list[Record]
     store: Store
     cells: tuple[str, ...] = ()
-    """Of the lab in `store`; (): it names records, a series or a label."""
+    """Configurations of the lab in `store`; empty if the word names records, a series or a label."""
 
 
 def both(a: str, b: str, results: str) -> tuple[Named, Named]:
-    """`named` of two words. What both find in a directory of runs is looked for once. InputError for unknown names."""
+    """Resolves two names like `named`, but reads a directory of runs only once. Raises InputError for unknown names."""
     directory = LabDirectory(Path(results))
     if not directory.begun():
         with contextlib.suppress(InputError):
@@ -55,9 +60,9 @@ def both(a: str, b: str, results: str) -> tuple[Named, Named]:
 
 
 def named(word: str, results: str) -> Named:
-    """The one resolution of names: in a lab's directory a cell, or the levels of some (`new`, `server=new`); anywhere a
-    record, a series or a label. `DIR` stands for all that is in another directory of results, `DIR/NAME` for what NAME
-    stands for there. InputError for unknown names."""
+    """Resolves a name. In a lab's directory it may be a configuration, or values of factors (`new`, `server=new`);
+    anywhere a record, a series or a label. `DIR` selects everything in another results directory, `DIR/NAME` selects
+    NAME there. Raises InputError for unknown names."""
     try:
         return _named_in(word, Path(results))
     except InputError:
@@ -76,7 +81,7 @@ def _named_in(word: str, results: Path) -> Named:
 
 
 def named_in(word: str, directory: LabDirectory) -> Named:
-    """What it stands for there, and nowhere else. InputError."""
+    """Resolves a name within a directory. Raises InputError."""
     if not directory.begun():
         return Named(word, directory.store.select([word]), directory.store)
     lab = directory.lab()
@@ -87,7 +92,7 @@ def named_in(word: str, directory: LabDirectory) -> Named:
         cells = tuple(name for name in names if wanted.items() <= lab.setup(name).cell.levels.items())
         if cells:
             records = [one for one in _whole(directory) if wanted.items() <= one.cell.levels.items()]
-            own = len(cells) == 1  # a rated cell has the levels of its own
+            own = len(cells) == 1  # a fixed-rate configuration has the same values as its origin
             return Named(word, [one for one in records if not own or one.cell.name == cells[0]], directory.store, cells)
     try:
         return Named(word, directory.store.select([word]), directory.store)
@@ -97,15 +102,16 @@ def named_in(word: str, directory: LabDirectory) -> Named:
 
 
 def _whole(directory: LabDirectory) -> list[Record]:
-    """Without those of systems that lost their partners, where their trial was measured again."""
+    """Returns the records of a lab, without interleaved records that lack their partners if the trial was measured
+    again."""
     records = directory.records()
     kept = {one.id for tries in by_place(records).values() for one in tries}
     return [one for one in records if one.purpose != Purpose.LAB or one.id in kept]
 
 
 def _levels(word: str, factors: Sequence[Factor]) -> dict[str, str]:
-    """Factor → level that the word names, as a whole or part by part; {} where it names none. InputError: a level of
-    several factors."""
+    """Returns factor → value that the word names, as a whole or in parts; empty if it names none. Raises InputError for
+    a value of several factors."""
     whole = _level(word, factors)
     parts = [whole] if whole else [_level(part, factors) for part in word.split()]
     return dict(part for part in parts if part) if all(parts) else {}
@@ -129,8 +135,8 @@ def _holds_records(path: Path) -> bool:
 
 
 def gathered(selection: Sequence[str], results: str) -> tuple[list[Record], list[Store]]:
-    """What the words stand for, with the stores of its records; without a word all that is in `results`, and in the
-    labs among it. InputError."""
+    """Returns the records selected by the names, and their stores; without names, everything in `results` and its labs.
+    Raises InputError."""
     found = [named(word, results) for word in selection] or _everything(Path(results))
     records = {record.id: record for one in found for record in one.records}
     return list(records.values()), [one.store for one in found]

@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
 RECORD = "record.json"
 _RENAMED = {"run_queue_delay_share": "run_queue_waiting_per_core"}
-"""Metrics of version 0.1 → what they are called now: it is no share, for several threads wait at once."""
+"""Metrics of version 0.1 → their current names. The renamed metric is no fraction, because several threads may wait at
+once."""
 _MOST_NAMED = 3
-"""Of more things than this that cannot be read, the rest is counted."""
+"""Maximum number of unreadable files that are reported individually; the rest is counted."""
 T = TypeVar("T")
 
 
 def _without_passwords(record: Record) -> Record:
-    """Hides passwords, which messages of servers and libraries may repeat."""
+    """Returns the record without passwords, which messages of servers and libraries may repeat."""
     texts = {
         name: msgspec.to_builtins(getattr(record, name)) for name in ("causes", "warnings", "checks", "conditions")
     }
@@ -63,7 +64,7 @@ class _Files(msgspec.Struct):
 
 
 class Store:
-    """Records under one results directory. Opening it creates nothing; the first write does."""
+    """Records in a results directory. Opening it creates nothing; the first write does."""
 
     def __init__(self, directory: Path, printer: Printer | None = None) -> None:
         self.directory = directory = space.followed(directory)
@@ -73,10 +74,11 @@ class Store:
         self._shared: dict[tuple[str, str], dict[str, Any]] = {}
 
     def validate(self) -> None:
-        """Refuses a results directory that cannot be written, before anything is started. Leaves nothing there."""
+        """Raises InputError if the results directory is not writable, before anything is started. Leaves no file
+        behind."""
         there = space.existing(self._trials)
-        try:  # tried, for permissions alone do not tell: root may write anywhere but to a read-only file system
-            tempfile.TemporaryFile(dir=there).close()  # without a name, where the file system can
+        try:  # permissions alone are not enough: root may write everywhere but to a read-only file system
+            tempfile.TemporaryFile(dir=there).close()  # without a name, if the file system supports that
         except OSError as error:
             raise InputError(
                 f"--results {self.directory}", f"cannot hold results: {error.strerror}", "name another directory"
@@ -84,14 +86,14 @@ class Store:
 
     @contextmanager
     def measuring(self, series: str) -> Iterator[None]:
-        """Keeps every other process from measuring the same series. InputError: one does already."""
+        """Prevents other processes from measuring the same series. Raises InputError if one already does."""
         with durable.held(self.directory / f".{series}.lock", f"run {series}", fleeting=True):
             yield
 
     def keep(self, record: Record, evidence: Evidence) -> Record:
-        """Writes a trial completely or not at all, safe against a kill or power cut at any instant.
+        """Writes a trial atomically, safe against a kill or a power cut at any time.
 
-        Returns the record with the digest of each of its files. UnwrittenError.
+        Returns the record with the digest of each of its files. Raises UnwrittenError.
         """
         record = _without_passwords(record)
         final = self._trials / record.id
@@ -114,7 +116,7 @@ class Store:
     def keep_shared(self, kind: str, content: Any) -> str:
         """Stores a fingerprint (`machines`), engine facts (`engines`) or a script's text (`scripts`) once.
 
-        Returns its content key. UnwrittenError.
+        Returns its content key. Raises UnwrittenError.
         """
         data = msgspec.json.encode(content, order="sorted")
         key = content_key(data)
@@ -124,9 +126,9 @@ class Store:
         return key
 
     def shared(self, kind: str, key: str) -> dict[str, Any]:
-        """What `keep_shared` stored; empty, with a warning, where it is gone or damaged.
+        """Returns what `keep_shared` stored; empty, with a warning, if it is missing or damaged.
 
-        Each is read once: thousands of records share it, and its key is made of its content.
+        A file is read once: thousands of records share it, and its key depends on its content.
         """
         if known := self._shared.get((kind, key)):
             return known
@@ -150,7 +152,7 @@ class Store:
         return text if isinstance(text, str) else ""
 
     def all(self) -> list[Record]:
-        """Every record, oldest first. Unreadable ones are left out with a warning."""
+        """Returns every record, oldest first. Unreadable ones are left out with a warning."""
         with self._telling() as unread:
             records = [self._read(name, unread) for name in self._folders(unread)]
         return sorted((one for one in records if one), key=lambda record: (record.started_at, record.id))
@@ -176,14 +178,15 @@ class Store:
         return index.short(record) if record else None
 
     def select(self, selection: Sequence[str]) -> list[Record]:
-        """Records by id, series or label (all its series), in the order named; nothing selected means all of them."""
+        """Returns records by id, series or label (all its series), in the order named; all records if the selection is
+        empty."""
         if not selection:
             return self.all()
         sides = self.select_each(selection)
         return list({record.id: record for side in sides for record in side}.values())
 
     def select_each(self, words: Sequence[str]) -> list[list[Record]]:
-        """The records of each word by themselves."""
+        """Returns the records of each name separately."""
         rows = self.listed()
         chosen = [[row.id for row in self._match(word, rows)] for word in words]
         with self._telling() as unread:
@@ -201,7 +204,7 @@ class Store:
         return list({row.id: row for word in words for row in self._match(word, rows)}.values())
 
     def records(self, ids: Iterable[str]) -> list[Record]:
-        """Those by id, in the same order; unreadable ones are left out with a warning."""
+        """Returns records by id, in the same order; unreadable ones are left out with a warning."""
         with self._telling() as unread:
             return [record for id in ids if (record := self._read(id, unread))]
 
@@ -239,7 +242,7 @@ class Store:
         return [text.replace(f"{self._trials}/", "") for text in unread]
 
     def _read(self, name: str, unread: list[str]) -> Record | None:
-        """The record in a folder; None, with the reason in `unread`, where there is none that can be used."""
+        """Returns the record in a folder; None, with the reason in `unread`, if there is no usable record."""
         path = self._trials / f"{name}/record.json"
         try:
             record = decoded(path.read_bytes())
@@ -258,9 +261,9 @@ class Store:
 
     @contextmanager
     def _telling(self) -> Iterator[list[str]]:
-        """Says once what could not be read: never silent, never fatal."""
+        """Collects messages about unreadable files and prints them at the end: never silent, never fatal."""
         unread: list[str] = []
-        # What is read has no cycles: to look for them in every ten thousandth object takes a tenth of the time.
+        # The objects read have no reference cycles; searching for cycles would take a tenth of the time.
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -274,7 +277,7 @@ class Store:
             self._printer.say(f"left out: {len(unread) - _MOST_NAMED} more in {self._trials}")
 
     def gone(self, records: Iterable[Record]) -> list[str]:
-        """Ids of these records that are no longer here: their directory was removed or unmounted since."""
+        """Returns the ids of records that have disappeared: their directory was removed or unmounted meanwhile."""
         return [record.id for record in records if not (self._trials / record.id / RECORD).is_file()]
 
     def path(self, id: str) -> Path:
@@ -287,7 +290,7 @@ class Store:
         return self._evidence(id, files.TIMELINE, files.columns, {})
 
     def observed(self, id: str) -> dict[str, Columns]:
-        """Series name → its columns `t_s` and `value`."""
+        """Returns series name → its columns `t_s` and `value`."""
         return _renamed(self._evidence(id, files.OBSERVED, files.series, {}))
 
     def counted(self, id: str) -> list[Counted]:
@@ -309,7 +312,7 @@ class Store:
         return self._evidence(id, WORKERS, files.workers, ())
 
     def damage(self, id: str) -> dict[str, str]:
-        """The damaged files of a record, each with what is wrong with it."""
+        """Returns the damaged files of a record, each with its fault."""
         faults = {}
         for name, read in files.READERS.items():
             try:
@@ -319,7 +322,8 @@ class Store:
         return faults
 
     def _evidence(self, id: str, name: str, read: Callable[[Path], T], missing: T) -> T:
-        """What a file of a record holds; `missing` where there is no such file, or, with a warning, a damaged one."""
+        """Returns the content of a record's file; `missing` if the file does not exist or, with a warning, is
+        damaged."""
         try:
             content = self._read_evidence(id, name, read)
         except files.UNREADABLE as error:
@@ -328,7 +332,7 @@ class Store:
         return missing if content is None else content
 
     def _read_evidence(self, id: str, name: str, read: Callable[[Path], T]) -> T | None:
-        """None: the record has no such file. One of `UNREADABLE`."""
+        """Returns None if the record has no such file. Raises one of `UNREADABLE`."""
         path = self._trials / id / name
         digest = self._digests(id).get(name)
         if not path.exists():
@@ -346,7 +350,7 @@ class Store:
             return {}
 
     def leave_out(self, path: Path, why: str) -> None:
-        """Says once of each damaged file that it is not used."""
+        """Warns once per damaged file that it is ignored."""
         if path not in self._left_out:
             self._left_out.add(path)
             self._printer.say(f"left out: {path} is damaged: {why}")
@@ -357,14 +361,14 @@ def _renamed(by_metric: dict[str, T]) -> dict[str, T]:
 
 
 def content_key(data: bytes) -> str:
-    """Of a shared file's document, compact and sorted."""
+    """Returns the key of a shared file's JSON document, compact and sorted."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
 def is_shared(path: Path, key: str) -> bool:
-    """Whether the file is the document that its key was made of.
+    """Whether the file is the document that its key was computed from.
 
-    Facts in which an export has hidden a password are another document: they only have to be one.
+    If an export has hidden a password, the document differs; it then only has to be valid JSON.
     """
     try:
         data = path.read_bytes()
@@ -375,7 +379,7 @@ def is_shared(path: Path, key: str) -> bool:
 
 
 def _is_damaged(path: Path) -> bool:
-    """Whether this is no record of any version of ironbench: not there, or no whole JSON document."""
+    """Whether the file is no record of any version of ironbench: missing, or no complete JSON document."""
     try:
         msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError, RecursionError):
@@ -384,7 +388,7 @@ def _is_damaged(path: Path) -> bool:
 
 
 def _put_away(folder: Path) -> None:
-    """A damaged record keeps its bytes under a name that is not read, and its trial can be measured again."""
+    """Renames a damaged record to a name that is not read, so that its trial can be measured again."""
     number = 1
     while (aside := folder.with_name(f".damaged-{folder.name}-{number}")).exists():
         number += 1
@@ -395,7 +399,7 @@ def _put_away(folder: Path) -> None:
 
 
 def _encoded(record: Record) -> bytes:
-    """As JSON, whole figures without a point and a zero: a record stays small."""
+    """Encodes the record as JSON, with whole metrics as integers to keep it small."""
     content = msgspec.to_builtins(record)
     content["metrics"] = {
         name: int(value) if float(value).is_integer() and abs(value) < 2**53 else value

@@ -1,4 +1,4 @@
-"""The work of a trial: its identity by contents, and its name."""
+"""The work of a trial: its identity by content, and its name."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ironbench.model.system import Choice
 
 
 def work(record: Record) -> str:
-    """Key of the work by its contents: workload, options, defines, scripts and data. Trials with one key may share a
-    chart."""
+    """Returns a key of the work by content: workload, options, defines, scripts and data. Trials with equal keys may
+    share a chart."""
     return _work(record.choice)
 
 
 def same_work(a: Choice, b: Choice) -> bool:
-    """Whether both are the same work on the same data, by contents; by names where scripts have no digests, as in
+    """Whether both choices are the same work on the same data, by content; by name if scripts have no digests, as in
     records before schema 2."""
     if _named_only(a) or _named_only(b):
         return (work_name(a), workloads.compared(a).data) == (work_name(b), workloads.compared(b).data)
@@ -38,14 +38,14 @@ def _work(choice: Choice) -> str:
 
 
 def work_name(choice: Choice) -> str:
-    """`igen-oltp scale=2 weight=light`, in the words of the command line."""
+    """Returns e.g. `igen-oltp scale=2 weight=light`, in the syntax of the command line."""
     values = (f"{key}={value}" for key, value in _values(choice).items())
     return " ".join([choice.workload, *choice.scripts, *values])
 
 
 def work_of_noise(choice: Choice) -> str:
-    """Name of work under which its noise is kept: as `work_name`, with the contents of scripts in place of their
-    directories."""
+    """Returns the name of the work under which its noise is stored: like `work_name`, with digests of scripts instead
+    of their directories."""
     if _named_only(choice):
         return work_name(choice)
     files = (Path(script).name for script in choice.scripts)
@@ -54,7 +54,7 @@ def work_of_noise(choice: Choice) -> str:
 
 
 def work_names(choices: Iterable[Choice]) -> str:
-    """Of several; scripts without their directories where the rest still distinguishes them."""
+    """Returns the names of several works; scripts without their directories if the names still differ."""
     choices = list(choices)
     whole = dict.fromkeys(map(work_name, choices))
     short = dict.fromkeys(
@@ -64,7 +64,7 @@ def work_names(choices: Iterable[Choice]) -> str:
 
 
 def works_apart(a: Choice, b: Choice) -> tuple[str, str]:
-    """`igen-oltp scale=2` and `scale=4`: of the same workload only the options that differ."""
+    """Returns e.g. `igen-oltp scale=2` and `scale=4`: for the same workload, only the options that differ."""
     if (a.workload, a.scripts) != (b.workload, b.scripts):
         return " ".join([a.workload, *a.scripts]), " ".join([b.workload, *b.scripts])
     known = [_values(one) for one in (a, b)]
@@ -74,16 +74,16 @@ def works_apart(a: Choice, b: Choice) -> tuple[str, str]:
 
 
 def _values(choice: Choice) -> dict[str, str]:
-    """Options and defines, as the command line gives them."""
+    """Returns options and defines as on the command line."""
     return dict([*sorted(_of_work(choice).items()), *sorted(choice.defines.items())])
 
 
 def _of_work(choice: Choice) -> dict[str, str]:
-    """The options that shape what is measured; all of those where this version does not know their values."""
+    """Returns the options that affect what is measured; all options if this version does not know their values."""
     return dict(_telling(choice.workload, tuple(choice.options.items())))
 
 
-@cache  # trials are many, works few
+@cache  # there are many trials but few works
 def _telling(name: str, options: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     known, kept = workloads.find(name), workloads.compared(Choice(name, dict(options))).options
     try:
@@ -93,7 +93,7 @@ def _telling(name: str, options: tuple[tuple[str, str], ...]) -> Mapping[str, st
 
 
 def short_name(choice: Choice) -> str:
-    """As `work_name`, without options at their defaults."""
+    """Returns `work_name` without options that have their default."""
     known = workloads.find(choice.workload)
     usual = {option.name: option.default for option in known.options} if known else {}
     options = {name: value for name, value in choice.options.items() if value != usual.get(name)}
