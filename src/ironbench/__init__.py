@@ -1,1 +1,1 @@
-"""Tells a database owner what faster storage, memory, cores, engine or settings would do."""
+"""Shows what faster storage, memory, cores, engine or settings would do for a database."""

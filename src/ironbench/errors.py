@@ -1,7 +1,7 @@
-"""The one family of errors: each names its subject, the cause and a way out.
+"""Error classes of ironbench: each error has a subject, a cause and a hint.
 
-Exit codes are those of the command line contract: 2 for the user's input, 1 for a failure while working, 3 for a run
-that finished but is suspect.
+Exit codes of the command line: 2 for invalid input, 1 for a failure during work, 3 for a run that finished but was
+flagged.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from ironbench.model.secrets import hidden
 
 T = TypeVar("T")
 _LONGEST = 1 << 16
-"""Characters of a message: a server may answer with megabytes. A password that this cuts is still hidden."""
+"""Maximum length of a message in characters, because a server may answer with megabytes. Masking also covers a
+truncated password."""
 
 
 class IronbenchError(Exception):
-    """`subject: cause` and, on a line of its own, `hint`: the way out."""
+    """Shown as `subject: cause` and, on a separate line, `hint`."""
 
     exit_code = 1
     code = "error"
-    """Of the note that records it as the cause of a trial: what is decided by the kind of an error is decided by it."""
+    """Code of the note that records the error as the cause of a trial's status; decisions use this code."""
     sqlstate = ""
-    """The database server's five-character code, when the error is a server's."""
+    """SQLSTATE, if the error comes from a database server."""
     number = 0
-    """The server's own number of the error, where it has one besides the code."""
+    """The server's own error number, if it has one besides the SQLSTATE."""
 
     def __init__(self, subject: str, cause: str, hint: str = "") -> None:
-        # A server may repeat in its answer what it was sent, and a message quotes files that hold passwords.
+        # A server may repeat what it was sent, and messages quote files that may contain passwords.
         subject, cause, hint = (redacted_sql(hidden(text[:_LONGEST])) for text in (subject, cause, hint))
         super().__init__(subject, cause, hint)
         self.subject = subject
@@ -44,18 +45,18 @@ class IronbenchError(Exception):
 
     @property
     def note(self) -> Note:
-        """The error as the cause of a trial."""
+        """The error as the cause of a trial's status."""
         return note(self.code, error=str(self))
 
 
 class InputError(IronbenchError):
-    """Something the user wrote cannot be used. Raised before anything is started."""
+    """Invalid user input. Raised before anything is started."""
 
     exit_code = 2
 
 
 class MistakesError(InputError):
-    """Several mistakes of one input, so that they can be mended at once."""
+    """Several mistakes in one input, so that the user can correct all at once."""
 
     def __init__(self, mistakes: Sequence[InputError]) -> None:
         lines = [f"\n  - {one}" + (f" ({one.hint})" if one.hint else "") for one in mistakes]
@@ -64,7 +65,7 @@ class MistakesError(InputError):
 
 
 def collected(checks: Iterable[Callable[[], T]]) -> list[T]:
-    """What every check returns. InputError: the mistake that one of them found, or the first of each subject."""
+    """Runs all checks and returns their results. Raises InputError with the first mistake of each subject."""
     values: list[T] = []
     mistakes: dict[str, InputError] = {}
     for check in checks:
@@ -79,42 +80,42 @@ def collected(checks: Iterable[Callable[[], T]]) -> list[T]:
 
 
 def each(error: InputError) -> tuple[InputError, ...]:
-    """The mistakes that it names."""
+    """Splits an error into its mistakes."""
     return error.mistakes if isinstance(error, MistakesError) else (error,)
 
 
 def together(mistakes: Sequence[InputError]) -> InputError:
-    """One error of one mistake or several."""
+    """Combines one or more mistakes into one error."""
     return MistakesError(mistakes) if len(mistakes) > 1 else mistakes[0]
 
 
 class FailureError(IronbenchError):
-    """Something broke while working: a server died, a disk filled, a connection was refused."""
+    """A failure during work: a server died, a disk is full, a connection was refused."""
 
 
 class ProgramError(FailureError):
-    """A program ended with a failure."""
+    """A program failed."""
 
     said = ""
-    """What it wrote on its standard error, or else on its standard output."""
+    """Output of the program: standard error, or else standard output."""
 
 
 class UnwrittenError(FailureError):
-    """A result could not be written: there is no use in measuring on."""
+    """A result could not be written, so that further measurements would be lost."""
 
 
 class EngineDiedError(FailureError):
-    """The engine's process ended in the middle of a trial, which is voided by that."""
+    """The engine's process ended during a trial, which makes the trial invalid."""
 
 
 _IN_A_FILE: ContextVar[bool] = ContextVar("in_a_file", default=False)
 _TABLES = ("system.set", "workload.with", "workload.define")
-"""Fields whose keys are the user's own."""
+"""Fields whose keys are chosen by the user."""
 
 
 @contextmanager
 def in_a_file() -> Iterator[None]:
-    """While this lasts, messages name the fields of a lab file; otherwise the options of the command line."""
+    """During the block, messages refer to fields of a lab file instead of command line options."""
     token = _IN_A_FILE.set(True)
     try:
         yield
@@ -123,9 +124,9 @@ def in_a_file() -> Iterator[None]:
 
 
 def written(field: str, value: object = "") -> str:
-    """A field as the user wrote it: `--memory 1GB` at the command line, `system.memory = 1GB` in a lab file.
+    """Returns a field as the user writes it: `--memory 1GB` on the command line, `system.memory = 1GB` in a lab file.
 
-    Of a table `value` is a key, with or without its value: `--set work_mem=1GB`, `system.set.work_mem=1GB`.
+    For a table, `value` is a key, with or without its value: `--set work_mem=1GB`, `system.set.work_mem=1GB`.
     """
     if _IN_A_FILE.get():
         between = "." if field in _TABLES else " = "
@@ -135,7 +136,7 @@ def written(field: str, value: object = "") -> str:
 
 
 def quoted(text: str, longest: int = 80) -> str:
-    """As a message quotes it: in quotes, without control characters, shortened in the middle."""
+    """Quotes a text for a message: without control characters, shortened in the middle."""
     return repr(shortened(text, longest))
 
 
@@ -144,7 +145,7 @@ def shortened(text: str, longest: int = 200) -> str:
 
 
 def similar(name: str, known: Iterable[str]) -> str:
-    """A hint that names the known names most like `name`; empty when none is like it."""
+    """A hint with the known names most similar to `name`; "" if none is similar."""
     import difflib
 
     close = difflib.get_close_matches(name, sorted(set(known)), n=2, cutoff=0.6)
@@ -152,8 +153,8 @@ def similar(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: list[str], closest_first: bool = False) -> str:
-    """A hint that names the known names most like `name`, or all of them when none is like it: by the alphabet, or
-    those first that are most like it."""
+    """A hint with the known names most similar to `name`; if none is similar, all names, in alphabetical order or the
+    most similar first."""
     import difflib
 
     if hint := similar(name, known):

@@ -8,13 +8,13 @@ from ironbench.errors import InputError
 
 
 def expanded(text: str) -> Path:
-    """With the home that a `~` at its beginning stands for. InputError: there is none, or the path is too long for any
+    """Expands a leading `~`. Raises InputError if there is no home directory, or if the path is too long for any
     file."""
     try:
         path = Path(text).expanduser()
     except RuntimeError:
         raise InputError(text, "there is no home directory for its ~", "write the whole path") from None
-    with contextlib.suppress(ValueError):  # a null character: no file has it in its name either
+    with contextlib.suppress(ValueError):  # a null character, which no file name contains
         _require_short(path, text)
     return path
 

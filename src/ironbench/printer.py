@@ -1,4 +1,4 @@
-"""The only mouth: data goes to stdout, talk and progress to stderr."""
+"""The output module: results go to stdout, messages and progress to stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.words import clean_lines
 
 
 class Printer:
-    """Readable without colour; silent on stdout but for the data asked for."""
+    """Prints results and messages. Output is readable without colours, and stdout contains only the requested data."""
 
     def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None) -> None:
         self._stdout: TextIO = stdout or sys.stdout
@@ -24,13 +24,13 @@ class Printer:
 
     @staticmethod
     def silent() -> Printer:
-        """One that nobody hears talk of."""
+        """Returns a printer that prints no messages."""
         printer = Printer()
         printer._stderr = None
         return printer
 
     def data(self, text: str) -> None:
-        """A result, as text, on stdout. FailureError when it cannot be written there; BrokenPipeError."""
+        """Prints a result on stdout. Raises FailureError if it cannot be written, or BrokenPipeError."""
         text = clean_lines(text)
         try:
             self._stdout.write(text if text.endswith("\n") else text + "\n")
@@ -41,14 +41,14 @@ class Printer:
             raise unwritten(error) from None
 
     def say(self, text: str) -> None:
-        """One line of talk on stderr."""
+        """Prints one line on stderr."""
         text = clean_lines(text)
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
             return
         if self._stderr is None:
             return
-        with suppress(OSError, ValueError):  # nobody reads it: no reason to stop
+        with suppress(OSError, ValueError):  # a closed stderr is no reason to stop
             self._stderr.write(text + "\n")
             self._stderr.flush()
 
@@ -58,7 +58,7 @@ class Printer:
             self.say(f"  hint: {error.hint}")
 
     def width(self) -> int | None:
-        """Columns of the terminal that shows stdout; None where it goes to a file or another program."""
+        """Number of columns of the terminal that shows stdout; None if stdout is a file or a pipe."""
         try:
             return os.get_terminal_size(self._stdout.fileno()).columns or None
         except (OSError, ValueError):
@@ -66,9 +66,9 @@ class Printer:
 
     @contextmanager
     def bar(self, what: str, total_s: float | None = None) -> Iterator[Callable[[float, str], None]]:
-        """A progress bar on stderr; call the yielded function with the fraction done and a note.
+        """A progress bar on stderr. Call the yielded function with the fraction done and a note.
 
-        Where stderr is not a terminal, one line is written at most every 10 s, so that logs stay short.
+        If stderr is not a terminal, at most one line is printed every 10 s, so that logs stay short.
         """
         if self._stderr is not None and self._stderr.isatty():
             with self._rich_bar(what) as advance:

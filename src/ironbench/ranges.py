@@ -1,4 +1,4 @@
-"""Ranges of numbers, sizes and times that a user states. Each is declared at its field, option or constant."""
+"""Ranges of numbers, sizes and times that users enter. A range is declared at its field, option or constant."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from ironbench.words import MINUS, grouped
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From `low` to `high`, both included; `above`: `low` itself is excluded."""
+    """Values from `low` to `high`, both included; `above`: `low` is excluded."""
 
     low: float
     high: float
     unit: str = ""
-    """`s`, `bytes`, or none."""
+    """`s`, `bytes`, or ""."""
     above: bool = False
     whole: bool = False
     example: str = ""
     note: str = ""
-    """What a user who missed the range should know."""
+    """Explanation for a user whose value is out of range."""
 
     def require(self, subject: str, value: float) -> None:
-        """InputError if the value is outside the range; NaN is outside."""
+        """Raises InputError if the value is outside the range; NaN is outside."""
         if (self.low < value if self.above else self.low <= value) and value <= self.high:
             return
         cause = f"{in_words(value, self.unit)} is out of range"
         raise InputError(subject, cause, f"{self} is possible" + (f": {self.note}" if self.note else ""))
 
     def read(self, subject: str, written: str | float) -> float:
-        """The value in base units: seconds, whole bytes, a number. InputError: not a number, or out of range."""
+        """Returns the value in base units: seconds, whole bytes, or a number. Raises InputError if it is not a number
+        or out of range."""
         if self.unit == "s":
             value: float = units.seconds(subject, written)
         elif self.unit == "bytes":
@@ -43,7 +44,8 @@ class Range:
         return value
 
     def number(self, subject: str, written: str | float) -> float:
-        """A number without a unit, whatever its size. InputError: not a number, or not a whole one."""
+        """Parses a number without a unit, without range check. Raises InputError if it is not a number, or not a whole
+        one."""
         try:
             return int(written) if self.whole else float(written)
         except (ValueError, OverflowError):
@@ -57,7 +59,7 @@ class Range:
 
 
 def in_words(value: float, unit: str = "") -> str:
-    """A value of a range as people write it: `10 000`, `1GiB`, `30 s`."""
+    """Formats a value of a range: `10 000`, `1GiB`, `30 s`."""
     if not math.isfinite(value) or abs(value) > 1e21:
         return f"{value:g}" if isinstance(value, float) else "a number of so many digits"
     if unit == "bytes":

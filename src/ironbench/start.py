@@ -1,7 +1,7 @@
-"""Where the program begins: `--help` is answered at once, anything else by the command line.
+"""Entry point of the program. `--help` is answered directly; everything else by the command line parser.
 
-Importing the command line parser takes longer than a person should wait for a page of help (0.13 s of 0.18 s here). The
-page is written by `make docs` from that parser, and a test holds it to it.
+Importing the parser takes too long for a help page (0.13 s of 0.18 s). `make docs` generates the page from the parser,
+and a test compares both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main() -> None:
 
         streams.prepare()
         written = False
-        with suppress(OSError, FailureError):  # full, or closed by whoever started us
+        with suppress(OSError, FailureError):  # stdout is full or closed
             sys.stdout.write(HELP.read_text(encoding="utf-8"))
             sys.stdout.flush()
             written = True

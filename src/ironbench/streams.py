@@ -1,4 +1,4 @@
-"""stdout and stderr as we find them: in any encoding, closed, or a full device."""
+"""Makes stdout and stderr safe to use: any encoding, closed streams, full devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironbench.errors import FailureError
 _PLAIN = dict(zip(map(ord, "\u202f\u00a0\u2212–─│█×µ•·²³"), "  ---|#xu*.23", strict=True)) | {
     ord(char): text for char, text in (("…", "..."), ("≤", "<="), ("≥", ">="), ("→", "->"))
 }
-"""What our own words and tables use, in the characters that every terminal has."""
+"""Characters in ironbench's texts and tables, and their ASCII replacements."""
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:
@@ -24,20 +24,20 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
 
 
 class _Closed(io.TextIOBase):
-    """In place of a stdout that whoever started us has closed: the parser would drop its pages of help there."""
+    """Replacement for a closed stdout. Without it, the parser would silently drop its help pages."""
 
     def write(self, _: str) -> int:
         raise unwritten(OSError("it is closed"))
 
 
 def unwritten(error: Exception) -> FailureError:
-    """What stdout did not take."""
+    """Error for a result that could not be written to stdout."""
     cause = f"the result cannot be written: {getattr(error, 'strerror', None) or error}"
     return FailureError("stdout", cause, "write it to another file")
 
 
 def prepare() -> None:
-    """No character stops a message: what the encoding of a stream lacks is written in plainer ones."""
+    """Prevents encoding errors: characters that a stream's encoding lacks are replaced by similar ASCII characters."""
     if sys.stdout is None:
         sys.stdout = cast(TextIO, _Closed())
     codecs.register_error("ironbench-plainly", _plainly)
@@ -47,7 +47,8 @@ def prepare() -> None:
 
 
 def ended() -> bool:
-    """Whether everything was written. What was not is dropped: Python would report it once more at its own end."""
+    """Flushes both streams and returns whether everything was written. Drops the rest, for which Python would report an
+    error at exit."""
     whole = True
     for stream in (sys.stdout, sys.stderr):
         if stream is None:

@@ -1,7 +1,7 @@
-"""Sizes, durations and figures of data sheets: how they are read and how they are written.
+"""Sizes, durations and values in data sheets: parsing and formatting.
 
-MB is 10⁶ bytes and MiB is 2²⁰, everywhere (IEC 80000-13). A letter alone (`64K`, `2G`) counts in powers of 1024, as GNU
-coreutils and fio do (`info coreutils 'Block size'`).
+MB is always 10⁶ bytes and MiB is 2²⁰ (IEC 80000-13). A single letter (`64K`, `2G`) means a power of 1024, as in GNU
+coreutils and fio (`info coreutils 'Block size'`).
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ _FIGURES: dict[str, float] = (
     | {name: factor for name, factor in _SECONDS.items() if name not in ("m", "d")}
     | {name + per: factor for name, factor in _BYTES.items() for per in ("", "/s")}
 )
-"""Of a data sheet, to seconds, bytes, bytes per second, or 1."""
+"""Units in data sheets, with factors to seconds, bytes, bytes per second, or 1."""
 
 _LONGEST_TEXT = 64
-"""Characters of a number with its unit."""
+"""Maximum length of a number with its unit."""
 _NUMBER = re.compile(r"\s*([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?\s*([^\s0-9.]*)\s*", re.ASCII)
 
 
 def seconds(subject: str, written: str | float) -> float:
-    """`30s`, `10ms`, `2m`, `1h`; a bare number is seconds. InputError."""
+    """Parses `30s`, `10ms`, `2m`, `1h`; a number without a unit means seconds. Raises InputError."""
     return _read(subject, written, _SECONDS | {"": 1.0}, "a duration", "write for example 30s, 500ms, 2m or 1h", True)
 
 
 def size(subject: str, written: str | float) -> int:
-    """`512MB` (10⁶), `2GiB` (2³⁰), `64K` (2¹⁰) as bytes; a bare number is bytes. InputError."""
+    """Parses `512MB` (10⁶), `2GiB` (2³⁰), `64K` (2¹⁰) to bytes; a number without a unit means bytes. Raises
+    InputError."""
     factors = _ANY_CASE | {"": 1.0}
     value = _read(subject, written, factors, "a size", "write for example 512MB (10⁶) or 2GiB (2³⁰)", True)
     return int(min(value, 2.0**200))
 
 
 def figure(subject: str, written: object) -> float | int | bool:
-    """A figure of a data sheet in base units: `7.5 ms`, `163 MB/s`, `256 GB`, `20 %`. InputError."""
+    """Parses a value in a data sheet to base units: `7.5 ms`, `163 MB/s`, `256 GB`, `20 %`. Raises InputError."""
     if isinstance(written, bool | int | float):
         return written
     units = ", ".join(name for name in _FIGURES if name)
@@ -53,7 +54,8 @@ def figure(subject: str, written: object) -> float | int | bool:
 
 
 def size_of_1024(subject: str, written: str, bare: int) -> int:
-    """A setting of an engine for which MB is 2²⁰; a number without a unit counts `bare` bytes each. InputError."""
+    """Parses an engine setting in which MB means 2²⁰; a number without a unit is multiplied by `bare` bytes. Raises
+    InputError."""
     return int(_read(subject, written, _OF_1024 | {"": bare}, "a size", "B, kB, MB, GB and TB are possible"))
 
 
@@ -69,7 +71,7 @@ def _read(
 
 
 def exact(count: int) -> str:
-    """Bytes without rounding, in the unit that says it shortest, for commands to be typed: 268435456 → `256MiB`."""
+    """Formats bytes without rounding in the shortest unit, for use in commands: 268435456 → `256MiB`."""
     whole = [
         f"{count // factor}{name}" for name, factor in (_BINARY | _DECIMAL).items() if count and count % factor == 0
     ]
@@ -77,60 +79,62 @@ def exact(count: int) -> str:
 
 
 TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-"""Unit → the least of it that is written so, in seconds: 110 s, 2.00 min."""
+"""Unit → smallest value in seconds that is written in it: 110 s, 2.00 min."""
 DECIMAL = (*((name, float(factor)) for name, factor in reversed(_DECIMAL.items())), ("B", 1.0))
 BINARY = (*((name, float(factor)) for name, factor in reversed(_BINARY.items())), ("B", 1.0))
 
 
 def number(value: float, digits: int = 3) -> str:
-    """`digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123. `value` is finite."""
+    """Rounds to `digits` significant digits and groups thousands: 1234567 → 1 230 000; 0.01234 → 0.0123. `value` must
+    be finite."""
     if value == 0:
         return "0"
-    exponent = int(f"{value:.{digits - 1}e}".rpartition("e")[2])  # of the rounded value: 999.9 → 1.00e+03
+    exponent = int(f"{value:.{digits - 1}e}".rpartition("e")[2])  # exponent of the rounded value: 999.9 → 1.00e+03
     places = digits - 1 - exponent
     rounded = round(value, places)
     return f"{rounded:,.{max(0, places)}f}".replace(",", THIN).replace("-", MINUS)
 
 
 def rate(per_second: float) -> str:
-    """A rate that was asked for, with all its digits: `300 000/s`; of a measured one three are shown (`number`)."""
+    """Formats a requested rate with all its digits: `300 000/s`. For measured rates use `number`, which shows three
+    digits."""
     return f"{all_digits(per_second)}/s"
 
 
 def all_digits(value: float) -> str:
-    """`300 000`, `0.25`: a number that somebody wrote."""
+    """Formats a number that a user entered: `300 000`, `0.25`."""
     return grouped(value) if value == round(value) else f"{value:.6g}"
 
 
 def scaled(value: float, units: Sequence[tuple[str, float]]) -> str:
-    """The value in a fitting unit, three digits: (0.0123, TIME) → 12.3 ms."""
+    """Formats the value in a suitable unit with three digits: (0.0123, TIME) → 12.3 ms."""
     name, factor = chosen(abs(value), units)
     return f"{number(value / factor)}{THIN}{name}"
 
 
 def chosen(value: float, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
-    """The largest unit of which `value` is at least one, and what to divide by."""
+    """Returns the largest unit of which `value` is at least one, and its factor."""
     if value == 0:
         return next((name, factor) for name, factor in units if factor == 1.0)
     for name, factor in units:
-        # 0.9995 of a unit would be rounded up to a whole one.
+        # 0.9995 of a unit would be rounded up to 1.
         if value >= factor * 0.9995:
             return ("min", 60.0) if name == "min" else (name, factor)
     return units[-1]
 
 
 def stored(count: float) -> str:
-    """Bytes on a device or in a file: 1.50 GB."""
+    """Formats bytes on a device or in a file: 1.50 GB."""
     return scaled(count, DECIMAL)
 
 
 def memory(count: float) -> str:
-    """Bytes of memory, which is made in powers of 1024: 1.50 GiB."""
+    """Formats bytes of memory in powers of 1024: 1.50 GiB."""
     return scaled(count, BINARY)
 
 
 def span(seconds: float) -> str:
-    """How long something takes: `240 ms`, `1.5 s`, `95 s`, `4 min 20 s`, `2 h 10 min`, `3 d 4 h`, `1.2 years`."""
+    """Formats a duration: `240 ms`, `1.5 s`, `95 s`, `4 min 20 s`, `2 h 10 min`, `3 d 4 h`, `1.2 years`."""
     if 0 < seconds < 0.95:
         return scaled(seconds, TIME).replace(THIN, " ")
     if seconds < 9.95:

@@ -1,4 +1,4 @@
-"""Data shipped with the tool: here the metrics that records hold."""
+"""Built-in data: this file contains the catalogue of metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironbench.errors import InputError, nearest
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a number in a record means."""
+    """Definition of a metric."""
 
     name: str
     unit: str
@@ -23,13 +23,13 @@ class Metric:
     source: str
     """Where the number comes from."""
     workloads: tuple[str, ...] = ()
-    """The only ones whose trials have it; empty: it is not bound to any."""
+    """Workloads whose trials have the metric; empty: no restriction."""
     needs: str = ""
-    """What an engine must be able to do to have it (`engines.base.ABILITIES`); empty: nothing of its own."""
+    """Ability that the engine must have (`engines.base.ABILITIES`); empty: none."""
     total: bool = False
-    """Whether it adds up over a trial, so that it grows with the work done."""
+    """Whether the metric is a total over the trial, so that it grows with the work done."""
     title: str = ""
-    """What people call it; empty where its name says it (`words`)."""
+    """Name shown to users; empty if it is derived from the metric's name (`words`)."""
 
     @property
     def words(self) -> str:
@@ -39,7 +39,7 @@ class Metric:
 
 @cache
 def metrics() -> dict[str, Metric]:
-    """Every metric by name, in the catalogue's order."""
+    """Returns every metric by name, in the catalogue's order."""
     text = files(__name__).joinpath("metrics.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text).items()
     return {name: Metric(name=name, **{**row, "workloads": tuple(row.get("workloads", ()))}) for name, row in rows}
@@ -69,7 +69,7 @@ _WORDS = {
 
 
 PER_UNIT = "_per_transaction"
-"""In the names of metrics that are something for each unit of work."""
+"""Part of the names of metrics that are relative to a unit of work."""
 
 
 def base_name(name: str) -> str:
@@ -78,12 +78,13 @@ def base_name(name: str) -> str:
 
 
 def part_of(name: str) -> str:
-    """`throughput{script=pay}` → `script=pay`; empty for a whole."""
+    """`throughput{script=pay}` → `script=pay`; "" for the whole."""
     return name.partition("{")[2].removesuffix("}")
 
 
 def metric(name: str) -> Metric:
-    """The metric a record's name refers to, its part in braces ignored. InputError with the nearest names."""
+    """Returns the metric for a name in a record; the part in braces is ignored. The InputError suggests the nearest
+    names."""
     known = metrics()
     row = known.get(base_name(name))
     if row is None:

@@ -1,4 +1,4 @@
-"""Device models: their figures, where each comes from, and published figures to hold them against."""
+"""Device models: their parameters with sources, and published results to compare the models with."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("capacity", "iops", "rate", "read_latency", "write_latency", "io_size", "burst"),
     "controller": ("rate", "iops", "latency", "cache", "write_cache"),
 }
-"""Kind of model → the figures it is made of, all of them needed: see `crates/ironbench-device/src/figures.rs`."""
+"""Kind of model → its parameters, all of which are required: see `crates/ironbench-device/src/figures.rs`."""
 
 _FIGURES = Range(0.0, 1e18, example="7.5 ms")
-"""Seconds, bytes, bytes per second, counts."""
+"""Range of seconds, bytes, bytes per second, and counts."""
 _SWITCHES = {"write_cache", "duplex", "protected", "compresses"}
 _WHOLE = {"queue", "units", "read_depth"}
 _MAY_BE_ZERO = {
@@ -45,43 +45,45 @@ _MAY_BE_ZERO = {
 }
 _ORIGINS = ("source", "derived", "assumed")
 _NAME = re.compile(r"[a-z][a-z0-9._-]*")
-"""What a device expression can name: it is read in small letters, and a digit begins a count
+"""Names that a device expression can contain: it is case-insensitive, and a digit starts a count
 (`crates/ironbench-device/src/text/parser.rs`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of a model."""
+    """A parameter of a model."""
 
     name: str
     written: str
-    """As the catalogue has it, e.g. `7.5 ms`."""
+    """Text in the catalogue, e.g. `7.5 ms`."""
     value: float | int | bool
-    """In base units."""
+    """Value in base units."""
     origin: str
-    """`source`: published; `derived`: computed from published ones; `assumed`: neither; `yours`: of a user's file."""
+    """`source`: published; `derived`: computed from published values; `assumed`: neither; `yours`: from a user's
+    file."""
     why: str
     """The source, the rule, or the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A published figure that the model was not built from."""
+    """A published result that was not used to build the model."""
 
     what: str
     on: str
     """The device expression that was measured."""
     load: Mapping[str, Any]
-    """As the core's `probe_device` takes it."""
+    """Load for the core's `probe_device`."""
     against: Mapping[str, Any] | None
-    """Where the figure is a ratio: the load of its denominator."""
+    """If the result is a ratio: the load of its denominator."""
     of: str
     """`iops` or `rate`."""
     low: float
     high: float
     source: str
     not_held: str | None
-    """Why the model is only shown beside it: its source does not tell which device, or which load, it is of."""
+    """Why the model is shown beside the result but not tested against it: the source does not name the device or the
+    load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +97,17 @@ class DeviceModel:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """Names of the figures that nobody published."""
+        """Names of the parameters without a published value."""
         return tuple(figure.name for figure in self.figures if figure.origin == "assumed")
 
     def values(self) -> dict[str, Any]:
-        """Kind and figures in base units, as the core takes them."""
+        """Kind and parameters in base units, as the core expects them."""
         return {"kind": self.kind} | {figure.name: figure.value for figure in self.figures}
 
 
 @cache
 def device_models() -> dict[str, DeviceModel]:
-    """The shipped models by name, in the catalogue's order."""
+    """The built-in models by name, in the catalogue's order."""
     text = files(__package__).joinpath("devices.toml").read_text(encoding="utf-8")
     return read(text, "catalogue/devices.toml", {})
 
@@ -140,7 +142,7 @@ _HINT = "docs/guide/devices.md shows models of your own"
 
 
 def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, DeviceModel]:
-    """Models from a TOML text, by name; `like` may name one above it or one of `known`. InputError."""
+    """Reads models from a TOML text; `like` may name an earlier model or one in `known`. Raises InputError."""
     table = document(text, place, _HINT)
     sources = converted({"sources": table.pop("sources", {})}, _Sources, place, _HINT).sources
     models: dict[str, DeviceModel] = {}

@@ -1,4 +1,4 @@
-"""Price sheets: what things cost, each price with its unit, currency, date and source."""
+"""Price sheets: prices with unit, currency, date and source."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ironbench.ranges import Range
 
 Kind = Literal["server", "storage", "licence", "power", "instance"]
 Unit = Literal["core", "socket", "server", "TB", "kWh", "hour"]
-"""What a price is for: each physical core (counted by the price's rules), socket of each server, server, TB of storage,
-kWh that the servers draw over the years, hour of the years for each server."""
+"""Unit of a price: physical core (counted by the price's rules), socket of each server, server, TB of storage, kWh that
+the servers use over the years, or hour of the years for each server."""
 _CODE = re.compile("[A-Z]{3}")
 Currency = Annotated[str, Meta(pattern=rf"^{_CODE.pattern}$", description="three letters, e.g. USD")]
-"""ISO 4217."""
+"""An ISO 4217 code."""
 Day = Annotated[
     str, Meta(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description='a date: "2026-11-21", "2026-11" or "2026"')
 ]
@@ -37,10 +37,10 @@ _HINT = "docs/guide/cost.md shows what may stand in a price sheet"
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One thing that can be bought."""
+    """An item that can be bought."""
 
     name: str = ""
-    """Its table's, in the sheet."""
+    """Name of its table in the sheet."""
     kind: Kind
     price: Annotated[float, row("an amount for one unit", _AMOUNTS)]
     currency: Currency
@@ -49,7 +49,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: Source
     edition: str = ""
     every: Literal["once", "year", "month"] = "once"
-    """How often it is paid."""
+    """How often the price is paid."""
     pack: Annotated[int, row("sold in packs of so many units", Range(1, 10**6, whole=True, example="2"))] = 1
     least_cores_per_socket: Annotated[
         int, row("licences of so many cores at least", Range(0, 10**6, whole=True, example="4"))
@@ -72,7 +72,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class ExchangeRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one unit of a currency was worth in another on a day."""
+    """Value of one unit of a currency in another currency on a date."""
 
     currency: Currency = msgspec.field(name="from")
     into: Currency = msgspec.field(name="to")
@@ -91,20 +91,23 @@ class _SheetFile(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Prices by name, and the rates between their currencies."""
+    """Prices by name, and exchange rates between their currencies."""
 
     prices: Mapping[str, Price]
     rates: tuple[ExchangeRate, ...] = ()
 
     def price(self, name: str) -> Price:
-        """InputError names the nearest."""
+        """Returns the price with this name. Raises InputError that suggests the nearest name."""
         if name not in self.prices:
             raise InputError(f"price {name}", "is in no price sheet", nearest(name, list(self.prices)))
         return self.prices[name]
 
     def licence(self, name: str) -> Price:
-        """One that a leaderboard counts. InputError names licences, those most like it first; or the price depends on
-        what no result tells: years, or storage."""
+        """Returns a licence price for a leaderboard.
+
+        The InputError lists licences, the most similar first, or explains that the price depends on something results
+        do not contain, such as years or storage.
+        """
         known = [price.name for price in self.prices.values() if price.kind == "licence"]
         if name not in known:
             other = self.prices.get(name)
@@ -118,7 +121,8 @@ class Sheet:
         return price
 
     def rate(self, currency: str, into: str) -> ExchangeRate:
-        """As stated, in either direction. InputError where none is: currencies are never mixed without one."""
+        """Returns the stated exchange rate, in either direction. Raises InputError if there is none; currencies are
+        never mixed without one."""
         for one in self.rates:
             if (one.currency, one.into) == (currency, into):
                 return one
@@ -132,7 +136,7 @@ class Sheet:
 
 
 def currency(subject: str, text: str) -> str:
-    """As prices name currencies; empty: none is asked for. InputError."""
+    """Validates a currency code; "" means that none is requested. Raises InputError."""
     if text and not _CODE.fullmatch(text):
         way_out = "write its three letters" + (f": {text.upper()}" if _CODE.fullmatch(text.upper()) else ", e.g. EUR")
         raise InputError(subject, f"{quoted(text)} is no currency", way_out)
@@ -140,12 +144,13 @@ def currency(subject: str, text: str) -> str:
 
 
 def shipped() -> Sheet:
-    """The sheet that comes with ironbench."""
+    """The built-in price sheet."""
     return read(files("ironbench.catalogue").joinpath("prices.toml").read_text(encoding="utf-8"), "prices.toml")
 
 
 def with_sheets(paths: Sequence[Path]) -> Sheet:
-    """The shipped sheet with the user's on top: of prices of one name the last counts. InputError."""
+    """Merges the user's sheets into the built-in one; the last price with a name takes precedence. Raises
+    InputError."""
     sheet = shipped()
     for path in paths:
         own = read(text_of(path, f"--prices {path}", "name a price sheet (TOML)"), str(path))
@@ -154,7 +159,7 @@ def with_sheets(paths: Sequence[Path]) -> Sheet:
 
 
 def read(text: str, name: str) -> Sheet:
-    """A price sheet, every line of it validated. InputError names sheet, line and what is missing."""
+    """Parses a price sheet and validates every entry. The InputError names the sheet, the entry and the mistake."""
     sheet = converted(document(text, name, _HINT), _SheetFile, name, _HINT)
     return Sheet(
         {key: _price(name, key, row) for key, row in sheet.price.items()},

@@ -1,11 +1,11 @@
-"""The tests of storage: the profiles people know from CrystalDiskMark and KDiskMark, and those that a database makes.
+"""The storage tests: the profiles of CrystalDiskMark and KDiskMark, and I/O patterns of databases.
 
-Names as CrystalDiskMark 8 writes them: SEQ1M Q8T1 is sequential, blocks of 1 MiB, queue depth 8, 1 thread
-(profiles of versions 3 to 8 by their published result texts; KDiskMark `src/appsettings.cpp`).
+Names are written as in CrystalDiskMark 8: SEQ1M Q8T1 is sequential, blocks of 1 MiB, queue depth 8, 1 thread (profiles
+of versions 3 to 8 from their published result texts; KDiskMark `src/appsettings.cpp`).
 
-Lines of the sets `default` and `nvme` follow KDiskMark's method, which is a call of fio for each pass (KDiskMark
-`src/helper.cpp`: `--ioengine=libaio --direct=1 --end_fsync=1 --randrepeat=0 --size=1024m --runtime=5`, not
-`--time_based`). The other lines run each pass for its whole time.
+Tests in the sets `default` and `nvme` use KDiskMark's method, which calls fio for each pass (KDiskMark
+`src/helper.cpp`: `--ioengine=libaio --direct=1 --end_fsync=1 --randrepeat=0 --size=1024m --runtime=5`, without
+`--time_based`). In the other tests, each pass lasts its full time.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One line of a result in one direction."""
+    """A line of a result, in one direction."""
 
     name: str
-    """In names of metrics: `seq1m-q8t1-read`."""
+    """Part of the names of metrics: `seq1m-q8t1-read`."""
     title: str
-    """The line's name: `SEQ1M Q8T1`."""
+    """Name of the line: `SEQ1M Q8T1`."""
     direction: str
     """`read`, `write` or `mix`."""
     order: str
@@ -35,19 +35,19 @@ class Test:
     threads: int = 1
     read_percent: int = 100
     sync: str = "none"
-    """What follows each write: `none`, `fsync`, `fdatasync`, or `dsync` for a file opened with O_DSYNC."""
+    """How each write is made durable: `none`, `fsync`, `fdatasync`, or `dsync` for a file opened with O_DSYNC."""
     cached: bool = False
-    """Through the page cache, which is emptied before, as a database scans a table."""
+    """Whether I/Os go through the page cache, which is emptied before, as in a table scan."""
     sustained: bool = False
-    """One long pass instead of several short ones."""
+    """Whether there is one long pass instead of several short ones."""
     hot: bool = False
-    """From the page cache, which holds the whole file: no device is asked."""
+    """Whether I/Os are served from the page cache, which contains the whole file, without access to the device."""
     blocking: bool = False
-    """By one call after the other of one thread, whatever else is possible: CPU times are then of the same calls."""
+    """Whether one thread makes one blocking call after another, even if other interfaces are available, so that CPU
+    times are comparable."""
     kdiskmark: bool = False
-    """By KDiskMark's method: a pass ends after its seconds or once each thread has transferred the size of the file,
-    whichever comes first; a write pass ends with an fsync, which counts; buffers lie in ordinary pages; the result is
-    the mean of the passes."""
+    """Whether the test uses KDiskMark's method: a pass ends after its time or once each thread has transferred the size
+    of the file; a write pass includes a final fsync; buffers use normal pages; the result is the mean of the passes."""
 
 
 def _pair(order: str, block: int, depth: int, threads: int = 1) -> tuple[Test, Test]:
@@ -74,7 +74,7 @@ def _sync(kind: str, block: int) -> Test:
 
 
 def _cost(block: int) -> tuple[Test, Test]:
-    """The same random reads twice: from the device, past the page cache, and from the page cache."""
+    """The same random reads twice: from the device, bypassing the page cache, and from the page cache."""
     size = f"{block // MIB}M" if block >= MIB else f"{block // KIB}K"
     read = Test(f"cost{size.lower()}-device", f"COST{size} device", "read", "random", block, blocking=True)
     return read, replace(read, name=f"cost{size.lower()}-cached", title=f"COST{size} cached", hot=True)
@@ -88,7 +88,7 @@ def _kdiskmark(line: tuple[Test, Test]) -> tuple[Test, Test]:
 
 
 KDISKMARK = "kdm-"
-"""Begins the names of tests that follow KDiskMark's method."""
+"""Prefix of the names of tests that use KDiskMark's method."""
 SEQ1M_Q8 = _pair("sequential", MIB, 8)
 SEQ1M_Q1 = _pair("sequential", MIB, 1)
 SEQ128K_Q32 = _pair("sequential", 128 * KIB, 32)
@@ -128,11 +128,12 @@ SET_WORDS = {
     "sustained": "one long sequential write, past a drive's write cache",
 }
 MOST_TESTS = 20
-"""A record stays small; more sets are more trials."""
+"""Limit that keeps a record small; more sets need more trials."""
 
 
 def chosen(text: str, mix: int) -> tuple[Test, ...]:
-    """The tests of `default+sync`: all that read before all that write, mixed ones last, none twice. InputError."""
+    """Returns the tests of, for example, `default+sync`, without duplicates: reads first, then writes, then mixed
+    tests. Raises InputError."""
     subject = written("workload.with", f"tests={text}")
     lines: dict[str, tuple[Test, ...]] = {}
     for name in text.split("+"):
@@ -154,7 +155,7 @@ def _mixed(read: Test, percent: int) -> Test:
 
 
 def known(name: str) -> Test | None:
-    """A test by its name in metrics, a mixed one too; None where no set has it."""
+    """Returns the test with this name in metrics, including mixed tests; None if no set contains it."""
     head, _, percent = name.rpartition("mix")
     for test in (test for lines in SETS.values() for line in lines for test in line):
         if test.name == name:
@@ -165,7 +166,7 @@ def known(name: str) -> Test | None:
 
 
 def order(name: str) -> int:
-    """Where a test stands in a table: lines as in their sets, reading before writing."""
+    """Sort key of a test in a table: lines in the order of their sets, reads before writes."""
     names = [test.name for lines in SETS.values() for line in lines for test in line]
     plain = name.rpartition("mix")[0] + "write" if "mix" in name else name
     return names.index(plain) * 2 + ("mix" in name) if plain in names else len(names) * 2

@@ -1,4 +1,4 @@
-"""What the first bytes of a text file reveal: compression, UTF-16, a byte order mark."""
+"""Detects compression, UTF-16 and byte order marks from the first bytes of a text file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKED = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2
 """Magic numbers (file(1), magic/Magdir/compress and archive)."""
 _UNPACK = {"gzip": "gunzip", "zstd": "unzstd", "bzip2": "bunzip2", "xz": "unxz", "lz4": "unlz4", "zip": "unzip"}
 MARK = codecs.BOM_UTF8
-"""The byte order mark that editors on Windows write in front of UTF-8."""
+"""The byte order mark that editors on Windows write before UTF-8."""
 
 
 def head_of(path: Path, size: int = 4096) -> bytes:
@@ -21,7 +21,8 @@ def head_of(path: Path, size: int = 4096) -> bytes:
 
 
 def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = False) -> None:
-    """InputError: the file is empty, unless it may be, compressed, UTF-16 or binary. `kind`: what it should be."""
+    """Raises InputError if the file is empty (unless `empty`), compressed, UTF-16 or binary. `kind`: expected
+    contents."""
     if not empty and not head.strip(b"\0 \r\n\t" + MARK):
         raise InputError(subject, "the file is empty", "make it again")
     for magic, name in _PACKED:
@@ -35,7 +36,7 @@ def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = Fal
 
 
 def _looks_like_utf16(head: bytes) -> bool:
-    """Text without a byte order mark: every other byte of ASCII letters is zero in UTF-16."""
+    """Detects UTF-16 without a byte order mark: every other byte of ASCII letters is zero."""
     sample = head[:400]
     most = len(sample) // 2 * 0.9
     return len(sample) >= 8 and max(sample[::2].count(0), sample[1::2].count(0)) > most

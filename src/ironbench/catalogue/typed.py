@@ -1,4 +1,4 @@
-"""Text files and TOML documents that users write: errors name the file and the place in it."""
+"""Text files and TOML documents written by users: errors name the file and the position in it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from ironbench.catalogue import text_files
 from ironbench.errors import InputError
 
 _LARGEST = 1 << 20
-"""Bytes of a file that a person writes."""
+"""Maximum size in bytes of a file written by a person."""
 _DEEPEST = 32
 _DEEP_KEY = re.compile(rf"""(?<![\w.'"-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{4 * _DEEPEST},}}""")
-"""A key `a.b.c…`, for which the time of tomllib grows with the square of the number of parts."""
-"""Tables and lists within each other."""
+"""A key `a.b.c…` with very many parts, for which the time of tomllib grows with the square of the number of parts."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that move a cursor or end a path, but for the tab and the end of a line."""
+"""Control characters except tab and newline; they could move the cursor or end a path."""
 
 
 def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> str:
-    """The text of a file that a user names. InputError: not there, not readable, no file, no UTF-8, or too large. A
-    byte order mark is no part of it."""
+    """Reads a file that a user names, without its byte order mark.
+
+    Raises InputError if it is missing, unreadable, not a regular file, not UTF-8, or too large.
+    """
     try:
-        # Not to wait for the other end of a named pipe (fifo(7)).
+        # Opening without blocking, so that a named pipe does not wait for a writer (fifo(7)).
         raw = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
         with io.BufferedReader(raw) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -48,7 +49,7 @@ def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> 
 
 
 def document(text: str, file: str, hint: str) -> dict[str, Any]:
-    """A TOML text. InputError with the place where it is none, or where it has a value that no field takes."""
+    """Parses TOML. Raises InputError if it is invalid, or contains a value that no field accepts."""
     if _DEEP_KEY.search(text):
         raise InputError(file, "has a key of too many parts", f"{_DEEPEST} are possible")
     try:
@@ -57,14 +58,15 @@ def document(text: str, file: str, hint: str) -> dict[str, Any]:
         raise InputError(file, f"is no TOML: {str(error)[:1].lower()}{str(error)[1:]}", hint) from None
     except RecursionError:
         raise InputError(file, "has too many brackets within each other", f"{_DEEPEST} are possible") from None
-    except ValueError:  # of int(): more than 4300 digits
+    except ValueError:  # raised by int() for more than 4300 digits
         raise InputError(file, "has a number of too many digits", "numbers have at most 64 bits") from None
     _validate(parsed, file, "", 0)
     return parsed
 
 
 def _validate(value: object, file: str, path: str, depth: int) -> None:
-    """What TOML allows and no field can take: depth, numbers of more than 64 bits, dates, control characters."""
+    """Refuses values that TOML allows but no field accepts: deep nesting, numbers of more than 64 bits, dates, control
+    characters."""
     where = f"{file}, {path}" if path else file
     if depth > _DEEPEST:
         raise InputError(file, "has too many brackets within each other", f"{_DEEPEST} are possible")

@@ -1,4 +1,4 @@
-"""The mathematics behind verdicts: functions of numbers, on numpy, scipy and the core, that know nothing of records.
+"""The statistics behind verdicts: functions of numbers, based on numpy, scipy and the core, independent of records.
 
-scipy is imported inside functions: it takes longer to load than most verbs take to run.
+scipy is imported inside functions, because it takes longer to load than most commands take to run.
 """

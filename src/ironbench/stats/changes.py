@@ -1,30 +1,31 @@
-"""Finds the points at which the mean of a series of measured points changed.
+"""Finds change points: the points at which the mean of a series of measurements changed.
 
-The search is E-divisive's (Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
-Multivariate Data", JASA 109, 2014): of all pairs of neighbouring stretches from a segment's beginning, the pair that
-differs most is split where they meet, and both segments are searched again. As in Hunter (Fleming, Kołaczkowski et al.,
-"Hunter: Using Change Point Detection to Hunt for Performance Regressions", ICPE 2023) what is found is tested once more
-between its neighbours, and the weakest is dropped until all hold.
+The search follows E-divisive (Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
+Multivariate Data", JASA 109, 2014): among all pairs of adjacent intervals that start at the beginning of a segment, the
+pair that differs most determines where the segment is split, and both parts are searched again. As in Hunter (Fleming,
+Kołaczkowski et al., "Hunter: Using Change Point Detection to Hunt for Performance Regressions", ICPE 2023), each change
+point is then tested between its neighbours, and the weakest is removed until all are significant.
 
-The distance is their member with exponent 2, a difference of means. Each point is weighted by its own variance, that of
-its repeats, plus a variance between points that all share (random effects: DerSimonian and Laird, Controlled Clinical
-Trials 7, 1986).
+The distance is that of the family with exponent 2, a difference of means. Points are weighted by their own variance,
+estimated from their repeats, plus a variance between points that is common to all (random effects: DerSimonian and
+Laird, Controlled Clinical Trials 7, 1986).
 
-A series grows by a point a night and is read every night, so the chance of a false alarm belongs to all of these looks
-together. Each night spends `CHANCE / NIGHTS` (Lan and DeMets, Biometrika 70, 1983; at a constant rate, since a series
-has no planned end), divided by log2 of the number of points: of the pairs of stretches that end with its new point,
-only those whose lengths differ by about a factor of 2 are nearly independent. Pairs that ended before had their share.
-A difference over its standard error is compared with the quantile of Student's t for that chance, with the degrees of
-freedom of a variance of which only the part between points was estimated here (Satterthwaite, Biometrics Bulletin 2,
-1946).
+A series grows by a point a night and is analysed every night, so the chance of a false alarm covers all of these
+interim analyses together. A night spends `CHANCE / NIGHTS` (Lan and DeMets, Biometrika 70, 1983; at a constant rate,
+since a series has no planned end), divided by log2 of the number of points: among the pairs of intervals that end with
+the new point, only those whose lengths differ by about a factor of 2 are nearly independent. Pairs that ended earlier
+have already spent their part. A difference divided by its standard error is compared with the quantile of Student's t
+for that chance; the degrees of freedom account for the fact that only the variance between points was estimated here
+(Satterthwaite, Biometrics Bulletin 2, 1946).
 
-Neighbouring nights are alike, because other load, room temperature and caches last longer than a night. The correlation
-of what lies between points is estimated from differences of points one and two apart, which a change of the mean hardly
-touches, and that variance is multiplied by (1 + r) / (1 - r), as of the mean of an AR(1) process (Chakar, Lebarbier,
-Lévy-Leduc and Robin, Bernoulli 23, 2017). `python -m bench decisions` measures the false alarms of 40 nights.
+Adjacent nights are correlated, because other load, room temperature and caches persist for longer than a night. The
+correlation of the variation between points is estimated from differences of points one and two apart, which a change of
+the mean hardly affects. That variance is multiplied by (1 + r) / (1 - r), as for the mean of an AR(1) process (Chakar,
+Lebarbier, Lévy-Leduc and Robin, Bernoulli 23, 2017). `python -m bench decisions` measures the false alarms in 40
+nights.
 
-A point far from its neighbours on both sides, which agree with each other, is a spike and left out; so is the last
-point while no other has confirmed it, and the first where the next two agree without it.
+A point that differs strongly from its neighbours on both sides, which agree with each other, is a spike and left out.
+The last point is also left out until another confirms it, and the first if the next two agree without it.
 """
 
 from __future__ import annotations
@@ -40,31 +41,33 @@ import numpy as np
 from ironbench.stats.intervals import t_quantile
 
 CHANCE = 0.003
-"""Nominal, of any change point in a series of `NIGHTS` points without a change that is read after each of them.
-Variances that are estimated from the same few points make it larger: 0.95% of 2,000 simulated series
-(95% CI 0.61% to 1.48%)."""
+"""Nominal chance of any false change point in a series of `NIGHTS` points that is analysed after each of them. Because
+variances are estimated from the same few points, the actual chance is larger: 0.95% of 2,000 simulated series (95% CI
+0.61% to 1.48%)."""
 NIGHTS = 40
-"""A longer series spends as much for every further `NIGHTS`."""
+"""In a longer series, each further `NIGHTS` points spend the same chance again."""
 LEAST = 6
-"""Points; with fewer nothing is searched."""
+"""Minimum number of points for a search."""
 _SHORTEST = 2
-"""Points of a segment: a single one is a spike, or not confirmed yet."""
+"""Minimum number of points in a segment: a single point is a spike, or not confirmed yet."""
 _WITHOUT_ONE = 2 / 3
-"""Share of the bound that a difference must keep without any one of the points that it rests on."""
+"""Fraction of the bound that a difference must still exceed when any one of its points is left out."""
 _TRIMMED = 0.15
-"""The largest differences of neighbours are those of changes and spikes: so many do not enter the variance."""
+"""Fraction of differences between neighbours that is excluded from the variance: the largest, caused by changes and
+spikes."""
 _TRIMMED_MEAN = 0.5205
-"""Mean of the lowest 85 % of squared standard normal numbers: P(χ²₃ ≤ q) / 0.85, where P(χ²₁ ≤ q) = 0.85."""
+"""Mean of the lowest 85% of squared standard normal values: P(χ²₃ ≤ q) / 0.85, where P(χ²₁ ≤ q) = 0.85."""
 _CONFIRMING = 3
 _POWER = 1.2816
 """Normal quantile of 0.9."""
 _LEAST_SHARE = 0.3
-"""Of the variance, that is supposed to lie between points: measurements of different days are never quite alike, and a
-few cannot show it."""
+"""Minimum share of the variance that is attributed to the variation between points: measurements of different days
+always differ somewhat, and a few points cannot show how much."""
 _MOST_ALIKE = 0.6
-"""Correlation of neighbouring points; beyond it a series tells a change from a drift no more."""
+"""Maximum correlation of neighbouring points; above it, a change cannot be distinguished from a drift."""
 _SUPPOSED = 3.3
-"""Standard errors of a difference from which a change is supposed, so that it does not count as variance of points."""
+"""Standard errors above which a difference is treated as a change, so that it does not count as variance between
+points."""
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int_]]
@@ -72,36 +75,37 @@ Places = np.ndarray[Any, np.dtype[np.int_]]
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """Where the mean changed, and by how much."""
+    """A change of the mean: position and size."""
 
     place: int
     """Index of the first point of the new segment."""
     difference: float
-    """New mean less the old one."""
+    """New mean minus old mean."""
     low: float
     high: float
-    """95 % interval of the difference."""
+    """95% confidence interval of the difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What became of a series."""
+    """Result of the analysis of a series."""
 
     points: tuple[ChangePoint, ...]
     spikes: tuple[int, ...]
-    """Indices of points apart from those before and after them."""
+    """Indices of points that differ from those before and after them."""
     unconfirmed: bool
-    """Whether the last point stands apart from those before it: the next one will tell a change from a spike."""
+    """Whether the last point differs from those before it; only the next point can show whether this is a change or a
+    spike."""
     between: float
-    """Standard deviation from point to point that their own variances do not explain."""
+    """Standard deviation between points that the points' own variances do not explain."""
     detectable: float | None = None
-    """Difference of a new mean that three points of it would show in 9 of 10 series; None: too few points."""
+    """Minimum detectable change of the mean: found in 9 of 10 series after three points; None: too few points."""
     correlation: float = 0.0
-    """Of neighbouring points, as estimated; 0 where they are no more alike than others."""
+    """Estimated correlation of neighbouring points; 0 if they are not more alike than others."""
 
 
 def changes(values: Sequence[float], own_variances: Sequence[float], chance: float = CHANCE) -> Changes:
-    """Of points in order of time. `own_variances`: of each value, by its repeats; above 0."""
+    """Analyses points in order of time. `own_variances`: variance of each value, from its repeats; must be above 0."""
     x, own = np.asarray(values, dtype=float), np.asarray(own_variances, dtype=float)
     if len(x) < LEAST:
         return Changes((), (), unconfirmed=False, between=0.0)
@@ -112,7 +116,7 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
     between, alike = _between(x, own), 0.0
     if len(x) >= LEAST:
         alike = _correlation(x, own)
-        # Differences of neighbours show (1 - r) of the variance between them.
+        # Differences of neighbours contain a fraction of 1 - r of the variance between points.
         supposed = _places(x, own + between / (1 - alike) * _inflation(alike), _SUPPOSED)
         between = _left(x, own, supposed)
         if supposed:
@@ -132,7 +136,7 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
 
 
 def _detectable(own: Values, between: float, alike: float, found: int, chance: float) -> float:
-    """From the last of `found` changes on half of the points are supposed, where there were some."""
+    """Minimum detectable change. If changes were found, half of the points are assumed to follow the last one."""
     n = len(own)
     variance = float(own.mean()) + between * _inflation(alike)
     error = math.sqrt(variance * (1 / _CONFIRMING + 1 / (n if not found else n / 2)))
@@ -140,20 +144,20 @@ def _detectable(own: Values, between: float, alike: float, found: int, chance: f
 
 
 def _correlation(x: Values, own: Values) -> float:
-    """Of what lies between neighbouring points: 1 + r is the ratio of the variances that differences of points two and
-    one apart show beyond the points' own."""
+    """Correlation of neighbouring points: 1 + r is the ratio of the variances shown by differences of points two and
+    one apart, after subtracting the points' own variance."""
     near, far = (_shown(x, own, apart) for apart in (1, 2))
     return min(max(far / near - 1, 0.0), _MOST_ALIKE) if near > 0 else 0.0
 
 
 def _inflation(alike: float) -> float:
-    """How many times larger the variance of a mean is where neighbours are correlated."""
+    """Factor by which correlation of neighbours increases the variance of a mean."""
     return (1 + alike) / (1 - alike)
 
 
 def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each point lies far above, or far below, all of its up to two neighbours on either side: by more than
-    `bound` standard errors of the difference."""
+    """Whether each point is above, or below, all of its up to two neighbours on either side by more than `bound`
+    standard errors of the difference."""
     n = len(x)
     above, below = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
     for step in (1, 2):
@@ -166,20 +170,21 @@ def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dty
 
 
 def _between(x: Values, own: Values) -> float:
-    """Variance between points beyond their own, by their differences, which no mean enters."""
+    """Variance between points beyond their own variances, estimated from differences, so that no mean is needed."""
     return max(_shown(x, own, 1), 0.0)
 
 
 def _shown(x: Values, own: Values, apart: int) -> float:
-    """Half of the squared differences of points so many apart (von Neumann, Annals of Mathematical Statistics 12,
-    1941), less the points' own variance. Without the largest, which are those of changes and spikes."""
+    """Half of the mean squared difference of points this far apart (von Neumann, Annals of Mathematical Statistics
+    12, 1941), minus the points' own variance. The largest differences are excluded, because changes and spikes cause
+    them."""
     squared = np.sort((x[apart:] - x[:-apart]) ** 2 / 2)
     kept = squared[: len(squared) - math.ceil(_TRIMMED * len(squared))]
     return float(kept.mean()) / _TRIMMED_MEAN - float(own.mean())
 
 
 def _left(x: Values, own: Values, places: Sequence[int]) -> float:
-    """Variance between points beyond their own, around the means of the segments that meet at `places`."""
+    """Variance between points beyond their own variances, around the means of the segments that `places` separates."""
     ends = [0, *places, len(x)]
     off = [x[a:b] - np.average(x[a:b], weights=1 / own[a:b]) for a, b in itertools.pairwise(ends)]
     freedom = max(1, len(x) - len(off))
@@ -202,7 +207,7 @@ def _places(x: Values, variances: Values, bound: float) -> list[int]:
 
 
 def _confirmed(x: Values, weights: Values, found: list[int], bound: float) -> list[int]:
-    """Without those, the weakest first, that do not hold between their neighbours."""
+    """Removes change points that are not significant between their neighbours, the weakest first."""
     while found:
         ends = [0, *found, len(x)]
         held = [_strength(x, weights, *ends[at : at + 3]) for at in range(len(found))]
@@ -214,7 +219,7 @@ def _confirmed(x: Values, weights: Values, found: list[int], bound: float) -> li
 
 
 def _strength(x: Values, weights: Values, low: int, place: int, high: int) -> float:
-    """The difference of both sides over its standard error; less where it rests on a single point."""
+    """Returns the difference of both sides in standard errors, reduced if it depends on a single point."""
     difference, error = _difference(x, weights, low, place, high)
     strength = abs(difference) / error
     for left_out in range(low, high):
@@ -226,15 +231,15 @@ def _strength(x: Values, weights: Values, low: int, place: int, high: int) -> fl
 
 
 def _difference(x: Values, weights: Values, low: int, place: int, high: int) -> tuple[float, float]:
-    """Of the weighted means of both sides, with its standard error."""
+    """Difference of the weighted means of both sides, and its standard error."""
     sides = [slice(low, place), slice(place, high)]
     before, after = (float(np.average(x[side], weights=weights[side])) for side in sides)
     return after - before, math.sqrt(sum(1 / float(weights[side].sum()) for side in sides))
 
 
 def _farthest(x: Values, variances: Values) -> tuple[Values, Places, Places]:
-    """Of each row the largest difference of two neighbouring stretches, the first from its beginning, over its standard
-    error; and the indices at which they meet and end."""
+    """For each row: the largest difference between two adjacent intervals, the first starting at the beginning, in
+    standard errors; and the indices at which the intervals meet and end."""
     weights = 1 / variances
     sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights, axis=1)], axis=1)
     totals = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights * x, axis=1)], axis=1)
@@ -253,13 +258,14 @@ def _farthest(x: Values, variances: Values) -> tuple[Values, Places, Places]:
 
 
 def _bound(n: int, own: Values, between: float, chance: float) -> float:
-    """What a difference over its standard error must exceed after the night of point `n`."""
+    """Threshold for a difference in standard errors after the night of point `n`."""
     share = max(between / (float(own.mean()) + between), _LEAST_SHARE)
     return t_quantile(1 - chance / NIGHTS / math.log2(n) / 2, (n - 2) / share**2)
 
 
 def _change_points(x: Values, variances: Values, found: list[int], kept: Places) -> list[ChangePoint]:
-    """Each with its interval. `kept`: index of each value in the series with its spikes."""
+    """Change points with confidence intervals. `kept`: index of each value in the original series, which includes
+    spikes."""
     if not found:
         return []
     ends = [0, *found, len(x)]

@@ -1,4 +1,4 @@
-"""Student's t and the intervals that rest on it, and the interval of a proportion."""
+"""Student's t distribution and confidence intervals based on it, and the confidence interval of a proportion."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from ironbench import _core
 
 Z95 = 1.959963984540054
-"""97.5 % quantile of the normal distribution."""
+"""97.5% quantile of the normal distribution."""
 
 
 def t_quantile(p: float, freedom: float) -> float:
-    """t with P(T ≤ t) = p. ValueError unless 0 < p < 1 and freedom > 0."""
+    """Returns t with P(T ≤ t) = p. Raises ValueError unless 0 < p < 1 and freedom > 0."""
     if not 0 < p < 1:
         raise ValueError("a quantile needs a share between 0 and 1")
     if not freedom > 0:
@@ -22,7 +22,7 @@ def t_quantile(p: float, freedom: float) -> float:
 
 
 def t_above(t: float, freedom: float) -> float:
-    """P(T ≥ t): the p value of a one-sided t test, accurate for tiny values too."""
+    """P(T ≥ t): the p value of a one-sided t test, accurate also for tiny values."""
     return _core.student_t_above(t, freedom)
 
 
@@ -32,16 +32,21 @@ def t_two_sided(t: float, freedom: float) -> float:
 
 
 def half_width(values: Sequence[float], level: float = 0.05) -> float:
-    """Of the two-sided t interval of the mean (Student, "The Probable Error of a Mean", Biometrika 6, 1908); it misses
-    the true mean in a share `level` of samples. Two values at least; statistics.StatisticsError."""
+    """Half width of the two-sided t interval of the mean (Student, "The Probable Error of a Mean", Biometrika 6, 1908).
+
+    A fraction `level` of such intervals does not contain the true mean. Needs at least two values; raises
+    statistics.StatisticsError.
+    """
     n = len(values)
     return t_quantile(1 - level / 2, n - 1) * statistics.stdev(values) / math.sqrt(n)
 
 
 def half_width_apart(a: Sequence[float], b: Sequence[float], level: float = 0.05) -> float:
-    """Of Welch's t interval of the difference of two means that nothing pairs (Welch, "The generalization of Student's
-    problem when several different population variances are involved", Biometrika 34, 1947). Two values at least on
-    each side; statistics.StatisticsError."""
+    """Half width of Welch's t interval of the difference of two unpaired means (Welch, "The generalization of Student's
+    problem when several different population variances are involved", Biometrika 34, 1947).
+
+    Needs at least two values on each side; raises statistics.StatisticsError.
+    """
     parts = [statistics.variance(side) / len(side) for side in (a, b)]
     if not sum(parts):
         return 0.0
@@ -50,12 +55,12 @@ def half_width_apart(a: Sequence[float], b: Sequence[float], level: float = 0.05
 
 
 def wilson(share: float, n: float, z: float = Z95) -> tuple[float, float]:
-    """The score interval of a share seen in `n` independent observations; (0, 1) without any.
+    """Score interval of a proportion in `n` independent observations; (0, 1) without observations.
 
-    Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927), 209–212. It holds at
-    shares near 0 and 1 and for few observations, where share ± z·s does not (Brown, Cai, DasGupta, Statistical Science
-    16 (2001), 101–133). `n` need not be whole: an effective number takes its place where observations resemble each
-    other (Kish, Survey Sampling, 1965).
+    Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927), 209–212. The interval
+    is valid for proportions near 0 and 1 and for few observations, where share ± z·s is not (Brown, Cai, DasGupta,
+    Statistical Science 16 (2001), 101–133). `n` may be fractional: for correlated observations, pass the effective
+    sample size (Kish, Survey Sampling, 1965).
     """
     if n <= 0:
         return 0.0, 1.0

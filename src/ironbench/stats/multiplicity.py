@@ -1,11 +1,11 @@
-"""Several looks and several comparisons, without more false alarms than one test raises.
+"""Several interim analyses and several comparisons, with the false alarm rate of a single test.
 
-Looks: looking at the findings after each stage and stopping at the first that pleases would raise more false alarms
-than one look does. So each look spends a part of the 5 %, in proportion to the blocks that are in (Lan and DeMets,
-Biometrika 70, 1983; Kim and DeMets, Biometrika 74, 1987, the linear function), and looks before the sixth block spend
-nothing. The levels of the looks follow from the normal distribution of the growing sum (Armitage, McPherson and Rowe,
-Journal of the Royal Statistical Society A 132, 1969) and are used for t at each look's degrees of freedom (Jennison and
-Turnbull, Group Sequential Methods, 2000, section 4.4).
+Interim analyses: analysing the results after each stage and stopping at the first significant result would raise more
+false alarms than a single analysis. Therefore, each analysis spends a part of the 5%, in proportion to the number of
+completed blocks (Lan and DeMets, Biometrika 70, 1983; Kim and DeMets, Biometrika 74, 1987, the linear function);
+analyses before the sixth block spend nothing. The levels follow from the normal distribution of the growing sum
+(Armitage, McPherson and Rowe, Journal of the Royal Statistical Society A 132, 1969) and are applied to t with the
+degrees of freedom of each analysis (Jennison and Turnbull, Group Sequential Methods, 2000, section 4.4).
 
 Comparisons: the level is divided by Holm's method (Scandinavian Journal of Statistics 6, 1979).
 """
@@ -20,21 +20,22 @@ from typing import Any
 import numpy as np
 
 LEVEL = 0.05
-"""Chance of a false alarm over all looks and comparisons of a round."""
+"""Chance of a false alarm over all interim analyses and comparisons of a round."""
 LEAST_BLOCKS = 6
-"""Blocks below which nothing is decided."""
+"""Minimum number of blocks for a decision."""
 _GRID = 801
 _FAR = 8.5
-"""Standard deviations beyond which a normal distribution is nothing."""
+"""Standard deviations beyond which a normal distribution is treated as 0."""
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @lru_cache(maxsize=1024)
 def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[float, ...]:
-    """Nominal level of each look; together they raise a false alarm with chance `share`.
+    """Nominal level of each interim analysis; together they raise a false alarm with probability `share`.
 
-    `planned`: blocks in all after each look, growing. `sides`: 2 for two-sided tests, 1 for one-sided ones.
+    `planned`: cumulative number of blocks at each analysis, increasing. `sides`: 2 for two-sided tests, 1 for one-sided
+    tests.
     """
     from scipy import special
 
@@ -61,14 +62,14 @@ def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[floa
 
 
 def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float, sides: int) -> float:
-    """z that the standardised sum crosses for the first time now with chance `share`."""
+    """Returns the z that the standardised sum exceeds for the first time in this analysis with probability `share`."""
     from scipy import special
 
     step = float(sums[1] - sums[0])
     low, high = 0.0, _FAR
     for _ in range(30):
         z = (low + high) / 2
-        # By symmetry as many cross below.
+        # By symmetry, the lower bound is crossed with the same probability.
         above = sides * step * float(density @ special.ndtr((sums - z * math.sqrt(blocks)) / math.sqrt(grown)))
         low, high = (z, high) if above > share else (low, z)
     return high
@@ -77,7 +78,7 @@ def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float,
 def _carried_on(
     sums: Vector | None, density: Vector | None, before: int, blocks: int, bound: float, sides: int
 ) -> tuple[Vector, Vector]:
-    """Density of the sum after `blocks` blocks where no look has stopped, on a grid for the trapezoid rule."""
+    """Density of the sum after `blocks` blocks if no analysis has stopped the lab, on a grid for the trapezoid rule."""
     edge = min(bound, _FAR) * math.sqrt(blocks)
     grid = np.linspace(-edge if sides == 2 else -_FAR * math.sqrt(blocks), edge, _GRID)
     grown = blocks - before
@@ -87,17 +88,17 @@ def _carried_on(
     else:
         apart = grid[:, None] - sums[None, :]
         density_on = scale * np.exp(-(apart**2) / (2 * grown)) @ density * float(sums[1] - sums[0])
-    density_on[0] /= 2  # Ends count half; what is kept is the density times the rule's weight.
+    density_on[0] /= 2  # End points count half in the trapezoid rule; the stored values are density times weight.
     density_on[-1] /= 2
     return grid, density_on
 
 
 def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[int, ...]:
-    """By how many Holm divides the level for each p value, smallest p first: m, m - 1, … until one is not significant.
+    """Holm's divisor of the level for each p value, smallest p first: m, m - 1, … until one is not significant.
 
-    `level(place, divisor)`: the nominal level of that comparison when the chance of a false alarm is shared among so
-    many. That one and all after it keep their divisor, so that an interval at its comparison's level misses 1 just
-    where Holm rejects.
+    `level(place, divisor)`: nominal level of that comparison if the chance of a false alarm is divided by `divisor`.
+    The first comparison that is not significant, and all after it, keep their divisor, so that a confidence interval at
+    the comparison's level excludes 1 exactly if Holm's method rejects.
     """
     results = [0] * len(ps)
     divisor, going = len(ps), True
@@ -110,7 +111,7 @@ def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[i
 
 
 def corrected(ps: Sequence[float]) -> tuple[float, ...]:
-    """Holm's adjusted p values, at most 1, in the order given."""
+    """Holm's adjusted p values, at most 1, in the given order."""
     results = [0.0] * len(ps)
     largest = 0.0
     for rank, place in enumerate(_ascending(ps)):

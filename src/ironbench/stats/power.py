@@ -1,10 +1,10 @@
-"""What a lab can find: power of the paired t test, the smallest difference it detects, and how many blocks it takes.
+"""Power of the paired t test, the minimum detectable effect, and the number of blocks that is needed.
 
-Power of the t test by the noncentral t distribution (Johnson and Welch, Biometrika 31, 1940; Cohen, Statistical Power
-Analysis for the Behavioral Sciences, 1988, chapter 2). The spread is itself estimated from few blocks, so differences
-and block counts are stated for its upper 90 % confidence limit: then the power promised is reached in nine of ten labs
-although the spread was a guess (Browne, Statistics in Medicine 14, 1995, 1933-1940). With the usual 80 % it is reached
-where noise is normal, but not where some trials are outliers (`python -m bench verdicts`).
+Power is calculated with the noncentral t distribution (Johnson and Welch, Biometrika 31, 1940; Cohen, Statistical Power
+Analysis for the Behavioral Sciences, 1988, chapter 2). Because the standard deviation is estimated from few blocks,
+effects and numbers of blocks are given for its upper 90% confidence limit: nine of ten labs then reach the stated power
+although the standard deviation was uncertain (Browne, Statistics in Medicine 14, 1995, 1933-1940). The usual 80% limit
+suffices for normal noise, but not if some trials are outliers (`python -m bench verdicts`).
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from ironbench.stats.intervals import t_quantile
 POWER = 0.9
 ASSURANCE = 0.9
 MOST_BLOCKS = 10_000
-"""Beyond this no number of blocks is advised."""
+"""Largest number of blocks that is recommended."""
 
 
 def power(effect: float, blocks: int, level: float) -> float:
-    """Chance that a two-sided t test at `level` finds a mean log ratio of `effect` standard deviations."""
+    """Probability that a two-sided t test at `level` detects a mean log ratio of `effect` standard deviations."""
     return _found(abs(effect) * math.sqrt(blocks), blocks - 1, level)
 
 
 def _found(shift: float, freedom: int, level: float) -> float:
-    """Chance that a two-sided t test at `level` finds what is `shift` standard errors large."""
+    """Probability that a two-sided t test at `level` detects an effect of `shift` standard errors."""
     critical = t_quantile(1 - level / 2, freedom)
     return 1 - noncentral_t_below(critical, freedom, shift) + noncentral_t_below(-critical, freedom, shift)
 
 
 def power_of_equivalence(margin: float, blocks: int, level: float) -> float:
-    """Chance that two one-sided t tests at `level` find equal cells equivalent; `margin` in standard deviations.
+    """Probability that two one-sided t tests at `level` find equal configurations equivalent; `margin` in standard
+    deviations.
 
-    A lower bound: each test fails with the chance that noncentral t gives, and both chances are added.
+    This is a lower bound: the failure probabilities of the two tests, from the noncentral t distribution, are added.
     """
     freedom = blocks - 1
     missed = noncentral_t_below(t_quantile(1 - level, freedom), freedom, margin * math.sqrt(blocks))
@@ -42,10 +43,10 @@ def power_of_equivalence(margin: float, blocks: int, level: float) -> float:
 
 
 def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
-    """P((Z + shift) / sqrt(χ²/freedom) ≤ t), `shift` at least 0.
+    """P((Z + shift) / sqrt(χ²/freedom) ≤ t) for `shift` ≥ 0.
 
-    scipy (1.17) gives NaN where the chance is too small for it and where the shift is beyond about 10⁵: there Z is
-    nothing compared with the shift, and χ² alone decides.
+    scipy (1.17) returns NaN if the probability is too small or the shift exceeds about 10⁵. In that case Z is
+    negligible compared with the shift, and the result follows from χ² only.
     """
     from scipy import special
 
@@ -56,13 +57,13 @@ def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
 
 
 def effect(blocks: int, level: float, wanted: float = POWER) -> float:
-    """The effect, in standard deviations of log ratios, that the test finds with the power wanted."""
+    """Effect, in standard deviations of log ratios, that the test detects with the wanted power."""
     return errors_found(blocks - 1, level, wanted) / math.sqrt(blocks)
 
 
 @lru_cache(maxsize=1024)
 def errors_found(freedom: int, level: float, wanted: float = POWER) -> float:
-    """The effect, in standard errors of its estimate, that a two-sided t test finds with the power wanted."""
+    """Effect, in standard errors of its estimate, that a two-sided t test detects with the wanted power."""
     low, high = 0.0, 1.0
     while _found(high, freedom, level) < wanted:
         high *= 2
@@ -73,7 +74,7 @@ def errors_found(freedom: int, level: float, wanted: float = POWER) -> float:
 
 
 def likely_spread(spread: float, blocks: int) -> float:
-    """Upper 90 % confidence limit of the true spread, when `blocks` blocks showed `spread`."""
+    """Upper 90% confidence limit of the true standard deviation if `blocks` blocks showed `spread`."""
     from scipy import special
 
     freedom = blocks - 1
@@ -82,10 +83,11 @@ def likely_spread(spread: float, blocks: int) -> float:
 
 
 def detectable(spread: float, blocks: int, level: float, seen: int | None = None) -> float | None:
-    """Smallest relative difference found with 90 % power by `blocks` blocks. None below two blocks or level 0.
+    """Minimum detectable relative difference with 90% power in `blocks` blocks; None for fewer than two blocks or level
+    0.
 
-    `spread` is the standard deviation of log ratios in `seen` blocks (as many as `blocks` when left out). Differences
-    of this size are found in both directions: a ratio of 1 - d is further from 1 in logarithms than one of 1 + d.
+    `spread` is the standard deviation of log ratios in `seen` blocks (default: `blocks`). Differences of this size are
+    detected in both directions, because in logarithms a ratio of 1 - d is further from 1 than a ratio of 1 + d.
     """
     known = blocks if seen is None else seen
     if blocks < 2 or known < 2 or not 0 < level < 1:
@@ -95,9 +97,10 @@ def detectable(spread: float, blocks: int, level: float, seen: int | None = None
 
 
 def blocks_needed(margin: float, spread: float, seen: int, level: float, level_equal: float, least: int) -> int | None:
-    """Fewest blocks that find a ratio of 1 + margin with 90 % power, and equal cells equivalent with 90 % power.
+    """Minimum number of blocks that detects a ratio of 1 + margin with 90% power and finds equal configurations
+    equivalent with 90% power.
 
-    `spread` was seen in `seen` blocks; None when more than 10 000 would be needed.
+    `spread` was observed in `seen` blocks. Returns None if more than 10,000 blocks are needed.
     """
     from scipy import special
 
@@ -111,7 +114,7 @@ def blocks_needed(margin: float, spread: float, seen: int, level: float, level_e
     def enough(blocks: int) -> bool:
         return power(size, blocks, level) >= POWER and power_of_equivalence(size, blocks, level_equal) >= POWER
 
-    # Normal theory gives the start: n = ((z(1-level/2) + z(power)) / effect)², and t needs a little more.
+    # Start value from normal theory: n = ((z(1-level/2) + z(power)) / effect)²; t needs slightly more.
     start = float((special.ndtri(1 - level / 2) + special.ndtri(POWER)) / size) ** 2
     if start > MOST_BLOCKS:
         return None

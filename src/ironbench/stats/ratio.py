@@ -1,10 +1,10 @@
-"""The ratio of two cells, paired by block, with its interval and its tests.
+"""The ratio of two configurations, paired by block, with its confidence interval and tests.
 
-A block holds one trial of each cell, so that both share the machine's mood: the ratio within the block cancels a drift
-that is slower than a block (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013). Ratios are
-averaged as logarithms, where swapping the two cells changes the sign only, and Student's t applies to those logarithms
-(Student, "The Probable Error of a Mean", Biometrika 6, 1908). A percentile is taken within each trial first and the
-trials' percentiles are paired then: the percentile of pooled blocks would be that of no block.
+A block contains one trial of each configuration, so that both run under similar conditions: the ratio within a block
+cancels any drift that is slower than a block (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM
+2013). Logarithms of ratios are averaged, because swapping the configurations then only changes the sign, and Student's
+t is applied to them (Student, "The Probable Error of a Mean", Biometrika 6, 1908). Percentiles are calculated within
+each trial before pairing, because the percentile of pooled blocks would not describe any block.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ from ironbench.stats.intervals import half_width_apart, t_above, t_quantile, t_t
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """What the logarithms of the blocks' ratios come to."""
+    """Statistics of the logarithms of the ratios of all blocks."""
 
     blocks: int
     mean: float
-    """Of log ratios."""
+    """Mean of the log ratios."""
     spread: float
-    """Standard deviation of log ratios from block to block; NaN for one block."""
+    """Standard deviation of log ratios between blocks; NaN for one block."""
     resolution: float = 0.0
-    """Largest error of a log ratio by rounding of its two values. Blocks that read the same rounded values share it,
-    so repeats do not average it out: a difference counts only as far as it exceeds the resolution."""
+    """Maximum error of a log ratio caused by rounding of its two values. Blocks with the same rounded values have the
+    same error, so that repeats do not reduce it: only the part of a difference that exceeds the resolution counts."""
 
     @property
     def ratio(self) -> float:
-        """Geometric mean of the blocks' ratios."""
+        """Geometric mean of the ratios of the blocks."""
         return math.exp(self.mean)
 
     @property
     def error(self) -> float:
-        """Standard error of `mean`, at least that of values rounded uniformly (variance w²/12 of either value)."""
+        """Standard error of `mean`, at least that of uniformly rounded values (variance w²/12 of each value)."""
         return max(self.spread, self.resolution / math.sqrt(6)) / math.sqrt(self.blocks)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Of the ratio, two-sided: it misses the true one in a share `level` of labs. (0, inf) below two blocks."""
+        """Two-sided confidence interval of the ratio, which misses the true ratio in a fraction `level` of labs. (0,
+        inf) for fewer than two blocks."""
         if self.blocks < 2 or not 0 < level < 1:
             return 0.0, math.inf
         half = t_quantile(1 - level / 2, self.blocks - 1) * self.error + self.resolution
@@ -54,7 +55,7 @@ class Paired:
         return t_two_sided(_over(max(abs(self.mean) - self.resolution, 0.0), self.error), self.blocks - 1)
 
     def p_apart(self, margin: float) -> float:
-        """P value of the hypothesis that the ratio lies outside 1/(1+margin) to 1+margin: the larger of two one-sided
+        """P value of the hypothesis that the ratio is outside 1/(1+margin) to 1+margin: the larger of two one-sided
         tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987)."""
         if self.blocks < 2:
             return 1.0
@@ -63,7 +64,8 @@ class Paired:
 
 
 def paired(ratios: Sequence[float], resolution: float = 0.0) -> Paired:
-    """Of at least one ratio, each above 0; ValueError. `resolution`: see `Paired`."""
+    """Builds the statistics from at least one ratio. Raises ValueError unless all are above 0. `resolution`: see
+    `Paired`."""
     if not ratios or any(not 0 < ratio < math.inf for ratio in ratios):
         raise ValueError("ratios must be positive numbers, one at least")
     logs = [math.log(ratio) for ratio in ratios]
@@ -72,9 +74,12 @@ def paired(ratios: Sequence[float], resolution: float = 0.0) -> Paired:
 
 
 def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float]:
-    """B over A of values that nothing pairs: ratio of geometric means and Welch's t interval of the difference of mean
-    logarithms. (ratio, 0, inf) with fewer than two values on a side. Values above 0, one at least
-    on each side; ValueError."""
+    """Compares unpaired values, B over A: returns the ratio of geometric means, and Welch's t interval of the
+    difference of mean logarithms.
+
+    Returns (ratio, 0, inf) with fewer than two values on a side. Raises ValueError unless each side has a value and all
+    are above 0.
+    """
     if not a or not b or any(not 0 < value < math.inf for value in (*a, *b)):
         raise ValueError("values must be positive numbers, one at least on each side")
     logs = [[math.log(value) for value in side] for side in (a, b)]
@@ -86,7 +91,7 @@ def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[floa
 
 
 def _over(value: float, error: float) -> float:
-    """value / error, where no spread at all is perfect knowledge."""
+    """value / error; zero error means certainty."""
     if error > 0:
         return value / error
     return math.copysign(math.inf, value) if value else 0.0

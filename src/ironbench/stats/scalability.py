@@ -1,17 +1,18 @@
-"""Fits the scalability laws to trials at several numbers of clients, with intervals that say what the fit cannot tell.
+"""Fits scalability laws to trials with several numbers of clients, with confidence intervals of all quantities.
 
-Trials of a busy system scatter in proportion to their throughput, so its logarithm is fitted. Least squares on
-throughput itself, as in the R package `usl`, serves to compare with published fits; where trials scatter in proportion
-its 95 % intervals may hold in 72 % only. Intervals are profile intervals: all values of a quantity for which the best
-curve through it fits not significantly worse, by the F distribution (Bates and Watts, "Nonlinear Regression Analysis
-and Its Applications", Wiley 1988, section 6.1). Unlike intervals from the covariance they may be lopsided and may have
-no upper end, as that of a peak has when trials end before it. Chosen over the bootstrap because with 6 to 10 points
-percentiles of resampled residuals are too narrow (Hesterberg, The American Statistician 69, 2015).
-`python -m bench scalability` simulates how often they hold.
+Throughput of a busy system varies in proportion to its size, so its logarithm is fitted. A least squares fit of
+throughput itself, as in the R package `usl`, is available for comparison with published fits; if variation is
+proportional, its 95% intervals may cover the true value in only 72% of cases. Intervals are profile intervals: all
+values of a quantity for which the best curve with that value does not fit significantly worse, by the F distribution
+(Bates and Watts, "Nonlinear Regression Analysis and Its Applications", Wiley 1988, section 6.1). Unlike intervals from
+the covariance matrix, they may be asymmetric and unbounded above, for example the interval of a peak that lies beyond
+the measured numbers of clients. The bootstrap was rejected because with 6 to 10 points the percentiles of resampled
+residuals are too narrow (Hesterberg, The American Statistician 69, 2015). `python -m bench scalability` simulates the
+coverage.
 
-No system follows the law exactly. Where repeats show that the curve misses the means by more than repeats differ from
-each other (lack-of-fit test, Draper and Smith, "Applied Regression Analysis", Wiley 1998, section 2.1), that misfit and
-its degrees of freedom replace the spread of repeats, and all intervals widen.
+No system follows the law exactly. If repeats show that the curve misses the means by more than the variation between
+repeats (lack-of-fit test, Draper and Smith, "Applied Regression Analysis", Wiley 1998, section 2.1), the misfit and its
+degrees of freedom replace the variation between repeats, and all intervals become wider.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from ironbench.stats.intervals import t_quantile
 from ironbench.stats.usl import Usl, Vector, denominator
 
 LEAST_DISTINCT = 4
-"""Numbers of clients: three parameters and one degree of freedom."""
+"""Minimum number of different numbers of clients: three parameters and one degree of freedom."""
 ENOUGH_DISTINCT = 6
-"""Below this the curve's shape rests on too little (workloads of the `usl` package's manual have 7 and more)."""
+"""With fewer numbers of clients, the shape of the curve is poorly determined (workloads in the `usl` package's manual
+have at least 7)."""
 MISFIT_LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedValue:
-    """A value with its 95 % interval; an end may be infinite."""
+    """A value with its 95% confidence interval; a bound may be infinite."""
 
     value: float
     low: float
@@ -45,7 +47,7 @@ class BoundedValue:
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """Measured throughput at one number of clients and that of the curve, 1/s."""
+    """Throughput at one number of clients, measured and by the curve, in 1/s."""
 
     clients: float
     measured: float
@@ -56,7 +58,7 @@ class Residual:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The curve with its 95 % interval at one number of clients, 1/s."""
+    """The curve with its 95% confidence interval at one number of clients, in 1/s."""
 
     clients: float
     fitted: float
@@ -66,27 +68,27 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A law fitted to one system's trials."""
+    """A law fitted to the trials of one system."""
 
     law: str
-    """`usl`, or `amdahl`: without coherency."""
+    """`usl`, or `amdahl`: without the coherency term."""
     curve: Usl
     alpha: BoundedValue
     beta: BoundedValue
     gamma: BoundedValue
     knee: BoundedValue
-    """Clients; infinite where there is no contention."""
+    """Clients; infinite without contention."""
     peak_clients: BoundedValue
     peak_throughput: BoundedValue
-    """1/s. Of Amdahl's law: the asymptote."""
+    """In 1/s. For Amdahl's law: the asymptote."""
     residual_error: float
-    """Standard deviation of trials around the curve: a share where `proportional`, else in 1/s."""
+    """Standard deviation of trials around the curve: a fraction if `proportional`, else in 1/s."""
     error: float
-    """What the intervals are made from: `residual_error`, or the misfit where that is larger."""
+    """Basis of the intervals: `residual_error`, or the misfit if it is larger."""
     freedom: int
     proportional: bool
     misfit: bool
-    """Whether the curve misses the means by more than repeats differ."""
+    """Whether the curve misses the means by more than the variation between repeats."""
     residuals: tuple[Residual, ...]
     trials: int
 
@@ -96,17 +98,17 @@ class Fit:
 
     @property
     def last(self) -> float:
-        """Most clients measured; beyond them the curve is a prediction."""
+        """Largest number of clients measured; beyond it, the curve is a prediction."""
         return self.residuals[-1].clients
 
     @property
     def superlinear(self) -> bool:
-        """Surely: contention is negative even at the upper end of its interval."""
+        """Whether contention is certainly negative, even at the upper bound of its interval."""
         return self.alpha.high < 0
 
     @property
     def falls(self) -> bool:
-        """Whether the curve falls from the fewest clients measured on."""
+        """Whether the curve falls from the smallest measured number of clients on."""
         return self.curve.falls or self.peak_clients.value < self.first
 
     @property
@@ -115,11 +117,12 @@ class Fit:
 
     @property
     def peak_is_certain(self) -> bool:
-        """Whether its interval lies within what was measured."""
+        """Whether the upper bound of the peak is within the measured range."""
         return self.peak_clients.high <= self.last
 
     def band(self, clients: Sequence[float]) -> list[Band]:
-        """By the delta method (Bates and Watts 1988, section 2.3): X(N) ± t · standard error of the curve there."""
+        """Confidence band by the delta method (Bates and Watts 1988, section 2.3): X(N) ± t · standard error of the
+        curve."""
         at, measured = np.array(clients, dtype=float), np.array([row.clients for row in self.residuals])
         fitted, slopes, jacobian = self.curve.throughput(at), self._slopes(at), self._slopes(measured)
         repeats = np.array([row.trials for row in self.residuals])
@@ -141,19 +144,19 @@ def _bands(*columns: Vector) -> list[Band]:
 
 
 def gradient(clients: Vector, curve: Usl) -> Vector:
-    """∂X/∂(α, β, γ), a row for each number of clients."""
+    """∂X/∂(α, β, γ), with a row for each number of clients."""
     below = denominator(clients, curve.alpha, curve.beta)
     by_alpha = -curve.gamma * clients * (clients - 1) / below**2
     return np.column_stack([by_alpha, by_alpha * clients, clients / below])
 
 
 def fitted(points: Sequence[tuple[float, float]], law: str = "usl", *, proportional: bool = True) -> Fit | None:
-    """The law's curve through (clients, throughput) of single trials; None below 4 numbers of clients."""
+    """Fits the law to (clients, throughput) of single trials; None for fewer than 4 different numbers of clients."""
     usable = tuple((float(n), float(x)) for n, x in points if n > 0 and x > 0 and math.isfinite(x))
     return _fitted(usable, law, proportional)
 
 
-@lru_cache(maxsize=256)  # sections and formats of one page ask for the same curves, and a fit takes 0.1 to 0.4 s
+@lru_cache(maxsize=256)  # sections and formats of one page request the same fit, which takes 0.1 to 0.4 s
 def _fitted(usable: tuple[tuple[float, float], ...], law: str, proportional: bool) -> Fit | None:
     distinct = sorted({n for n, _ in usable})
     if len(distinct) < LEAST_DISTINCT:
@@ -187,7 +190,7 @@ def _fitted(usable: tuple[tuple[float, float], ...], law: str, proportional: boo
 
 
 def _peak_clients(problem: usl.Problem, curve: Usl, within: usl.Region) -> BoundedValue:
-    """Profiled as 1/N, which stays finite where the peak recedes to infinity."""
+    """Profiled as 1/N, which stays finite if the peak goes to infinity."""
     if problem.amdahl:
         return BoundedValue(math.inf, math.inf, math.inf)
     if curve.falls and not within.holds("peak_inverse", 1.0):
@@ -197,7 +200,7 @@ def _peak_clients(problem: usl.Problem, curve: Usl, within: usl.Region) -> Bound
 
 
 def _peak_throughput(curve: Usl, within: usl.Region, gamma: BoundedValue) -> BoundedValue:
-    """Of a curve that falls from one client on: that of one client."""
+    """Peak throughput; for a curve that falls from one client on, the throughput of one client."""
     return gamma if curve.falls else _estimate(curve.peak_throughput, within.interval("peak", curve.peak_throughput))
 
 
@@ -214,7 +217,7 @@ def _residual(clients: float, throughput: Vector, curve: Usl) -> Residual:
 
 
 def _error(problem: usl.Problem, best: usl.Solution, distinct: Sequence[float]) -> tuple[float, int, bool]:
-    """Standard error of a trial, its degrees of freedom, and whether it is the misfit that it is made of."""
+    """Returns the standard error of a trial, its degrees of freedom, and whether it is the misfit."""
     from scipy import special
 
     n, p = len(problem.clients), problem.parameters

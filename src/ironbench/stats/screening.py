@@ -1,15 +1,16 @@
-"""Screens many factors of two levels in few runs: the design, and effects with an error that the runs show themselves.
+"""Screening designs: many factors with two levels in few runs, with an error that is estimated from the runs
+themselves.
 
-Design: an orthogonal matrix of Hadamard, by doubling (Sylvester) or by quadratic residues (Paley, Journal of
-Mathematics and Physics 12, 1933), which give the designs of Plackett and Burman (Biometrika 33, 1946). Each run is
-followed by its mirror image, with every factor at its other level (fold-over: Box and Wilson, Journal of the Royal
-Statistical Society B 13, 1951). Interactions of two factors are the same in both runs, so that the difference of a
-pair is free of them: resolution IV, with as many pairs as factors at least, the fewest that there are (Webb,
-Technometrics 10, 1968).
+Design: an orthogonal Hadamard matrix, constructed by doubling (Sylvester) or from quadratic residues (Paley, Journal of
+Mathematics and Physics 12, 1933), as in the designs of Plackett and Burman (Biometrika 33, 1946). A run is followed by
+its mirror image, in which every factor is at its other level (fold-over: Box and Wilson, Journal of the Royal
+Statistical Society B 13, 1951). Two-factor interactions are equal in both runs and cancel in the difference of a pair:
+resolution IV, with at least as many pairs as factors, which is the minimum (Webb, Technometrics 10, 1968).
 
-Effects: least squares on the log differences of the pairs. What a machine drifts from pair to pair is in no difference.
-The error is that of the same pair in other blocks, never that of effects taken for zero; t at its degrees of freedom.
-The mean of a pair holds no main effect: where means differ between pairs by more than blocks do, factors interact.
+Effects: least squares on the log differences of the pairs. Drift of the machine between pairs does not enter any
+difference. The error is estimated from repeats of the same pair in other blocks, never from effects that are assumed to
+be zero; t has its degrees of freedom. The mean of a pair contains no main effect: if means differ between pairs by more
+than between blocks, factors interact.
 """
 
 from __future__ import annotations
@@ -28,38 +29,41 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EffectEstimate:
-    """The effect of one factor as the logarithm of a ratio: its second level over its first."""
+    """Effect of one factor as the logarithm of a ratio: its second level over its first."""
 
     effect: float
     error: float
     """Standard error."""
     freedom: int
-    """Degrees of freedom of that error."""
+    """Degrees of freedom of the standard error."""
     spread: float
-    """Standard deviation of the difference of a pair, by what it is in several blocks."""
+    """Standard deviation of the difference of a pair, estimated between blocks."""
 
     @property
     def p(self) -> float:
-        """Two-sided, of no effect."""
+        """Two-sided p value of the hypothesis that there is no effect."""
         if not self.error:
             return 1.0 if not self.effect else 0.0
         return t_two_sided(self.effect / self.error, self.freedom)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Of the ratio; it misses the true one in a share `level` of screens."""
+        """Confidence interval of the ratio, which misses the true ratio in a fraction `level` of screens."""
         half = t_quantile(1 - level / 2, self.freedom) * self.error
         return math.exp(self.effect - half), math.exp(self.effect + half)
 
 
 def design(factors: int, pairs: int) -> Matrix:
-    """A row for each pair, a column for each factor: -1 is the first level in the run and the second in its mirror
-    image. The first run has every factor at its first level. `pairs`: a power of 2, or 1 more than a prime number
-    that leaves 3 when divided by 4."""
+    """Returns a row for each pair and a column for each factor: -1 is the first level in the run and the second in its
+    mirror image.
+
+    The first run has every factor at its first level. `pairs` must be a power of 2, or 1 more than a prime p with p mod
+    4 = 3.
+    """
     return -_hadamard(pairs)[:, :factors]
 
 
 def _hadamard(order: int) -> Matrix:
-    """Orthogonal columns of 1 and -1; the first row is all 1."""
+    """Matrix with orthogonal columns of 1 and -1; the first row is all 1."""
     if order & (order - 1) == 0:
         from scipy import linalg
 
@@ -77,9 +81,10 @@ def _hadamard(order: int) -> Matrix:
 
 
 def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[EffectEstimate, ...]:
-    """One for each column of `signs`; empty where the pairs measured determine no effects, or no error.
+    """Returns an estimate for each column of `signs`; () if the measured pairs do not determine the effects, or their
+    error.
 
-    `differences`: number of the pair, and log of the run's value over its mirror image's, once for each block.
+    `differences`: for each block, the number of the pair and the log of the run's value over its mirror image's.
     """
     if not differences:
         return ()
@@ -100,26 +105,29 @@ def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[
 
 
 def _within(places: NDArray[np.int64], values: Matrix) -> float:
-    """Sum of squares of what the blocks of one pair differ by."""
+    """Sum of squares within pairs, between blocks."""
     groups = (values[places == pair] for pair in np.unique(places))
     return float(sum(((group - group.mean()) ** 2).sum() for group in groups))
 
 
 @dataclass(frozen=True, slots=True)
 class Interplay:
-    """Whether factors interact."""
+    """Result of the test for interactions."""
 
     p: float
-    """Of no interaction at all: F of the pairs' means against what blocks make of them."""
+    """P value of no interaction: F test of the variation of pair means between pairs against that between blocks."""
     strongest: tuple[tuple[int, int], ...]
-    """The pairs of factors that may be the strongest interaction: the design cannot tell these from each other."""
+    """Pairs of factors that may have the strongest interaction; the design cannot distinguish them."""
     ratios: tuple[float, ...]
-    """For each of these pairs, if it alone causes the interaction: the result with both factors at their last level,
-    relative to the product of both changes alone; below 1: together they give less."""
+    """For each of these pairs, assuming that it causes the interaction: the result with both factors at their last
+    level, relative to the product of the separate effects; below 1, the combination gives less."""
 
 
 def interplay(signs: Matrix, means: Matrix) -> Interplay | None:
-    """`means`: mean log value of each pair, a row for each complete block. None: too few blocks, or two factors."""
+    """Tests for interactions. `means`: mean log value of each pair, a row for each complete block.
+
+    Returns None if there are too few blocks or pairs.
+    """
     from scipy import special
 
     blocks, number = means.shape
@@ -136,5 +144,6 @@ def interplay(signs: Matrix, means: Matrix) -> Interplay | None:
     most = max(map(abs, effects.values()))
     alike = tuple((b, a) for (a, b), size in effects.items() if abs(size) > most * (1 - 1e-9))
     strongest = tuple(sorted(alike))
-    # In y = m + a·x + b·z + c·x·z with x, z = ±1, both changes together minus each alone is 4c; `effects` are 2c.
+    # In y = m + a·x + b·z + c·x·z with x, z = ±1, both changes together minus each of them is 4c; `effects` contains
+    # 2c.
     return Interplay(p, strongest, tuple(math.exp(2 * effects[b, a]) for a, b in strongest))

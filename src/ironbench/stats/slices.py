@@ -1,4 +1,4 @@
-"""How the slices of one system in one block vary, and what turns lose at their start."""
+"""Variation between the slices of one system in one block, and throughput lost at the start of slices."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 from ironbench.stats.intervals import wilson
 
 FEW = 50
-"""Transactions of clients at work; from fewer, even a loss of half the early time is hardly told from chance."""
+"""Minimum number of transactions of active clients; with fewer, even a loss of half the early time is hardly
+distinguishable from chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Transactions that ended right after the start-ups of some turns, and later, of clients at work."""
+    """Transactions of active clients that ended shortly after the start of slices, and later."""
 
     early: int
     late: int
@@ -29,11 +30,12 @@ class Started:
         )
 
     def surely_lost(self, level: float) -> float:
-        """What is lost at least of the early time, a share of at least 0: more is claimed with chance `level` at most.
+        """Lower bound for the lost fraction of the early time; more than the true loss is claimed with probability
+        `level` at most.
 
-        The counts are taken for those of two Poisson processes: given their sum, the early one is binomial
-        (Przyborowski and Wilenski, "Homogeneity of results in testing samples from Poisson series", Biometrika 31,
-        1940). To first order, the standard error of early / late is that ratio times sqrt(1/early + 1/late).
+        The counts are treated as two Poisson processes: given their sum, the early count is binomial (Przyborowski and
+        Wilenski, "Homogeneity of results in testing samples from Poisson series", Biometrika 31, 1940). To first order,
+        the standard error of early / late is that ratio times sqrt(1/early + 1/late).
         """
         both = self.early + self.late
         if not both:
@@ -43,7 +45,8 @@ class Started:
 
 
 def figures(rates: Sequence[float]) -> dict[str, float]:
-    """Metrics of a record made of slices with these rates: their number, and how their logarithms vary."""
+    """Metrics of a record that consists of slices with these rates: their number, and the SD of the logarithms of the
+    rates."""
     found = {"slices": float(len(rates))}
     if len(rates) < 3 or min(rates) <= 0:
         return found

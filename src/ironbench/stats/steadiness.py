@@ -1,16 +1,17 @@
 """Tests a series for a drift or a step, and finds when it became steady.
 
-Cumulative sums find a step: the level changed where the sum of deviations from the mean is farthest from 0 (Page,
-Biometrika 41, 1954; Hinkley, Biometrika 57, 1970). The slope of a straight line finds a drift. Shuffling the series
-shows how far either strays by chance (Taylor, "Change-Point Analysis", 2000; Fisher, The Design of Experiments, 1935,
-section 21), each with half of the chance of error. Of line and step, the one with the smaller residual is reported. No
-library is used: those for many change points (ruptures, pelt) need a tuned penalty, and give no chance of error.
+Steps are found with cumulative sums: the level changed where the sum of deviations from the mean is farthest from 0
+(Page, Biometrika 41, 1954; Hinkley, Biometrika 57, 1970). Drifts are found with the slope of a straight line. The
+significance of both is tested by shuffling the series (Taylor, "Change-Point Analysis", 2000; Fisher, The Design of
+Experiments, 1935, section 21), each with half of the error probability. Of the two, the change with the smaller
+residual is reported. No library is used: those for many change points (ruptures, pelt) need a tuned penalty and give no
+error probability.
 
-MSER-5 finds the end of the warm-up (White, "An effective truncation heuristic for bias reduction in simulation
-output", Simulation 69 (1997) 323-334; White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics
-for simulation", Proceedings of the 2000 Winter Simulation Conference, 755-760). Observations are averaged in batches of
-five; dropping the first d of k batches leaves the statistic sum over j > d of (Z_j - mean)² / (k - d)², and the d that
-makes it least is the end of the warm-up.
+MSER-5 finds the end of the warm-up (White, "An effective truncation heuristic for bias reduction in simulation output",
+Simulation 69 (1997) 323-334; White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for
+simulation", Proceedings of the 2000 Winter Simulation Conference, 755-760). Observations are averaged in batches of
+five. If the first d of k batches are dropped, the statistic is the sum over j > d of (Z_j - mean)² / (k - d)², and the
+d that minimises it is the end of the warm-up.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ import numpy as np
 from ironbench.stats.intervals import t_quantile
 
 CHANCE = 0.01
-"""Chance of reporting a change where there is none, for independent values."""
+"""Probability of reporting a change if there is none, for independent values."""
 LEAST = 6
-"""Values; fewer cannot be shuffled often enough for such a chance."""
+"""Minimum number of values; fewer do not have enough permutations for such a probability."""
 _SHUFFLES = 1999
 BATCH = 5
 LEAST_BATCHES = 50
-"""With fewer nothing is assessed: the statistic is then too noisy to stand on."""
+"""Minimum number of batches for an assessment; with fewer, the statistic is too noisy."""
 _TAIL = 5
-"""The last batches are no candidates: the statistic of very few batches is small by chance."""
+"""Number of batches at the end that are not candidates: the statistic of very few batches is small by chance."""
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a series changed; `before` and `after` are levels of a step, or a drift's ends."""
+    """A change in a series; `before` and `after` are the levels of a step, or both ends of a drift."""
 
     kind: str
     """`step` or `drift`."""
@@ -49,32 +50,32 @@ class Change:
     before: float
     after: float
     errors: tuple[float, float]
-    """Standard errors of both, by what the step or the line leaves unexplained."""
+    """Standard errors of both, from the residuals of the step or the line."""
     freedom: int
-    """Degrees of freedom of these."""
+    """Degrees of freedom of the standard errors."""
 
     def interval(self, level: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """t intervals of `before` and `after`, each at 1 − `level`."""
+        """Confidence intervals of `before` and `after`, each at 1 − `level`."""
         width = t_quantile(1 - level / 2, self.freedom)
         (a, b), (of_a, of_b) = (self.before, self.after), self.errors
         return (a - width * of_a, a + width * of_a), (b - width * of_b, b + width * of_b)
 
 
 TOO_SHORT, STILL_CHANGING = "too short", "still changing"
-"""Why the beginning of steady state is unknown: too few batches, or changes in the second half."""
+"""Why the start of the steady state is unknown: too few batches, or changes in the second half."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """From when on a series is steady, or why that is unknown."""
+    """Time from which a series is steady, or why it is unknown."""
 
     seconds: float | None
-    """From its beginning; None: not assessable."""
+    """Time from the start of the series; None if unknown."""
     reason: str = ""
 
 
 def change(values: Sequence[float] | Values) -> Change | None:
-    """The change in a series of finite values; None where shuffled series stray as far. The same answer every time."""
+    """Returns the change in a series of finite values; None if it is not significant. The result is deterministic."""
     series = np.asarray(values, dtype=np.float64)
     if len(series) < LEAST or np.ptp(series) == 0:
         return None
@@ -87,7 +88,8 @@ def change(values: Sequence[float] | Values) -> Change | None:
 
 
 def warm_up(values: Sequence[float] | np.ndarray[Any, Any], bucket_s: float) -> Steady:
-    """`values`: one for each bucket of `bucket_s` from the start of the load on, none left out."""
+    """Finds the end of the warm-up. `values`: one for each bucket of `bucket_s`, from the start of the load, without
+    gaps."""
     batches = len(values) // BATCH
     if batches < LEAST_BATCHES:
         return Steady(None, TOO_SHORT)
@@ -102,33 +104,34 @@ def warm_up(values: Sequence[float] | np.ndarray[Any, Any], bucket_s: float) -> 
 
 
 def batch_means(values: Sequence[float] | Values, batches: int) -> Values:
-    """Means of equally long batches, the rest at the end left out: they depend on each other less than their values
-    (Law and Kelton, Simulation Modeling and Analysis, section 9.5). Empty when there are fewer values than batches."""
+    """Means of equally long batches; a rest at the end is dropped. Batch means depend less on each other than the
+    values do (Law and Kelton, Simulation Modeling and Analysis, section 9.5). Empty if there are fewer values than
+    batches."""
     length = len(values) // batches
     series = np.asarray(values, dtype=np.float64)[: length * batches]
     return series.reshape(batches, length).mean(axis=1) if length else np.empty(0)
 
 
 def _chance(strayed: Values) -> float:
-    """Share of rows that stray as far as the first, itself included."""
-    # Rounding must not decide whether a shuffle that comes to the same counts.
+    """Fraction of rows that deviate at least as far as the first row, including itself."""
+    # The tolerance counts shuffles with an equal deviation despite rounding.
     return float(np.mean(strayed >= strayed[0] * (1 - 1e-9)))
 
 
 def _strayed(rows: Values) -> Values:
-    """Farthest cumulative sum of deviations, for each row."""
+    """Largest absolute cumulative sum of deviations, for each row."""
     distances: Values = np.abs(np.cumsum(rows - rows.mean(axis=1, keepdims=True), axis=1)).max(axis=1)
     return distances
 
 
 def _slopes(rows: Values) -> Values:
-    """Steepness of the straight line, for each row, in a unit of its own."""
+    """Absolute slope of the straight line, for each row, in arbitrary units."""
     slopes: Values = np.abs(rows @ (np.arange(rows.shape[1]) - (rows.shape[1] - 1) / 2))
     return slopes
 
 
 def _step(series: Values) -> tuple[float, Change]:
-    """Unexplained sum of squares, and the step that leaves least of it."""
+    """Returns the step with the smallest residual sum of squares, and that sum."""
 
     def left(place: int) -> float:
         return sum(float(((part - part.mean()) ** 2).sum()) for part in (series[:place], series[place:]))

@@ -1,10 +1,10 @@
-"""The Universal Scalability Law, and Amdahl's law as its case without coherency cost: pure formulas.
+"""The Universal Scalability Law, and Amdahl's law as the special case without coherency: pure formulas.
 
-Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 6: N clients give the throughput
-X(N) = γN / (1 + α(N-1) + βN(N-1)). γ is the throughput of one client alone. α is contention: the share of work that
-waits for something held by one at a time (Amdahl, AFIPS Spring Joint Computer Conference 1967: β = 0). β is coherency:
-what clients pay to agree with each other, which makes throughput fall again. Möding's R package `usl` uses the same
-terms, and its published example is our test vector.
+Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 6: N clients have the throughput X(N) = γN / (1 + α(N-1)
++ βN(N-1)). γ is the throughput of a single client. α is contention: the share of work that waits for a resource used by
+one client at a time (Amdahl, AFIPS Spring Joint Computer Conference 1967: β = 0). β is coherency: the cost of keeping
+clients consistent with each other, which makes throughput fall again. Möding's R package `usl` uses the same terms, and
+its published example is a test case.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Usl:
-    """One curve. Clients are pure numbers, throughput is in 1/s."""
+    """A curve of the law. Clients are dimensionless, throughput is in 1/s."""
 
     alpha: float
-    """Contention; below 0 the system is superlinear: twice the clients give more than twice the throughput."""
+    """Contention. If below 0, the system is superlinear: twice the clients give more than twice the throughput."""
     beta: float
     """Coherency, at least 0."""
     gamma: float
-    """Throughput of one client, 1/s."""
+    """Throughput of one client, in 1/s."""
 
     def throughput(self, clients: Vector) -> Vector:
         """X(N) in 1/s."""
@@ -47,36 +47,37 @@ class Usl:
 
     @property
     def peak_clients(self) -> float:
-        """N with the highest throughput, sqrt((1-α)/β), at least 1; infinite where throughput never falls."""
+        """Number of clients with the highest throughput, sqrt((1-α)/β), at least 1; infinite if throughput never
+        falls."""
         return max(1.0, math.sqrt((1 - self.alpha) / self.beta)) if self.beta > 0 else math.inf
 
     @property
     def peak_throughput(self) -> float:
-        """X at `peak_clients`; without coherency cost that is the asymptote."""
+        """Throughput at `peak_clients`; without coherency, the asymptote."""
         return self.at(self.peak_clients) if self.beta > 0 else self.asymptote
 
     @property
     def asymptote(self) -> float:
-        """γ/α: Amdahl's limit for endlessly many clients that pay no coherency; infinite without contention."""
+        """γ/α: the limit of Amdahl's law for infinitely many clients without coherency; infinite without contention."""
         return self.gamma / self.alpha if self.alpha > 0 else math.inf
 
     @property
     def knee(self) -> float:
-        """N = 1/α, where the line of perfect scaling γN meets the asymptote: more clients mostly wait."""
+        """N = 1/α, where the line of perfect scaling γN meets the asymptote; additional clients mostly wait."""
         return 1 / self.alpha if self.alpha > 0 else math.inf
 
 
 def denominator(clients: Vector, alpha: float, beta: float) -> Vector:
-    """1 + α(N-1) + βN(N-1), kept positive where a fit tries a strongly negative α."""
+    """1 + α(N-1) + βN(N-1), kept positive for the strongly negative α that a fit may try."""
     kept: Vector = np.maximum(1 + (clients - 1) * (alpha + beta * clients), 1e-9)
     return kept
 
 
-# Least squares for these laws, and the region of parameters that fit not significantly worse.
+# Least squares fits of these laws, and the region of parameters that do not fit significantly worse.
 
 LEAST_ALPHA = -0.9
 FAR = 1e4
-"""An end of an interval that is this many times the value away is called infinite (or 0)."""
+"""A bound that differs from the value by more than this factor is treated as infinite (or 0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,14 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Trials, and which law they are held against."""
+    """The trials to fit, and the law."""
 
     clients: Vector
     throughput: Vector
     amdahl: bool = False
     proportional: bool = True
-    """Whether trials scatter in proportion to throughput, so that logarithms are fitted; else alike everywhere."""
+    """Whether the variation of trials is proportional to throughput, so that logarithms are fitted; else the variation
+    is constant."""
 
     @property
     def parameters(self) -> int:
@@ -106,11 +108,11 @@ class Problem:
 
     @property
     def values(self) -> Vector:
-        """What is fitted: throughput, or its logarithm."""
+        """Values to fit: throughput, or its logarithm."""
         return np.log(self.throughput) if self.proportional else self.throughput
 
     def residuals(self, curve: Usl) -> Vector:
-        """In the unit of `values`."""
+        """Residuals in the unit of `values`."""
         expected = curve.throughput(self.clients)
         missed: Vector = (np.log(np.maximum(expected, 1e-300)) if self.proportional else expected) - self.values
         return missed
@@ -119,13 +121,14 @@ class Problem:
         return float((self.residuals(curve) ** 2).sum())
 
     def solved(self) -> Solution:
-        """The best curve. Several starts: with α and β at their bounds the surface has flat valleys."""
+        """Finds the best curve. Uses several start values, because the surface has flat valleys if α and β are at their
+        bounds."""
         starts = [self.guessed(), Usl(0.05, 0.0, 0.0), Usl(0.5, 0.0, 0.0), Usl(0.01, 0.5 / self.most**2, 0.0)]
         solutions = [self.free(start.alpha, 0.0 if self.amdahl else start.beta) for start in starts]
         return min(solutions, key=lambda one: one.squares)
 
     def guessed(self) -> Usl:
-        """Gunther's linearised form, used as a start only: with C = X/X(least N), N/C - 1 = (α+β)x + βx², x = N - 1."""
+        """Start value from Gunther's linearised form: with C = X/X(least N), N/C - 1 = (α+β)x + βx², x = N - 1."""
         least = self.clients == self.clients.min()
         single = float(self.throughput[least].mean() / self.clients.min())
         x = self.clients - 1
@@ -136,14 +139,14 @@ class Problem:
         return Usl(min(0.95, max(LEAST_ALPHA, float(sum_of_both) - beta)), beta, single)
 
     def best_gamma(self, alpha: float, beta: float) -> Usl:
-        """γ enters linearly, so the best one follows from the others (variable projection: Golub and Pereyra 1973)."""
+        """Best γ for given α and β: γ enters linearly (variable projection: Golub and Pereyra 1973)."""
         shape = self.clients / denominator(self.clients, alpha, beta)
         if self.proportional:
             return Usl(alpha, beta, float(np.exp((self.values - np.log(shape)).mean())))
         return Usl(alpha, beta, float(shape @ self.values / (shape @ shape)))
 
     def free(self, alpha: float, beta: float) -> Solution:
-        """The best curve, searched from here."""
+        """Searches for the best curve from these start values."""
         if self.amdahl:
             return self.search([alpha], [(LEAST_ALPHA, 1.0)], lambda v: self.best_gamma(v[0], 0.0))
         scale = self.most**2
@@ -154,7 +157,7 @@ class Problem:
         )
 
     def search(self, start: list[float], bounds: list[tuple[float, float]], curve: Callable[[Vector], Usl]) -> Solution:
-        """Minimises over the numbers that `curve` makes a curve of."""
+        """Minimises over the parameters from which `curve` builds a curve."""
         from scipy.optimize import least_squares
 
         size = 1.0 if self.proportional else float(self.throughput.max())
@@ -166,7 +169,7 @@ class Problem:
         )  # fmt: skip
         best = curve(fit.x)
         best = Usl(float(best.alpha), float(best.beta), float(best.gamma))
-        # The search stops just short of a bound.
+        # The search stops slightly before a bound, so the bound itself is tried.
         bare = Usl(best.alpha, 0.0, best.gamma)
         if best.beta * self.most**2 < 1e-6 and self.squares(bare) <= self.squares(best) * (1 + 1e-9):
             best = bare
@@ -175,8 +178,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Everything that fits not significantly worse than the best: (S(v) - S) / s² ≤ t², v a fixed value of one
-    quantity with the others at their best."""
+    """The curves that do not fit significantly worse than the best: (S(v) - S) / s² ≤ t², where one quantity is fixed
+    at v and the others are optimal."""
 
     problem: Problem
     best: Solution
@@ -184,22 +187,23 @@ class Region:
     freedom: int
 
     def interval(self, quantity: str, value: float) -> tuple[float, float]:
-        """95 % profile interval of one quantity around its best `value`."""
+        """95% profile interval of a quantity around its best `value`."""
         if not math.isfinite(value):
             return (self._end(quantity, float(self.problem.throughput.max()), down=True, within=False), math.inf)
         return self._end(quantity, value, down=True), self._end(quantity, value, down=False)
 
     def holds(self, quantity: str, value: float) -> bool:
-        """Whether some curve with this value fits not significantly worse."""
+        """Whether a curve with this value does not fit significantly worse."""
         return self.tau(quantity, value) <= t_quantile(0.975, self.freedom)
 
     def tau(self, quantity: str, value: float) -> float:
-        """How much worse the best curve with this value is: sqrt((S(v) - S) / s²), compared with Student's t."""
+        """How much worse the best curve with this value fits: sqrt((S(v) - S) / s²), to be compared with Student's
+        t."""
         rise = self.fixed(quantity, value).squares - self.best.squares
         return math.sqrt(max(0.0, rise)) / self.error if self.error > 0 else (0.0 if rise <= 0 else math.inf)
 
     def fixed(self, quantity: str, value: float) -> Solution:
-        """The best curve among those with this value."""
+        """Finds the best curve among those with this value."""
         problem, curve = self.problem, self.best.curve
         scale, alpha, beta = problem.most**2, (LEAST_ALPHA, 1.0), (0.0, math.inf)
         fixed_beta = problem.amdahl
@@ -230,7 +234,8 @@ class Region:
         raise KeyError(quantity)
 
     def _end(self, quantity: str, value: float, *, down: bool, within: bool = True) -> float:
-        """Where the curve becomes significantly worse, walking from `value` in growing steps, then by root finding."""
+        """Returns where the curve becomes significantly worse: walks from `value` in growing steps, then finds the
+        root."""
         from scipy.optimize import brentq
 
         limit = t_quantile(0.975, self.freedom)
@@ -243,7 +248,8 @@ class Region:
             return self._end(quantity, value, down=True)
         inside, step = value, max(abs(value) * 0.05, self._least_step(quantity))
         if not within:
-            # No best value to start from: the highest throughput measured is already too low; walk up to the edge.
+            # There is no best value to start from, and the highest measured throughput is already too low, so walk up
+            # to the bound.
             return self._walk_up(over, value)
         while True:
             outside = max(bound, inside - step) if down else min(bound, inside + step)
@@ -278,7 +284,7 @@ _BOUNDS = {
 
 
 def _through_peak(alpha: float, inverse: float, peak: float) -> Usl:
-    """The curve whose highest throughput is `peak`, at 1/`inverse` clients; γ = X*/N* · (1 + α(N*-1) + βN*(N*-1)),
-    written in 1/N*, which is 0 where the peak is the asymptote."""
+    """The curve with highest throughput `peak` at 1/`inverse` clients: γ = X*/N* · (1 + α(N*-1) + βN*(N*-1)), expressed
+    in 1/N*, which is 0 if the peak is the asymptote."""
     gamma = peak * (inverse + alpha * (1 - inverse) + (1 - alpha) * inverse * (1 - inverse))
     return Usl(alpha, (1 - alpha) * inverse**2, gamma)

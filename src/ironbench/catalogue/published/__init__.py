@@ -1,4 +1,4 @@
-"""Results that others published, as data: each list with its meaning and its source."""
+"""Published third-party results as data: each list with its meaning and source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROCESSORS = re.compile(r"(\d+)x (.+)")
 
 @dataclass(frozen=True, slots=True)
 class PublishedResult:
-    """One published result."""
+    """A published result."""
 
     system: str
     processor: str
@@ -26,33 +26,33 @@ class PublishedResult:
     """Physical cores of the whole system."""
     score: float
     per_core: float
-    """As published where the list has it, else score over cores."""
+    """As published if the list contains it, else score divided by cores."""
     other: dict[str, str]
-    """The list's other columns, in its own words."""
+    """Other columns of the list, with the list's own names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One list of published results, in the order of its file."""
+    """A list of published results, in the order of its file."""
 
     name: str
     title: str
     score: str
-    """What the score is called there."""
+    """Name of the score in the list."""
     source: str
     own: str
-    """The workload of ours that resembles it."""
+    """The most similar workload of ironbench."""
     entries: tuple[PublishedResult, ...]
 
 
 def names() -> list[str]:
-    """Of the lists there are."""
+    """Names of the lists."""
     return list(_declared())
 
 
 @cache
 def get(name: str) -> Published:
-    """The list of that name. InputError names the nearest."""
+    """Returns the list with this name. Raises InputError that suggests the nearest name."""
     declared = _declared()
     if name not in declared:
         raise InputError(f"leaderboard {name}", "there is no such list of published results", nearest(name, names()))
@@ -77,7 +77,7 @@ def _entry(line: dict[str, str], row: dict[str, Any]) -> PublishedResult:
 
 
 def _silicon(line: dict[str, str], row: dict[str, Any]) -> tuple[int, int, str]:
-    """Sockets, cores and processor, counted by the list or told by `2x Xeon 5355`."""
+    """Sockets, cores and processor, from separate columns or from text such as `2x Xeon 5355`."""
     if "cores" in line:
         return int(line["sockets"]), int(line["cores"]), line["processor"]
     match = _PROCESSORS.fullmatch(line["processors"])
