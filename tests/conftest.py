@@ -1,4 +1,4 @@
-"""What every test needs of its own process."""
+"""Setup that every test process needs."""
 
 import atexit
 import gc
@@ -15,7 +15,7 @@ from ironbench.model import secrets
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Workers of `-n auto`: three for each CPU, since a test with a server waits most of its time."""
+    """Workers of `-n auto`: three per CPU, since a test with a server mostly waits."""
     return min(3 * len(os.sched_getaffinity(0)), 16)
 
 
@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_MADE] = made_once.begin()
     made_once.replace()
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        gc.disable()  # until all is collected, which a controller of workers does not: next to nothing of it is garbage
+        gc.disable()  # until collection ends; a controller of workers has no such end, but creates next to no garbage
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -42,9 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """A group that xdist does not see is spread over all workers, each with servers of its own, and nothing says so."""
+    """Without this check, a group unknown to xdist is spread over all workers, each of which starts servers."""
     gc.freeze()
-    atexit.register(gc.unfreeze)  # an extension module that finds its objects at the end takes them for leaks
+    atexit.register(gc.unfreeze)  # an extension module that finds its objects at exit reports them as leaks
     gc.enable()
     if not getattr(session.config.option, "loadgroup", False):
         return
@@ -55,23 +55,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Without the group that xdist puts behind a test's name, by which `--last-failed` would not find it again."""
+    """Removes the group that xdist appends to a test's name, which `--last-failed` would not find."""
     name, _, group = report.nodeid.rpartition("@")
     if name and "]" not in group and "PYTEST_XDIST_WORKER" not in os.environ:
         report.nodeid = name
 
 
-# A shell that starts a program in the background makes it ignore Ctrl-C and SIGQUIT, and so would every ironbench that
-# the tests start. What has a handler or the default here is at its default in a program that is started from here.
+# A shell starts background programs with Ctrl-C and SIGQUIT ignored, which every ironbench started by the tests would
+# inherit. Signals with a handler or the default here have the default in child processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
-# A law holds however long an example takes: how long that is depends on what else the machine does.
+# Properties must hold however long an example takes, which depends on the machine's load.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
 def _no_passwords_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process hides every password that it has used: one of another test would be hidden in this one's messages."""
+    """A process redacts every password it has used; another test's password would be redacted in this test's
+    messages."""
     monkeypatch.setattr(secrets, "_KNOWN", set())

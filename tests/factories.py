@@ -1,4 +1,4 @@
-"""Synthetic records and evidence: deterministic, realistic enough to look at, free of any engine."""
+"""Synthetic records and evidence: deterministic, realistic enough to look at, independent of any engine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def record(
     load: Load | None = None,
     **fields: Any,
 ) -> Record:
-    """One trial. `throughput=None`: without any metric of the drive loop."""
+    """Returns one trial. `throughput=None`: without any metric of the drive loop."""
     load = replace(load or Load(duration_s=30.0, warmup_s=5.0, on_error="stop", seed=1), clients=clients)
     found: dict[str, float] = {}
     if throughput is not None:
@@ -71,7 +71,7 @@ def record(
 
 
 def knee(clients: int, most: float, half: int) -> float:
-    """Throughput that rises to a knee and sinks a little after it."""
+    """Returns throughput that rises to a knee and then drops slightly."""
     return most * clients / (clients + half) * (1 - 0.004 * clients)
 
 
@@ -84,7 +84,7 @@ def sweep(
     seed: int = 1,
     **fields: Any,
 ) -> list[Record]:
-    """A sweep with confirmation trials of the best cell; noise of 3 %, the same for the same seed."""
+    """Returns a sweep with confirmation trials of the best point; noise of 3%, equal for equal seeds."""
     dice = random.Random(seed)
 
     def one(count: int, block: int, purpose: str) -> Record:
@@ -122,7 +122,7 @@ def _extra(system: System, clients: int, busy: float) -> dict[str, float]:
 
 
 def doubles(*values: float) -> bytes:
-    """As the core hands over a column."""
+    """Returns a column in the core's format."""
     return struct.pack(f"<{len(values)}d", *values)
 
 
@@ -141,7 +141,7 @@ INSIDE = Inside(statements=(ServerStatement("select 1", 5.0, 0.1),), statements_
 
 
 def evidence() -> Evidence:
-    """Some of everything that a trial may leave beside its record."""
+    """Returns some of everything that a trial may leave beside its record."""
     from ironbench._core import Histogram
 
     histogram = Histogram()
@@ -169,13 +169,13 @@ def evidence() -> Evidence:
 
 
 def suspect(record: Record, code: str = "client-saturated", **values: Any) -> Record:
-    """A flagged trial; by default its client's thread was busy."""
+    """Returns a flagged trial; by default its client's thread was busy."""
     busy = {"busy": 0.97, "threads": 1, "clients": 8} if code == "client-saturated" else {}
     return replace(record, status=Status.SUSPECT, warnings=(Note(code, {**busy, **values}),))
 
 
 class SortedHistogram:
-    """Stands for the core's histogram: exact, in seconds."""
+    """Substitute for the core's histogram: exact, in seconds."""
 
     def __init__(self, values: Iterable[float] = ()) -> None:
         self._values = sorted(values)
@@ -199,7 +199,7 @@ class SortedHistogram:
 
 
 def _quantiles(metrics: Mapping[str, float], shares: Iterable[float]) -> list[float]:
-    """At ascending shares, by the trial's own percentiles: straight lines between them on a logarithmic axis."""
+    """Returns quantiles at ascending shares, interpolated between the trial's percentiles on a logarithmic axis."""
     names = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
     known = [(0.0, metrics["response_time_p50_s"] / 3)]
     known += [(at, metrics[name]) for part, at in names.items() if (name := f"response_time_{part}_s") in metrics]
@@ -224,20 +224,20 @@ ENGINE = {"version": "PostgreSQL 18.1", "configure": ["--without-icu"], "setting
 
 @dataclass
 class Shelf:
-    """An archive in memory, with evidence made up from each record's own numbers."""
+    """An archive in memory, with evidence derived from each record's values."""
 
     records: Sequence[Record] = ()
     machines: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"m1": MACHINE})
     engines: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"e1": ENGINE})
     io: tuple[Counted, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
-    """By id of a trial: its plans."""
+    """Plans by trial id."""
     insides: Mapping[str, Inside] = field(default_factory=dict)
-    """By id of a trial."""
+    """Server statistics by trial id."""
     statements: Mapping[str, Sequence[Timed]] = field(default_factory=dict)
-    """By id of a trial: times of the commands of its scripts."""
+    """Times of the commands of its scripts, by trial id."""
     crews: Mapping[str, Sequence[WorkerPart]] = field(default_factory=dict)
-    """By id of a trial: what its workers did."""
+    """Results of its workers, by trial id."""
 
     def _of(self, id: str) -> tuple[Record, random.Random] | None:
         found = next((one for one in self.records if one.id == id and "throughput" in one.metrics), None)
@@ -305,24 +305,24 @@ class Shelf:
 
 
 def example() -> list[Record]:
-    """Two systems that differ in where the log is, as in the demo."""
+    """Two systems that differ in the location of the WAL, as in the demo."""
     return sweep(DISK, 3600, 6) + sweep(MEMORY, 9800, 5, seed=2, started_at="2026-11-21T01:10:00")
 
 
 def rarely_mariadb(*others: str, argument: str = "engine", indirect: bool = False) -> pytest.MarkDecorator:
-    """A rule that does not depend on the server's make: with MariaDB in the long tests alone."""
+    """Parametrizes a rule that does not depend on the kind of server: MariaDB runs in the long tests only."""
     engines = [*others, pytest.param("mariadb", marks=pytest.mark.long)]
     return pytest.mark.parametrize(argument, engines, indirect=indirect)
 
 
 def require_installed(engine: str) -> None:
-    """Skips a test whose engine's programs are not on this machine."""
+    """Skips a test if its engine is not installed."""
     if reason := lacking(engine):
         pytest.skip(reason)
 
 
 def lacking(engine: str) -> str:
-    """Why an engine cannot be started on this machine, and how to change that; empty: it can."""
+    """Reason why an engine cannot be started here, with a fix; empty if it can."""
     try:
         engines.get(engine).identity(System(engine, "test"), Secrets())
     except InputError as error:
@@ -331,13 +331,13 @@ def lacking(engine: str) -> str:
 
 
 def arrive(parcel: Path, directory: Path) -> Arrived:
-    """Imports a parcel."""
+    """Imports a bundle."""
     with Reader(parcel) as reader:
         return take_in(reader, directory)
 
 
 def codes(*notes: Note) -> list[str]:
-    """The codes of notes and of those that they contain, in order."""
+    """Lists the codes of notes and of the notes that they contain, in order."""
     found = []
     for one in notes:
         inner = [part for value in one.values.values() for part in (value if isinstance(value, tuple) else (value,))]

@@ -1,4 +1,4 @@
-"""Synthetic labs: a plan and the records it left; deterministic, free of any engine."""
+"""Synthetic labs: a plan and its records; deterministic, independent of any engine."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lab(
     claims: Sequence[Claim] = (),
     full: bool = True,
 ) -> Lab:
-    """Every combination of `factors` (`full`) or one at a time; the first is the baseline."""
+    """Returns a lab with every combination of `factors` (`full`), or one at a time; the first is the baseline."""
     combinations = _full(factors) if full else _one_at_a_time(factors)
     setups = tuple(_setup(levels, clients, skipped or {}) for levels in combinations)
     baseline = setups[0].cell.name
@@ -96,7 +96,8 @@ def trials(
     observed: bool = False,
     **fields: object,
 ) -> list[Record]:
-    """A record for each planned trial, its throughput around the mean of its cell. `observed`: with its time shares."""
+    """Returns a record for each planned trial, with throughput around its configuration's mean. `observed`: with time
+    shares."""
     dice = random.Random(SEED)
     found = []
     for place, trial in enumerate(plan.trials):
@@ -124,7 +125,7 @@ def trials(
 
 
 def _times(cell: Cell, dice: random.Random) -> dict[str, float]:
-    """Shares of a client's time: the log takes much of it where it is on disk."""
+    """Shares of a client's time: the WAL takes much of it if it is on disk."""
     log = 0.02 if cell.levels.get("log") == "memory" else 0.55 * dice.gauss(1, 0.04)
     rest = 1 - log
     shares = {"log flush": log, "CPU": 0.5 * rest, "run queue": 0.15 * rest, "data read": 0.1 * rest}
@@ -138,5 +139,5 @@ def studied(plan: Lab, records: list[Record], noise: Sequence[Noise] = ()) -> St
 
 
 def said(study: Study) -> str:
-    """The answer without its form."""
+    """Returns the answer without formatting."""
     return " ".join(answer(study).sentences)

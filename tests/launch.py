@@ -1,9 +1,9 @@
-"""ironbench as a command: a process of its own, without the half second that its imports cost each time.
+"""Runs commands of ironbench in separate processes, without the half second for their imports.
 
-One process for all tests of a worker imports the program; each command is a fork of it that gets words, environment,
-directory, streams and CPUs of its own, and runs `main`. It ends as an interpreter does, up to where that would take
-apart what was imported: in a fork this copies every page (0.3 s of CPU time for `--version`). What a fresh interpreter
-does when it starts and ends the program is held by tests/unit/test_environment.py.
+One process for all tests of a worker imports the program. Each command is a fork of this process with its own words,
+environment, directory, streams and CPUs, and runs `main`. It ends as an interpreter does, but without releasing the
+imported modules: in a fork this would copy every page (0.3 s of CPU time for `--version`). Start and end of a fresh
+interpreter are tested by tests/unit/test_environment.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 _CODE = "import launch, sys; launch.serve(int(sys.argv[1])); launch.command()"
 Done = subprocess.CompletedProcess[str]
 _BESIDE = ("scipy.special", "rich.progress", "typer._adapters")
-"""What the program imports only where it needs it, and many tests do."""
+"""Modules that the program imports only when it needs them, and that many tests need."""
 
 
 def run(
@@ -46,7 +46,7 @@ def run(
     timeout_s: float = 120.0,
     within: Sequence[str] = (),
 ) -> Done:
-    """A command to its end."""
+    """Runs a command to its end."""
     process = Command(words, env=env, cwd=cwd, stdin=stdin, within=within)
     try:
         stdout, stderr = process.communicate(timeout_s)
@@ -57,7 +57,7 @@ def run(
 
 
 class Command:
-    """A command that runs, with the members of `subprocess.Popen` that tests need."""
+    """A running command, with the members of `subprocess.Popen` that tests need."""
 
     def __init__(
         self,
@@ -69,11 +69,12 @@ class Command:
         stderr: IO[Any] | None = None,
         within: Sequence[str] = (),
     ) -> None:
-        """`stderr`: a file for it; None: what `communicate` returns. `within`: put before its command."""
+        """Starts a command. `stderr`: a file for it, or None to return it from `communicate`. `within`: prefix of its
+        command."""
         self.returncode: int | None = None
         self._kept: dict[int, bytes] = {}
         given, give = os.pipe()
-        os.write(give, stdin.encode())  # a test gives less than a pipe holds
+        os.write(give, stdin.encode())  # tests pass less than a pipe's capacity
         os.close(give)
         out, stdout = os.pipe()
         err, errors = os.pipe() if stderr is None else (None, stderr.fileno())
@@ -94,7 +95,7 @@ class Command:
         return self.wait(0.0, required=False)
 
     def wait(self, timeout: float | None = None, required: bool = True) -> int | None:
-        """Its exit status; TimeoutExpired, or None where it is not `required` to end in time."""
+        """Returns its exit status. TimeoutExpired, or None if it is not `required` to end in time."""
         if self.returncode is None:
             with selectors.DefaultSelector() as ready:
                 ready.register(self._ended, selectors.EVENT_READ)
@@ -106,7 +107,7 @@ class Command:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What it wrote to stdout and stderr until both were closed, and its end."""
+        """Returns its stdout and stderr until both are closed, and waits for its end."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with selectors.DefaultSelector() as ready:
             for pipe in self._pipes:
@@ -132,7 +133,7 @@ class Command:
         self.send_signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """Nobody reads any more. May be called twice."""
+        """Closes its streams. May be called twice."""
         for pipe in self._pipes:
             os.close(pipe)
         self._pipes = []
@@ -143,7 +144,7 @@ def _left(deadline: float | None) -> float | None:
 
 
 class _Template(Channel):
-    """Our end of the process of which commands are forks."""
+    """Our end of the connection to the process that is forked for commands."""
 
     def __init__(self, within: Sequence[str]) -> None:
         ours, theirs = socket.socketpair()
@@ -180,11 +181,12 @@ def _template(within: tuple[str, ...]) -> _Template:
 
 
 def serve(line: int) -> None:
-    """The template's side: returns in each fork, as the process of a command, and ends when the tests hang up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the tests to hear
+    """Serves the template process. Returns in each fork, as the process of a command, and exits when the tests
+    disconnect."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is handled by the tests
     _import_everything()
     made_once.replace()
-    gc.freeze()  # a fork that collects garbage would copy every page of what was imported
+    gc.freeze()  # a fork that collects garbage would copy every page of the imported modules
     tests = Channel(socket.socket(fileno=line))
     while (frame := tests.receive()) is not None:
         message = frame[0]
@@ -204,7 +206,8 @@ def serve(line: int) -> None:
 
 
 def command() -> NoReturn:
-    """The program, and what `Py_FinalizeEx` does first: threads end, exit handlers run, garbage goes, streams empty."""
+    """Runs the program and the first steps of `Py_FinalizeEx`: threads end, exit handlers run, garbage and streams are
+    flushed."""
     from ironbench.start import main
 
     code: Any = 1
@@ -216,7 +219,7 @@ def command() -> NoReturn:
         traceback.print_exc()
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    gc.collect()  # not what was imported: that is frozen
+    gc.collect()  # without imported modules, which are frozen
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code or 0)
@@ -234,7 +237,7 @@ def _import_everything() -> None:
     for name in _BESIDE:
         import_module(name)
     for read in (catalogue.metrics, devices.device_models, observe.observers, workloads.names, make.software):
-        read()  # and kept by the program: they are facts of what is installed
+        read()  # and caches it: these facts depend only on the installation
 
 
 def _become(asked: Mapping[str, Any], files: Sequence[int]) -> None:
@@ -246,7 +249,7 @@ def _become(asked: Mapping[str, Any], files: Sequence[int]) -> None:
     for stream, file in enumerate(files):
         os.dup2(file, stream)
         os.close(file)
-    # What may be done with a stream is found out when it is opened.
+    # Opening a stream determines what it supports.
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115

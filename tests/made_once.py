@@ -1,8 +1,8 @@
-"""Empty data directories are made once in a run of the tests, and copied: `initdb` takes 0.6 s of CPU time, and some
-300 tests need a directory of their own.
+"""Makes empty data directories once per test run and copies them: `initdb` takes 0.6 s of CPU time, and about 300 tests
+need a directory.
 
-PostgreSQL's own tests do the same (src/test/perl/PostgreSQL/Test/Cluster.pm, `INITDB_TEMPLATE`). What cannot be a copy
-is made by the server's program: on a file system of the test's own, where writes are counted or get lost, and by
+PostgreSQL's own tests do the same (src/test/perl/PostgreSQL/Test/Cluster.pm, `INITDB_TEMPLATE`). The server's program
+is still used where a copy is not possible: on a test's own file system, where writes are counted or get lost, and with
 programs that a test has put in place of the installed ones.
 """
 
@@ -21,25 +21,25 @@ from typing import Any
 from ironbench.host import programs
 
 FOLDER = "IRONBENCH_TESTS_MADE_ONCE"
-"""Environment variable: the directory of what was made. Without it nothing is copied."""
+"""Environment variable with the directory of templates. Without it nothing is copied."""
 _MEMORY = Path("/dev/shm")
 _TARGETS = {"initdb": "-D", "mariadbd": "--datadir"}
 Done = subprocess.CompletedProcess[str]
 
 
 def begin() -> Path | None:
-    """Makes the directory, unless this process is a worker of one that has."""
+    """Creates the directory, unless a parent process has created it."""
     if FOLDER in os.environ:
         return None
     base = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="ironbench-made-once-", dir=base))
-    folder.chmod(0o755)  # servers' users look into it
+    folder.chmod(0o755)  # so that servers' users can read it
     os.environ[FOLDER] = str(folder)
     return folder
 
 
 def replace() -> None:
-    """From now on what ironbench makes in this process, and in its forks, is a copy."""
+    """From now on, data directories that ironbench creates in this process and its forks are copies."""
     if programs.run_program.__module__ == programs.__name__:
         programs.run_program = _copying(programs.run_program)
 
@@ -54,7 +54,7 @@ def _copying(run: Callable[..., Done]) -> Callable[..., Done]:
 
 
 def made(words: Sequence[str], target: Path, run: Callable[[Sequence[str]], Done], given: str = "") -> Done:
-    """What `run(words)` does, which fills the empty directory `target`."""
+    """Does what `run(words)` does, which is to fill the empty directory `target`."""
     log, owner = _log(words), target.stat()
     plain = [word for word in words if word not in ("--waldir", str(log))]
     kept = Path(os.environ[FOLDER]) / _key(plain, target, owner.st_uid, given)
@@ -76,7 +76,7 @@ def made(words: Sequence[str], target: Path, run: Callable[[Sequence[str]], Done
 
 
 def _key(words: Sequence[str], target: Path, owner: int, given: str) -> str:
-    """All that shapes what is made: program, options, those in a file, what it reads."""
+    """Key of everything that determines the result: program, options, option file and input."""
     shaping = [str(owner), given]
     for word in words[_program(words) :]:
         if word.startswith("--defaults-file="):
@@ -88,12 +88,13 @@ def _key(words: Sequence[str], target: Path, owner: int, given: str) -> str:
 
 
 def _program(words: Sequence[str]) -> int:
-    """Where the server's program stands among the words, behind what makes us its user; after them all: nowhere."""
+    """Index of the server's program among the words, after the words that switch to its user; the number of words if
+    absent."""
     return next((at for at, word in enumerate(words) if Path(word).name in _TARGETS), len(words))
 
 
 def _target(words: Sequence[str]) -> Path | None:
-    """The directory that the command fills, where a copy may take its place."""
+    """Returns the directory that the command fills, if a copy may replace the command."""
     rest = words[_program(words) :]
     if FOLDER not in os.environ or not rest or not _installed(rest[0]):
         return None
@@ -106,7 +107,7 @@ def _target(words: Sequence[str]) -> Path | None:
 
 
 def _installed(program: str) -> bool:
-    """Whether it is the server's own program, no script of a test's."""
+    """Whether the program is the installed one and not a test's script."""
     with Path(shutil.which(program) or program).open("rb") as file:
         return file.read(4) == b"\x7fELF"
 

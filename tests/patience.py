@@ -1,4 +1,4 @@
-"""Waiting for what happens elsewhere."""
+"""Waiting for asynchronous events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def eventually(holds: Callable[[], object], within_s: float = 30.0) -> bool:
-    """Whether something becomes true in time; returns as soon as it is."""
+    """Whether a condition becomes true in time; returns as soon as it does."""
     deadline = time.monotonic() + within_s
     while not holds():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Stand-ins for a clock and for the processes of queued labs."""
+"""Substitutes for a clock and for the processes of queued labs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Clock:
 
 
 class Labs:
-    """Stands for the processes: each lives until it is ended."""
+    """Substitute for processes, each of which lives until it is ended."""
 
     def __init__(self, results: Path) -> None:
         self.results = results
@@ -39,7 +39,7 @@ class Labs:
         return found
 
     def end(self, status: int | None) -> None:
-        """None: killed, with the shell that would have noted a status."""
+        """Ends a process. None: it is killed together with the shell that would have recorded its status."""
         folder = self.results / "queue" / self.begun[-1].id
         folder.mkdir(exist_ok=True)
         if status is not None:

@@ -1,4 +1,4 @@
-"""A results directory as pages show it: runs of two systems, and a lab; and a browser's way in."""
+"""A results directory for pages: runs of two systems and a lab; and a logged-in browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAB = "log-20261121T010000-log"
 
 
 def stocked(results: Path) -> Path:
-    """Runs and a lab of ten blocks."""
+    """Fills a results directory with runs and a lab of ten blocks."""
     store = Store(results, Printer.silent())
     store.keep_shared("machines", MACHINE)
     store.keep_shared("engines", ENGINE)
@@ -34,7 +34,7 @@ def stocked(results: Path) -> Path:
 
 
 def begun(results: Path, plan: Lab | None = None, share: float = 1.0, *, gate: bool = False) -> LabDirectory:
-    """A lab whose first trials, a `share` of all, are measured."""
+    """Creates a lab of whose trials the first part, a `share` of all, is measured."""
     plan = plan or lab({"log": ("disk", "memory")})
     directory = LabDirectory(results / "labs" / LAB)
     directory.begin(Frozen(plan, "", {}, {}, gate=gate))
@@ -46,7 +46,7 @@ def begun(results: Path, plan: Lab | None = None, share: float = 1.0, *, gate: b
 
 
 def browser(results: Path, door: Door = DOOR) -> TestClient:
-    """One that has opened the printed address."""
+    """Returns a browser that has opened the printed address."""
     client = TestClient(application(Shelf(results), door, Printer.silent()), base_url=US, follow_redirects=True)
     client.headers["origin"] = US
     assert client.get(f"/?token={door.token}").status_code == 200

@@ -1,4 +1,4 @@
-"""An ssh server in this process, in the thread of links, whose answers a test writes."""
+"""An ssh server in this process, in the thread of links, with answers written by tests."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Shell = Callable[[Any], Awaitable[None]]
 
 
 class _Open(asyncssh.SSHServer):
-    """Lets everybody in."""
+    """Lets everyone in."""
 
     def begin_auth(self, username: str) -> bool:
         return False
 
 
 class SshInProcess(Link):
-    """The link to it. `sessions`: how many there have been."""
+    """The link to the server. `sessions`: how many sessions there have been."""
 
     def __init__(self, shell: Shell) -> None:
         super().__init__(SshAddress("127.0.0.1"))

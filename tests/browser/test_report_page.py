@@ -1,4 +1,4 @@
-"""The page in a real browser, without a network: every chart is drawn, in wide and narrow windows."""
+"""Report pages in a real browser without a network: every chart is drawn, in wide and narrow windows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def of_a_lab() -> bytes:
 
 
 def browsed(page: Path, folder: Path, width: int) -> subprocess.CompletedProcess[str]:
-    """The document as it is after its scripts have run."""
+    """Returns the document after its scripts have run."""
     command = [
         str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
         "--proxy-server=127.0.0.1:9", f"--window-size={width},2000", "--virtual-time-budget=30000",
@@ -76,7 +76,7 @@ def test_every_chart_is_drawn_without_a_network(width: int, made: Callable[[], b
     drawn = re.findall(r'<div class="chart[ "][^>]*>\s*<svg', done.stdout)
     assert charts
     assert len(drawn) == len(charts)
-    # Vega names a chart anew when it draws it.
+    # Vega sets a new label when it draws the chart.
     assert not [chart for chart in charts if 'aria-label="Vega visualization"' in chart]
     assert ">This chart could not be drawn" not in done.stdout
     assert "CONSOLE" not in done.stderr, done.stderr
@@ -97,7 +97,7 @@ CUT = """<script>addEventListener("load", () => setTimeout(() => {
 @pytest.mark.parametrize("made", [of_systems, of_a_lab, of_tpch, of_works_with_long_names])
 @pytest.mark.parametrize("width", [400, 800])
 def test_no_table_is_cut_on_a_phone_or_a_tablet(width: int, made: Callable[[], bytes], tmp_path: Path) -> None:
-    """In a frame, since a window of a browser without a screen has a least width of 500."""
+    """Uses a frame, because a headless browser's window is at least 500 pixels wide."""
     text = made().decode()
     (tmp_path / "page.html").write_text(f"{text[: text.rindex('</body>')]}{CUT}</body></html>", encoding="utf-8")
     around = tmp_path / "around.html"
@@ -156,7 +156,7 @@ HEARD = """<script>
 
 
 def test_a_chart_that_is_drawn_anew_leaves_nothing_behind(tmp_path: Path) -> None:
-    """A page of a lab is open for a day, and draws its charts at each update."""
+    """A page of a lab may stay open for a day and redraws its charts at each update."""
     page = tmp_path / "page.html"
     page.write_text(of_a_lab().decode().replace("<head>", f"<head>{HEARD}", 1), encoding="utf-8")
     dumped = browsed(page, tmp_path, 1200).stdout

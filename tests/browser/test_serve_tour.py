@@ -1,4 +1,4 @@
-"""The whole tour in a real browser: a lab is queued from the page, watched to its end, noted and compared."""
+"""The whole tour in a real browser: a lab is queued from the page, watched to its end, annotated and compared."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ quiet = "0s"
 
 @contextmanager
 def server(place: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The printed address, and the process."""
+    """Yields the printed address and the process."""
     command = [sys.executable, "-m", "ironbench.start", "serve", "--results", str(place / "results"), *words]
     environment = {**os.environ, "XDG_CACHE_HOME": str(place / "cache")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -57,14 +57,14 @@ def server(place: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """The printed address, and the results directory."""
+    """Yields the printed address and the results directory."""
     with server(tmp_path, "--listen", "127.0.0.1:0") as (address, _):
         yield address, tmp_path / "results"
 
 
 @contextmanager
 def measured(place: Path) -> Iterator[None]:
-    """A lab with trials of 20 s, begun in a terminal."""
+    """Runs a lab with trials of 20 s that was started in a terminal."""
     lab, directory = place / "two.toml", place / "results" / "labs" / "two"
     lab.write_text(LAB.replace('"2s"', '"20s"'))
     process = subprocess.Popen(
@@ -89,17 +89,17 @@ def page(request: pytest.FixtureRequest) -> Iterator[Page]:
         found.on("pageerror", lambda error: said.append(str(error)))
         yield found
         browser.close()
-    # That a connection was lost is the browser's word, not the page's.
+    # The browser itself reports lost connections; only the page's errors matter.
     assert [text for text in said if not re.search("ERR_(CONNECTION|INCOMPLETE|EMPTY_RESPONSE)", text)] == []
 
 
 def fits(page: Page) -> None:
-    """Nothing of the page is beside the window."""
+    """Checks that no part of the page is outside the window."""
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]  # type: ignore[index]
 
 
 def drawn(page: Page) -> None:
-    """Every chart is there."""
+    """Checks that every chart is drawn."""
     for place in page.locator("div.chart").all():
         expect(place.locator("svg").first).to_be_attached(timeout=PATIENCE_MS)
 
@@ -138,7 +138,7 @@ def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, serve
     expect(page.get_by_role("heading", name="A against B")).to_be_visible()
     fits(page)
     page.go_back()
-    page.goto(f"{page.url.partition('?')[0]}/gate")  # the page of a lab links it where the lab was run as a gate
+    page.goto(f"{page.url.partition('?')[0]}/gate")  # a lab's page links to it if the lab was run as a gate
     expect(page.locator(".decision")).to_contain_text("The gate is")
     page.get_by_label("allowed slowdown").fill("0.5")
     page.get_by_role("button", name="Decide").click()
@@ -163,7 +163,7 @@ def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, serve
 
 
 def test_a_page_says_that_it_is_not_connected_and_is_live_again_by_itself(page: Page, tmp_path: Path) -> None:
-    """A browser that was asleep, or a server that was ended and begun anew with the token that its user chose."""
+    """The browser was asleep, or the server was restarted with the user's token."""
     token, port = tmp_path / "token", free_port()
     token.write_text("a-token-of-sixteen-or-more")
     with measured(tmp_path):
@@ -175,7 +175,7 @@ def test_a_page_says_that_it_is_not_connected_and_is_live_again_by_itself(page: 
 
 
 def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(page: Page, tmp_path: Path) -> None:
-    """A server that is stopped, or a machine that is off, closes no connection."""
+    """A stopped server, or a machine that is switched off, closes no connection."""
     with measured(tmp_path), server(tmp_path, "--listen", "127.0.0.1:0") as (address, process):
         watched(page, address)
         lost = page.locator("#lost")
@@ -192,7 +192,7 @@ def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(
         draft.fill(LAB)
         expect(page.locator("#plan")).to_contain_text("6 blocks", timeout=PATIENCE_MS)
         process.send_signal(signal.SIGSTOP)
-        # A locator waits for the answer to what was sent: what the page says until then has to come by itself.
+        # A locator waits for the response; the text before that must appear without waiting.
         words_shown: list[tuple[str, str]] = []
         page.expose_function("shown", lambda both: words_shown.append(tuple(both)))
         page.evaluate("""{
@@ -211,7 +211,7 @@ def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(
 
 
 def test_what_is_asked_of_a_busy_server_is_not_given_up(page: Page, served: tuple[str, Path]) -> None:
-    """Pages are made one after another: a long one holds up all others."""
+    """Pages are made one after another, so a slow one delays all others."""
     address, results = served
     directory = begun(results)
     page.add_init_script(
@@ -241,7 +241,7 @@ def test_what_is_asked_of_a_busy_server_is_not_given_up(page: Page, served: tupl
 
 
 def watched(page: Page, address: str) -> None:
-    """Opens the page of the lab that runs, and waits for its figures."""
+    """Opens the page of the running lab and waits for its figures."""
     page.goto(address)
     page.get_by_role("link", name="two").first.click()
     expect(page.locator("[data-now=throughput]")).to_contain_text("/s", timeout=PATIENCE_MS)

@@ -1,4 +1,4 @@
-"""What exists is documented, and what is documented exists."""
+"""Everything that exists is documented, and everything documented exists."""
 
 import re
 import subprocess
@@ -41,7 +41,7 @@ def test_every_verb_metric_observer_workload_and_engine_has_its_words() -> None:
 
 
 def named_on(page: str) -> list[str]:
-    """The names that a reference page explains: its headings, or the first column of its table of metrics."""
+    """Returns the names that a reference page explains: its headings, or the first column of its table of metrics."""
     text = (REFERENCE / f"{page}.md").read_text()
     pattern = r"^\| `([^`]+)` \|" if page == "metrics" else r"^## (\S+)$"
     return re.findall(pattern, text, re.MULTILINE)

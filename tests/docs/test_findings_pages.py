@@ -1,4 +1,4 @@
-"""`make findings`: the measured part of a page comes from a lab's records, the words around it stay."""
+"""`make findings` replaces the measured part of a page with a lab's records and keeps the text around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of the guide's pages about lab files can be planned as they stand."""
+"""The examples in the guide's pages on lab files can be planned as written."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from ironbench.devices.capability import lacking
 
 @pytest.fixture(autouse=True)
 def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is on the disk where data would go by default must not decide what is skipped."""
+    """Existing data in the default directory must not affect which configurations are skipped."""
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path_factory.mktemp("data")))
 
 
@@ -52,7 +52,7 @@ def test_a_lab_of_ours_can_be_planned_within_its_quarter_of_an_hour(
 
 @pytest.mark.parametrize("file", sorted((ROOT / "labs" / "large").glob("*.toml")), ids=lambda path: path.name)
 def test_a_lab_for_a_larger_machine_can_be_planned_there(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within a quarter of an hour, too. A plan starts nothing, so the CPUs need not be there."""
+    """The plan also takes less than a quarter of an hour. It starts nothing, so the CPUs need not exist."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
     assert planned(str(file), "15m", json=False) == 0
 

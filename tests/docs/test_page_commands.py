@@ -20,21 +20,21 @@ PAGES = [
     for page in sorted((ROOT / "docs" / place).glob("*.md"))
     if (place, page.name) not in (("guide", "devices.md"), ("guide", "odbc.md"), ("", "engines.md"))
 ]
-"""Devices need rights and programs of file systems, ODBC needs drivers: tests/live runs both. The page for authors of
-engines names one that does not exist."""
+"""Pages that are skipped. Devices need privileges and file system programs, and ODBC needs drivers: tests/live runs
+both. The page for engine authors names an engine that does not exist."""
 DEBIAN = "/usr/lib/postgresql/15/bin"
 """Programs that a page names for their contrib modules."""
 LACKED = {"mariadb": "mariadb", "directory": "slapd"}
-"""A word of a command, and the engine that it needs."""
+"""Word in a command → the engine that it needs."""
 NEEDED = ("--cluster", "--dump", "--resume", "expected=")
-"""Even a plan needs what they name: a running cluster, a dump, an earlier run, answers."""
+"""Options that need something even for a plan: a running cluster, a dump, an earlier run, answers."""
 
 
 def commands(page: Path) -> list[list[str]]:
-    """The words of every `ironbench run WORKLOAD …`, on a line of its own or within a sentence.
+    """Returns the words of every `ironbench run WORKLOAD …`, on a separate line or within a sentence.
 
-    On a line of its own it may follow a prompt (`old$ `), and two spaces and an explanation may follow it. Placeholders
-    within sentences (`FILE`) are no commands.
+    On a separate line, it may follow a prompt (`old$ `) and be followed by two spaces and an explanation. Placeholders
+    within sentences (`FILE`) are not commands.
     """
     text = page.read_text()
     lines = re.findall(r"^(?:\w+\$ )?ironbench (run .*?)(?:  .*)?$", text, re.MULTILINE)

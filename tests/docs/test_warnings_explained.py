@@ -1,4 +1,4 @@
-"""Every note of a record is explained on the page of statuses, and has words."""
+"""Every note in a record is explained on the page about statuses and has a wording."""
 
 import ast
 import re
@@ -30,7 +30,7 @@ OF_STUDIES = (
     "verdicts",
     "waterfall",
 )
-"""Modules of words for notes of a study, which are in no record."""
+"""Modules that word notes of a study, which are in no record."""
 
 
 def test_every_note_of_a_record_stands_on_the_page_of_statuses() -> None:
@@ -45,7 +45,7 @@ def test_every_code_that_is_made_has_words_and_no_words_are_for_a_code_that_is_n
 
 
 def made() -> Iterator[str]:
-    """Codes of the notes that the program makes."""
+    """Yields the codes of the notes that the program makes."""
     for text in (one for one in TEXTS if "from ironbench.model.note import" in one):
         for node in ast.walk(ast.parse(text)):
             if not (isinstance(node, ast.Call) and _makes_a_note(node.func) and node.args):
@@ -54,7 +54,7 @@ def made() -> Iterator[str]:
             if isinstance(code, ast.Constant):
                 yield str(code.value)
             elif isinstance(code, ast.Name):
-                # A constant may be another file's. A parameter is what callers give.
+                # A constant may be defined in another file. A parameter is set by callers.
                 yield from values([text], code.id) or (values(TEXTS, code.id) if code.id.isupper() else [])
             else:
                 assert isinstance(code, ast.Attribute), f"a code that this test cannot read: {ast.unparse(node)}"
@@ -68,7 +68,7 @@ def _makes_a_note(function: ast.expr) -> bool:
 
 
 def values(texts: list[str], name: str) -> list[str]:
-    """What is given to a name and looks like a code."""
+    """Yields the values of a name that look like codes."""
     found = []
     for text in (one for one in texts if re.search(rf"\b{name}\b.*=", one)):
         for node in ast.walk(ast.parse(text)):
@@ -80,14 +80,14 @@ def values(texts: list[str], name: str) -> list[str]:
 
 
 def of_classes(name: str) -> Iterator[str]:
-    """The same of an attribute: what classes set."""
+    """Yields the values of an attribute that classes set."""
     for text in (one for one in TEXTS if re.search(rf"^    {name}\b.*=", one, re.MULTILINE)):
         for node in (one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.ClassDef)):
             yield from values([ast.unparse(node)], name)
 
 
 def codes_in(value: ast.expr) -> Iterator[str]:
-    """Strings that look like codes, also those of constants, but no keys."""
+    """Yields strings that look like codes, including those in constants, but no keys."""
     keys = {id(node.slice) for node in ast.walk(value) if isinstance(node, ast.Subscript)}
     for node in ast.walk(value):
         if (

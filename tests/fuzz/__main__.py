@@ -1,4 +1,4 @@
-"""`python -m fuzz [INPUTS [SECONDS]]`, in `tests`: mutated inputs of every kind, and a table of what came of them."""
+"""`python -m fuzz [INPUTS [SECONDS]]`, in `tests`: reads mutated inputs of every kind and prints a table of results."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A batch of inputs in a process with limits: `python -m fuzz.batch TARGET FIRST COUNT [PROGRESS]`, in `tests`.
 
-Prints how many were accepted. Ends with 1 at the first input that is neither accepted nor refused by an error of
-ironbench's own, or that takes too much time or memory, and prints it. The first eight bytes of the file PROGRESS hold
-the number of the input that is being read, for whoever watches for one that takes too long.
+Prints how many were accepted. Exits with 1 at the first input that is neither accepted nor refused by an error of
+ironbench, or that takes too much time or memory, and prints it. The first eight bytes of the file PROGRESS contain the
+number of the current input, so that a watcher can detect one that takes too long.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ironbench.model import secrets
 
 MOST_BYTES = 1_000_000_000
 TRIES = 10
-"""Of these the fastest is compared with the limit: other programs and the garbage collector slow single ones down, by a
-half and more on a busy machine."""
+"""The fastest try is compared with the limit: other programs and garbage collection slow down single tries, by half and
+more on a busy machine."""
 
 
 class Reader(Protocol):
-    """What reads inputs of one kind."""
+    """Reads inputs of one kind."""
 
     def allowed_s(self, data: str | bytes) -> float: ...
 
@@ -44,7 +44,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Faulty:
-    """A reader with a fault."""
+    """A reader with a bug."""
 
     fault: Callable[[], object]
 
@@ -75,7 +75,7 @@ FAULTY = {
     "aborts": Faulty(os.abort),
     "slow": Faulty(_dawdle),
 }
-"""What the fuzz must find."""
+"""Bugs that the fuzzer must find."""
 
 
 def main() -> int:
@@ -85,11 +85,11 @@ def main() -> int:
         with Path(sys.argv[4]).open("r+b") as file:
             shared = mmap.mmap(file.fileno(), 8)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Address space also counts what is mapped and never touched; what was touched is held against MOST_BYTES below.
+    # Address space includes memory that is mapped but never touched; touched memory is compared with MOST_BYTES below.
     resource.setrlimit(resource.RLIMIT_AS, (6 * MOST_BYTES, 6 * MOST_BYTES))
     os.environ["IRONBENCH_RESULTS"] = "/nonexistent/results"
     accepted = 0
-    # In memory: a process that is killed leaves its files behind.
+    # Use memory, because a killed process leaves its files behind.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
         reader = _reader(name, Path(folder))
         for number in range(first, first + count):
@@ -106,7 +106,7 @@ def main() -> int:
 
 
 def examined(reader: Reader, data: str | bytes) -> tuple[str, bool]:
-    """What is wrong about how an input is read, or ""; and whether it is accepted."""
+    """Returns what is wrong with the way an input is read, or "", and whether it is accepted."""
     accepted, most_s = False, reader.allowed_s(data)
     fastest_s = float("inf")
     for _ in range(TRIES):

@@ -1,4 +1,4 @@
-"""Bundles whose content was changed, most with correct digests: imported, then reported."""
+"""Mutated bundles, most with correct digests, are imported and then reported."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ FORMATS = ("text", "md", "json", "html")
 
 
 class Bundles:
-    """Mutates two bundles, a sweep of two systems and a lab. An input follows from its number alone."""
+    """Mutates two bundles, a sweep of two systems and a lab. The number of an input determines its content."""
 
     floor_s = 2.0
-    """Of processor time for one input: a report is made of it."""
+    """CPU seconds for one input, of which a report is made."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
@@ -55,7 +55,7 @@ class Bundles:
         return _bytes(data, dice) if dice.random() < 0.2 else data
 
     def read(self, data: str | bytes) -> None:
-        """IronbenchError: the bundle is refused. AssertionError: a refused one has left something."""
+        """Imports the input. IronbenchError: it is refused. AssertionError: a refused bundle left files."""
         assert isinstance(data, bytes)
         bundle, there = self._scratch / "x.ibr", self._scratch / "there"
         bundle.write_bytes(data)
@@ -103,7 +103,7 @@ def _contents(bundle: Path) -> Files:
 
 
 def _mutate(files: Files, dice: Dice) -> None:
-    """Changes one file, and whatever says what is in it."""
+    """Changes one file, and everything that states its content."""
     kinds = sorted({name.rpartition("/")[2] if name.startswith("trials/") else name for name in files})
     kind = dice.choice([*kinds, "record.json", "lab/plan.json"])
     names = [name for name in files if name == kind or name.endswith(f"/{kind}")]
@@ -120,7 +120,7 @@ def _mutate(files: Files, dice: Dice) -> None:
 
 
 def _renamed(files: Files, name: str) -> None:
-    """Gives a shared file the name of its content, in all records, too."""
+    """Renames a shared file by its content, in all records as well."""
     kind, _, old = name.partition("/")
     data = files.pop(name)
     try:
@@ -140,7 +140,7 @@ def _in_record(files: Files, id: str, change: Callable[[dict[str, Any]], object]
         change(record)
         files[name] = json.dumps(record).encode()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass  # an earlier change has made it no record any more
+        pass  # an earlier change has made the record unreadable
 
 
 def _bytes(data: bytes, dice: Dice) -> bytes:
@@ -160,7 +160,7 @@ def _bytes(data: bytes, dice: Dice) -> bytes:
 
 
 def _json(data: bytes, dice: Dice) -> bytes:
-    """Changes one node of the document, however deep."""
+    """Changes one node of the document at any depth."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -200,7 +200,7 @@ def _places(value: Any, found: list[tuple[Any, Any]]) -> None:
 
 
 def _signed(files: Files) -> bytes:
-    """The bundle, with a manifest and a comment that agree with the files."""
+    """Returns the bundle with a manifest and a comment that match the files."""
     manifest = json.loads(files["manifest.json"])
     held = {name: data for name, data in files.items() if name != "manifest.json"}
     manifest["files"] = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in held.items()}

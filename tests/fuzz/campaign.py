@@ -1,4 +1,4 @@
-"""Many batches of inputs, each in a process that is watched, and what came of them."""
+"""Runs many batches of inputs, each in a watched process, and collects the results."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HANG_S = 10.0
-"""Processor time of one input after which its process is ended."""
+"""CPU seconds of one input after which its process is killed."""
 BATCH = 5000
 SHARES = {
     **{"dump-postgres": 12, "dump-mariadb": 12, "ldif": 12, "access-log": 12, "server-error": 12, "dsn": 10},
     **{"script": 10, "device": 5, "target": 3, "models": 2, "prices": 2, "systems": 2, "curve": 2, "lab": 3},
     "bundle": 1,
 }
-"""Of all inputs, in percent."""
+"""Percentage of all inputs by kind."""
 ACCEPTED = (0.02, 0.98)
-"""Share of each kind that is accepted: a fuzz whose inputs are all refused tests only how they are refused."""
+"""Range of the share of each kind that is accepted. If all inputs are refused, only refusals are tested."""
 NEVER_REFUSED = ("server-error",)
 _TICKS = os.sysconf("SC_CLK_TCK")
 _TESTS = Path(__file__).parents[1]
@@ -44,11 +44,11 @@ def cpu_s(pid: int) -> float:
 
 
 def read(name: str, first: int, count: int, folder: Path, hang_s: float = HANG_S) -> Read:
-    """A batch, in a process of its own."""
+    """Reads a batch in a separate process."""
     progress = folder / f"{name}-{first}"
     progress.write_bytes(struct.pack("<q", -1))
     words = [sys.executable, "-m", "fuzz.batch", name, str(first), str(count), str(progress)]
-    printed = folder / f"{name}-{first}.txt"  # a pipe that nobody reads is full after 64 kB
+    printed = folder / f"{name}-{first}.txt"  # an unread pipe is full after 64 kB
     worker = subprocess.Popen(
         words, stdout=printed.open("wb"), stderr=subprocess.STDOUT, cwd=_TESTS,
         env={**os.environ, "PYTHONPATH": f"{_TESTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
@@ -75,7 +75,7 @@ def read(name: str, first: int, count: int, folder: Path, hang_s: float = HANG_S
 
 
 def campaign(inputs: int, longest_s: float = float("inf"), workers: int = 0) -> dict[str, list[Read]]:
-    """Batches by kind of input: `inputs` of them, or as many as are read in `longest_s`."""
+    """Reads batches by kind of input: `inputs` in total, or as many as possible in `longest_s`."""
     counts = {name: inputs * share // sum(SHARES.values()) for name, share in SHARES.items()}
     batches = [
         (name, first, min(BATCH, count - first)) for name, count in counts.items() for first in range(0, count, BATCH)
@@ -97,7 +97,7 @@ def campaign(inputs: int, longest_s: float = float("inf"), workers: int = 0) -> 
 
 
 def table(done: Mapping[str, list[Read]]) -> str:
-    """Inputs, those that were accepted, processor time and faults of each kind."""
+    """Formats inputs, accepted inputs, CPU time and faults of each kind."""
     rows = [("target", "inputs", "accepted", "ms/input", "faults")]
     every = [one for batches in done.values() for one in batches]
     for name, batches in (*done.items(), ("all", every)):
@@ -114,7 +114,7 @@ def faults(done: Mapping[str, list[Read]]) -> list[str]:
 
 
 def one_sided(done: Mapping[str, list[Read]]) -> list[str]:
-    """Kinds of input of which nearly all were accepted, or nearly none."""
+    """Lists kinds of input of which nearly all were accepted, or nearly none."""
     shares = {
         name: sum(one.accepted for one in batches) / sum(one.inputs for one in batches)
         for name, batches in done.items()

@@ -1,4 +1,4 @@
-"""Files of users and messages of servers, mutated byte by byte, and what reads them."""
+"""Mutated files of users and messages of servers, and their readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ S_PER_UNIT = 10e-6
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """Reads mutated files, each from `path`: an input follows from its number alone, on every machine."""
+    """Reads mutated files from `path`. The number of an input determines its content, on every machine."""
 
     name: str
     corpus: tuple[bytes, ...]
@@ -32,16 +32,16 @@ class FileTarget:
     reader: Callable[[Path], object]
     path: Path
     passes: int = 1
-    """How many times an input is read."""
+    """How many times each input is read."""
     unit: re.Pattern[bytes] | None = None
-    """What ends a statement or a line of the format; each of them has a cost of its own, however short it is."""
+    """Separator of statements or lines in the format. Each has a cost, however short it is."""
     floor_s: float = 0.05
 
     def allowed_s(self, data: str | bytes) -> float:
-        """Processor time that an input may take."""
+        """CPU seconds that an input may take."""
         units = len(self.unit.findall(data)) if self.unit and isinstance(data, bytes) else 0
         if data[:2] == b"\x1f\x8b":
-            return 1.0  # how much it contains is not known
+            return 1.0  # its content is unknown
         return max(self.floor_s, self.passes * (len(data) / 1e6 * S_PER_MB + units * S_PER_UNIT))
 
     def input(self, number: int) -> bytes:
@@ -57,7 +57,7 @@ _LINE = re.compile(rb"\n")
 
 
 def file_targets(scratch: Path) -> dict[str, FileTarget]:
-    """`scratch`: where each input is put before it is read."""
+    """Returns the targets by name. `scratch`: location of each input while it is read."""
     found = (
         FileTarget("dump-postgres", _dumps("pg"), _SQL + _OF_POSTGRES, _postgres, scratch / "a.sql", 2, _STATEMENT),
         FileTarget("dump-mariadb", _dumps("maria"), _SQL + _OF_MARIADB, _mariadb, scratch / "b.sql", 2, _STATEMENT),
@@ -82,7 +82,7 @@ def _files(folder: str, pattern: str) -> tuple[bytes, ...]:
 
 
 def _logs() -> tuple[bytes, ...]:
-    """Excerpts as the server wrote them, and as journals and containers keep them."""
+    """Returns excerpts as servers write them, and as journals and containers store them."""
     found = []
     for path in sorted((DATA / "access_logs").glob("*.log")):
         lines = path.read_bytes().splitlines(keepends=True)[:60]
@@ -119,7 +119,7 @@ def _read_ldif(path: Path) -> None:
     written = b"".join([*data.entries(base), *(data.changes(base) if data.changes else ())])
     for dn in data.roots(base)[:3]:
         assert data.changes or data.line_of(dn, "add")
-    # What is written is read again: otherwise slapadd would get what no LDIF is.
+    # The output is read again; otherwise slapadd would receive invalid LDIF.
     (again := path.with_suffix(".again")).write_bytes(written)
     for _ in ldif.records(again):
         pass
@@ -139,7 +139,7 @@ def _curve(path: Path) -> None:
 
 
 def _server_error(path: Path) -> None:
-    """What a server may answer, wherever its words are read, judged or redacted."""
+    """Reads a server's error message in every way: worded, judged and redacted."""
     from ironbench.engines.postgres.clients import PgRestore, Psql
     from ironbench.engines.postgres.plain import PostgresSqlText
     from ironbench.model.redact import redacted, redacted_sql, redacted_toml
@@ -165,7 +165,7 @@ def _unseen(_fraction: float, _note: str) -> None:
 
 
 _AS_PASSWORD = re.compile(rf"\bpassword '{SECRET}'(?!')|\w://[^\s:/@]*:{SECRET}@", re.IGNORECASE)
-"""Where a password is named as one; elsewhere nothing tells it from other words."""
+"""A password in a position for passwords; elsewhere it cannot be distinguished from other words."""
 
 
 def _split(text: str) -> tuple[bytes, ...]:

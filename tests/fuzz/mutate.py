@@ -1,4 +1,4 @@
-"""Texts that are nearly right: tokens of real files replaced, moved, repeated, nested, or of another kind."""
+"""Nearly valid texts: tokens of real files replaced, moved, repeated, nested, or changed to another kind."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ WORDS = (
 
 
 def mutated(corpus: Sequence[str], dice: random.Random) -> str:
-    """One of the texts, with one to eight changes; one in three has other numbers of near size alone."""
+    """Returns one of the texts with one to eight changes. In one of three, only numbers change, to similar ones."""
     tokens = _TOKEN.findall(dice.choice(corpus))
     if dice.random() < 1 / 3:
         return "".join(_near(token, dice) for token in tokens)
@@ -103,7 +103,7 @@ def mutated(corpus: Sequence[str], dice: random.Random) -> str:
 
 
 def _near(token: str, dice: random.Random) -> str:
-    """A number, now and then another of its size; the number of a size or a time in quotes, too."""
+    """Returns a number, sometimes replaced by a similar one; also the quoted number of a size or duration."""
     if not re.fullmatch(r'"?[0-9]+[a-zA-Z]*"?', token) or dice.random() < 0.8:
         return token
     return re.sub(r"[0-9]+", lambda digits: str(max(1, int(digits[0]) * dice.choice((1, 2, 3)) // 2)), token)
@@ -121,13 +121,13 @@ def _changed(tokens: list[str], corpus: Sequence[str], dice: random.Random) -> l
     if kind == 4:  # a value of any kind
         at = _value(tokens, at)
         return [*tokens[:at], dice.choice((*NUMBERS, *TEXTS, *WORDS)), *tokens[at + 1 :]]
-    if kind == 5:  # gone
+    if kind == 5:  # deleted
         end = at + dice.choice((1, 1, 2, 5, 20))
         return tokens[:at] + tokens[end:]
-    if kind == 6:  # twice
+    if kind == 6:  # duplicated
         end = at + dice.choice((1, 3, 10, 40))
         return tokens[:end] + tokens[at:end] * dice.choice((1, 1, 2, 50)) + tokens[end:]
-    if kind == 7:  # elsewhere
+    if kind == 7:  # moved
         other = dice.randrange(len(tokens))
         changed = list(tokens)
         changed[at], changed[other] = changed[other], changed[at]
@@ -158,7 +158,7 @@ def _changed(tokens: list[str], corpus: Sequence[str], dice: random.Random) -> l
 
 
 def _value(tokens: Sequence[str], at: int) -> int:
-    """The nearest token that is no space, most of all one after an equals sign."""
+    """Finds the nearest token that is not white space, preferably after an equals sign."""
     for step in range(min(40, len(tokens))):
         place = (at + step) % len(tokens)
         if not tokens[place].isspace() and "=" in tokens[max(0, place - 2) : place]:

@@ -1,4 +1,4 @@
-"""Files that are nearly right: bytes of real ones cut, moved, repeated, or mixed with words of the format."""
+"""Nearly valid files: bytes of real ones cut, moved, repeated, or mixed with words of the format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _ANY = (
     *(b"=", b"{", b"\x7f", b"\xa0", b"\xff", b"\xef\xbb\xbf", b"\xc3", "\u2028".encode(), "𝄞".encode(), b"-", b"/"),
     *(b"0", b"-1", b"9" * 25, b"9" * 5000, b"1e309", b"0x" + b"f" * 300),
 )
-"""What many formats treat in a special way, whichever they are."""
+"""Bytes that many formats treat specially."""
 _LARGE = ((1_000, 60), (10_000, 30), (100_000, 10))
-"""Size of what is repeated, in bytes, and its weight: time that grows with the square of the size shows with these."""
+"""Sizes of repetitions in bytes, with weights. They reveal time that grows with the square of the size."""
 
 
 def spliced(corpus: Sequence[bytes], words: Sequence[bytes], dice: random.Random) -> bytes:
-    """One of the files, with one to eight changes. `words`: what the format's grammar consists of."""
+    """Returns one of the files with one to eight changes. `words`: words of the format's grammar."""
     data = dice.choice(corpus)
     for _ in range(dice.choice((1, 1, 1, 2, 2, 3, 5, 8))):
         data = _changed(data, corpus, words, dice)
@@ -31,9 +31,9 @@ def _changed(data: bytes, corpus: Sequence[bytes], words: Sequence[bytes], dice:
     match dice.randrange(10):
         case 0:  # cut short
             return data[:at]
-        case 1:  # gone
+        case 1:  # deleted
             return data[:at] + data[end:]
-        case 2:  # elsewhere
+        case 2:  # moved
             other = dice.randrange(len(data) + 1)
             rest = data[:at] + data[end:]
             return rest[:other] + data[at:end] + rest[other:]
@@ -41,7 +41,7 @@ def _changed(data: bytes, corpus: Sequence[bytes], words: Sequence[bytes], dice:
             source = dice.choice(corpus)
             start = dice.randrange(len(source) + 1)
             return data[:at] + source[start : start + dice.choice((4, 64, 256, 2000))] + data[at:]
-        case 4 | 5:  # a word of the format, in place of a token or beside it
+        case 4 | 5:  # a word of the format, instead of a token or beside it
             return _at_token(data, at, dice.choice(words), dice)
         case 6:
             return _at_token(data, at, dice.choice(_ANY), dice)

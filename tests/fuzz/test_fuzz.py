@@ -1,8 +1,8 @@
-"""No input yields a traceback, a hang, a second per megabyte or a gigabyte of memory, wherever it is read.
+"""No input causes a traceback, a hang, more than a second per megabyte, or a gigabyte of memory.
 
 `make test` reads a few hundred inputs of each kind. `make fuzz` reads FUZZ_INPUTS of all kinds and prints a table;
-`make test-long` a million, or as many as IRONBENCH_FUZZ_SECONDS allow. An input follows from its target and its number
-alone: in `tests`, `python -m fuzz.batch lab 1234 1` reads it again.
+`make test-long` reads a million, or as many as IRONBENCH_FUZZ_SECONDS allow. Target and number determine an input: in
+`tests`, `python -m fuzz.batch lab 1234 1` reads it again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fuzz.files import file_targets
 from fuzz.texts import targets
 
 FEW = {"lab": 20, "bundle": 10}
-"""Of the kinds that take longest: inputs in the short test."""
+"""Inputs in the short test, for the slowest kinds."""
 
 
 @pytest.mark.parametrize("name", sorted(SHARES))

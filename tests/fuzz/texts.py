@@ -1,4 +1,4 @@
-"""What reads texts of users, and the texts that are mutated for it. A reader returns, or raises our own error."""
+"""Readers of user texts, and the texts to mutate. A reader returns, or raises an error of ironbench."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ _WORDS = tuple(word.encode() for word in (*NUMBERS, *TEXTS, *WORDS, "&", "?a=", 
 
 @dataclass(frozen=True)
 class Target:
-    """Reads its mutated texts: an input follows from its number alone, on every machine."""
+    """Reads mutated texts. The number of an input determines its content, on every machine."""
 
     name: str
     corpus: tuple[str, ...]
     reader: Callable[[str], object]
     passes: int = 1
-    """How many times an input is read."""
+    """How many times each input is read."""
     floor_s: float = 0.05
-    """Processor time that a small input may take."""
+    """CPU seconds that a small input may take."""
 
     def allowed_s(self, data: str | bytes) -> float:
-        """Processor time that an input may take: a second for each megabyte."""
+        """CPU seconds that an input may take: one per megabyte."""
         return max(self.floor_s, self.passes * len(data) / 1e6)
 
     def input(self, number: int) -> str:
@@ -96,7 +96,7 @@ def _texts(pattern: str) -> tuple[str, ...]:
 
 
 def _lab(text: str) -> None:
-    """Read, planned, and shown: all that `ironbench lab plan` does."""
+    """Reads, plans and shows a lab, as `ironbench lab plan` does."""
     import msgspec
 
     from ironbench.lab import declare
@@ -162,11 +162,11 @@ def _models(text: str) -> None:
 
 
 _AS_PASSWORD = re.compile(rf"[:=]'?{SECRET}['@;}}\s]|[:=]{SECRET}$")
-"""Where the password stands as one: moved elsewhere, nothing tells it from other words."""
+"""A password in a position for passwords; elsewhere it cannot be distinguished from other words."""
 
 
 def _dsn(text: str) -> None:
-    """Read by every engine; the address that results reads back as the same one."""
+    """Reads a DSN with every engine, and reads the address shown in results back as the same one."""
     from ironbench.engines.mariadb import dsn as mariadb
     from ironbench.engines.odbc import dsn as odbc
     from ironbench.engines.postgres import dsn as postgres
@@ -228,7 +228,7 @@ _ENGINES = (("null", "select-only"), ("sqlite", "tpcb-like"), ("sqlite", "igen-o
 
 @cache
 def targets() -> dict[str, Target]:
-    """By name. Real labs start processes of their engines while they are planned: they are a few among small ones."""
+    """Returns the targets by name. Few labs are real, because planning those starts processes of their engines."""
     labs = tuple(_SMALL.format(engine=engine, workload=workload) for engine, workload in _ENGINES)
     scripts = (*_texts("src/ironbench/workloads/*/*-*.sql"), *_texts("src/ironbench/workloads/igen_oltp/*.sql"))
     examples = _texts("docs/examples/*.toml")

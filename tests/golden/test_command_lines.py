@@ -1,8 +1,8 @@
-"""What command lines and lab files declare: every option, every field, and the messages of wrong ones.
+"""Declarations of command lines and lab files: every option, every field, and the messages for invalid ones.
 
-`command-lines.text` has each command, then what its plan has otherwise than the plan of the first command, or the
-message that refuses it. Add a command as a line `$ ironbench …`; `IRONBENCH_GOLDEN=write pytest tests/golden` fills in
-the rest.
+`command-lines.text` contains each command, followed by the differences of its plan from the first command's plan, or by
+the message that refuses it. Add a command as a line `$ ironbench …`; `IRONBENCH_GOLDEN=write pytest tests/golden` fills
+in the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAGES = ["run", "lab plan", "lab run", "lab resume", "lab noise", "lab new", "tu
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every leaf of a document with its path."""
+    """Yields every leaf of a document with its path."""
     if isinstance(value, dict) and value:
         for name, one in value.items():
             yield from flat(one, f"{path}.{name}" if path else str(name))
@@ -40,7 +40,7 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def of_run(plan: Plan) -> dict[str, Any]:
-    """The plan without its name, each load once."""
+    """Returns the plan without its name, with each load once."""
     order = " ".join(f"{trial.block}:{trial.cell.name}" for trial in plan.trials)
     loads = {trial.cell.name: trial.cell.load for trial in plan.trials}
     first = next(iter(loads.values()))
@@ -55,7 +55,8 @@ def _other(load: Any, first: Any) -> Iterator[tuple[str, Any]]:
 
 
 def of_lab(lab: Lab) -> dict[str, Any]:
-    """The lab without its name, source and estimates, the first cell whole and of the others what differs."""
+    """Returns the lab without name, source and estimates: the first configuration, and the others' differences from
+    it."""
     plain = replace(lab, series="", source="", folder="", trials=(), setups=(), estimate_s=0.0, estimate_bytes=0)
     other = {setup.cell.name: dict(_other(setup, lab.setups[0])) for setup in lab.setups}
     first = msgspec.to_builtins(lab.setups[0])
@@ -79,7 +80,7 @@ class Planner:
         self.usual: dict[str, Any] = {}
 
     def planned(self, command: str) -> str:
-        """The plan in lines, or the exit code and the message."""
+        """Returns the plan in lines, or the exit code and the message."""
         words = shlex.split(command)
         extra = ["--plan"] if words[1] == "run" else []
         self.monkeypatch.setattr("sys.argv", [*words, *extra])

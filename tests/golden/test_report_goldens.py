@@ -1,4 +1,5 @@
-"""Records in, text out, byte for byte. `IRONBENCH_GOLDEN=write pytest tests/golden` writes the texts anew."""
+"""Rendered reports of given records are compared byte by byte. `IRONBENCH_GOLDEN=write pytest tests/golden` updates
+them."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def test_compare() -> None:
 
 @pytest.mark.parametrize("format", ["text", "md"])
 def test_a_lab(format: str) -> None:
-    """With a block that was dropped, a suspect trial, a cell that was skipped, and a claim of each outcome."""
+    """The lab has a dropped block, a flagged trial, a skipped configuration, and a claim with each verdict."""
     pair = ("log=memory", "log=disk")
     claims = [
         Claim("log=memory over log=disk: 1.00 to 1.10", "ratio", "throughput", pair, 1.0, 1.1),
@@ -80,7 +81,7 @@ def test_a_lab(format: str) -> None:
     ]
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=8, claims=claims, skipped={"log=ssd": "/ssd is not there"})
     records = trials(plan, {"log=disk": 1800.0, "log=memory": 2900.0}, observed=True)
-    for place in (4, 5):  # both sides of a block: one that only one side lost would allow no verdict
+    for place in (4, 5):  # both sides of a block, because a block lost by only one side would prevent a verdict
         records[place] = replace(
             records[place], status=Status.FAILED, metrics={}, causes=(text_note("server died: out of memory"),)
         )

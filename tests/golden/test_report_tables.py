@@ -22,7 +22,7 @@ from ironbench.study.study import Study, studies
 
 
 def made(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Study]:
-    """The studies of a golden document."""
+    """Returns the studies of a golden document."""
     if name == "with-doubts":
         trials = with_doubts()
         return studies(trials, Shelf(trials))
@@ -34,7 +34,7 @@ def made(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Study]:
 
 
 def tables(study: Study) -> Iterator[tuple[str, Table]]:
-    """Every table of its report, those of charts too, with a name for messages."""
+    """Yields every table of a report, including those of charts, with a name for messages."""
     content = report(study)
     yield "peaks", content.peaks
     for section in content.sections:
@@ -42,7 +42,7 @@ def tables(study: Study) -> Iterator[tuple[str, Table]]:
 
 
 NAMES = ["with-doubts", *(name for name in test_study_goldens.MADE if name not in ("compared", "gated", "run-as-json"))]
-"""Kinds of studies. The other documents are no reports."""
+"""Kinds of studies. The other documents are not reports."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,7 +67,7 @@ def test_csv_has_every_cell_with_its_unrounded_numbers(name: str, monkeypatch: p
 
 
 def comparable(found: Counter[Any]) -> Counter[str]:
-    """NaN differs from itself."""
+    """Makes NaN comparable with itself."""
     return Counter({repr(key): number for key, number in found.items()})
 
 
@@ -84,7 +84,7 @@ def test_json_has_the_cells_of_every_table(name: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_column_of_numbers_has_a_number_as_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of words have recorded facts beside numbers."""
+    """Tables of words may contain recorded facts beside numbers."""
     mixed = [
         (place, column, [cell for cell in cells if isinstance(cell, str)])
         for study in made(name, monkeypatch)
@@ -98,7 +98,7 @@ def test_no_column_of_numbers_has_a_number_as_text(name: str, monkeypatch: pytes
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_text_that_begins_with_a_digit_is_no_number(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A number that a table shows is a cell; names such as `4 clients` stand in the first column."""
+    """A number in a table is a cell; names such as `4 clients` are in the first column."""
     texts = [
         (place, cell)
         for study in made(name, monkeypatch)

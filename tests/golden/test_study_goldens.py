@@ -1,7 +1,7 @@
-"""The JSON documents of studies of many kinds, made of records without an engine.
+"""JSON documents of studies of many kinds, made from records without an engine.
 
-The texts in them may change: `IRONBENCH_GOLDEN=write pytest tests/golden` writes them again. Their numbers may not,
-except warnings, which `write` refuses; `IRONBENCH_GOLDEN=numbers` writes changed numbers as well.
+Their texts may change: `IRONBENCH_GOLDEN=write pytest tests/golden` updates them. Their numbers may not, except in
+warnings: `write` refuses this, and `IRONBENCH_GOLDEN=numbers` updates changed numbers as well.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from ironbench.workloads.brokerage import figures
 HERE = Path(__file__).parent / "studies"
 EARLIER = Path(__file__).parents[1] / "data" / "records-0.1"
 DIGITS = 9
-"""Significant digits that are compared: sums of floats may differ in the last ones between processors."""
+"""Significant digits to compare, since sums of floats may differ in the last digits between processors."""
 
 
 def runs(*records: Record, archive: Any = None) -> bytes:
-    """The document of a report on runs."""
+    """Returns the document of a report on runs."""
     return without_tables(formats.get("json")(studies(records, archive or Shelf(records), sentences(records))))
 
 
@@ -50,7 +50,7 @@ def of_lab(plan: Lab, records: list[Record], noise: tuple[Noise, ...] = ()) -> b
 
 
 def without_tables(document: bytes) -> bytes:
-    """The tables have tests of their own (`test_report_tables`)."""
+    """Removes the tables, which `test_report_tables` covers."""
     fields = json.loads(document)
     for one in (*fields.get("studies", ()), *fields.get("labs", ()), fields):
         one.pop("tables", None)
@@ -62,7 +62,7 @@ def one_trial() -> bytes:
 
 
 def open_loop() -> bytes:
-    """Two systems at two rates, of which one was not sustained."""
+    """Two systems at two rates, one of which was not sustained."""
     rated = [
         record(
             system,
@@ -87,7 +87,7 @@ def clients() -> bytes:
 
 
 def two_systems() -> bytes:
-    """With flagged, invalid and aborted trials."""
+    """Two systems with flagged, invalid and aborted trials."""
     records = example()
     records[5] = suspect(records[5])
     dead = record(
@@ -114,7 +114,7 @@ def run_as_json() -> bytes:
 
 
 def several_factors() -> bytes:
-    """A full design of two factors with claims, where the server's waits were observed."""
+    """A full design of two factors with claims and observed server waits."""
     levels = {"log": ("disk", "memory"), "shared_buffers": ("64MB", "1GB")}
     pair = ("log=memory shared_buffers=64MB", "log=disk shared_buffers=64MB")
     claims = [
@@ -147,7 +147,7 @@ def slices() -> bytes:
 
 
 def losses() -> bytes:
-    """A lab whose sides lost trials unequally, with blocks measured again, flagged trials and disturbances."""
+    """A lab whose sides lost trials unequally, with repeated blocks, flagged trials and disturbances."""
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=8, skipped={"log=ssd": "/ssd is not there"})
     records = trials(plan, {"log=disk": 1800.0, "log=memory": 1990.0})
     for place in (2, 4, 5):
@@ -203,7 +203,7 @@ def brokerage() -> bytes:
 
 
 def earlier_records() -> bytes:
-    """Records of version 0.1, with warnings that are texts."""
+    """Records of version 0.1, with warnings as texts."""
     store = Store(EARLIER)
     return runs(*store.all(), archive=store)
 
@@ -226,7 +226,7 @@ def rounded(value: Any) -> Any:
 
 
 def numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    """Every number with its place in the document, except those of warnings and the version of the schema."""
+    """Yields every number with its path in the document, except those in warnings and the schema version."""
     if isinstance(value, bool) or path.endswith((".warnings", ".disturbances")) or path == ".schema":
         return
     if isinstance(value, int | float):

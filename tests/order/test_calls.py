@@ -1,4 +1,4 @@
-"""How functions and classes are called."""
+"""Rules for calls of functions and classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from test_imports import FILES, calls
 pytestmark = pytest.mark.xdist_group("sources")
 
 MOST_BY_POSITION = 8
-"""Of more values nobody sees which is which, and a new field in between moves all that follow."""
+"""With more values, readers cannot see which is which, and a new field in between shifts all that follow."""
 
 
 def test_many_values_are_passed_by_name() -> None:

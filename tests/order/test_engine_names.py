@@ -1,4 +1,4 @@
-"""An engine is one folder, and nothing else knows its name."""
+"""An engine is one folder, and no code elsewhere uses its name."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ pytestmark = pytest.mark.xdist_group("sources")
 SOURCE = Path(engines.__file__).parents[1]
 ENGINES = SOURCE / "engines"
 WIRES = {"postgres", "sqlite", "mysql"}
-"""Of the core, as a session's `target` names them: an engine may speak another's."""
+"""Wire protocols of the core, as in a session's `target`; an engine may use another one's."""
 EVERYDAY = {"none", "null"}
-"""Engines whose names are words of everyday language, and of Python."""
+"""Engines whose names are common words or Python words."""
 NAMES = [name for name in engines.names() if name not in EVERYDAY]
 WORDS = re.compile("|".join([*NAMES, "mysql", r"\bpg_[a-z]"]), re.IGNORECASE)
 SQLSTATE = re.compile(r"[0-9][0-9A-Z]{4}")
 STATES = {SOURCE / "host" / "line.py", ENGINES / "administration.py"}
-"""Name the codes that mean the same on every server."""
+"""Files with SQLSTATE codes that mean the same on every server."""
 
 
 def settings() -> set[str]:
-    """Names of settings of engines that are no everyday words."""
+    """Names of engine settings that are not common words."""
     found = {"full_page_writes", "innodb_flush_method", "track_io_timing"}
     for name in engines.names():
         engine = engines.get(name)
@@ -41,7 +41,7 @@ def settings() -> set[str]:
 
 @cache
 def texts(path: Path) -> list[tuple[int, str]]:
-    """Every string and imported name of a module, docstrings and comments aside."""
+    """Lists every string and imported name of a module, except docstrings and comments."""
     return list(_texts(list(ast.walk(parsed(path)))))
 
 
@@ -59,7 +59,7 @@ def _texts(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
 def test_no_engine_is_named_outside_its_folder() -> None:
     outside = [path for path in SOURCE.rglob("*.py") if ENGINES not in path.parents]
     assert len(outside) > 100
-    # Only what names one anywhere need be parsed.
+    # Parse only files that contain a name anywhere.
     suspects = [path for path in outside if WORDS.search(path.read_text())]
     named = [f"{path}:{line}: {text!r}" for path in suspects for line, text in texts(path) if WORDS.search(text)]
     assert not named

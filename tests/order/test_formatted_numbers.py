@@ -1,4 +1,4 @@
-"""Numbers are formatted once, in the output: nothing takes a formatted number apart."""
+"""Numbers are formatted once, in the output; no code parses a formatted number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMATTERS = {
     *("quantity", "measured", "number", "times", "percent", "percents", "in_percent", "grouped", "between", "span"),
     *("bounds", "ratio", "rate", "signed", "shown", "written", "confidence", "roughly_times", "stored", "memory"),
 }
-"""Functions that write a number as people read it."""
+"""Functions that format a number for people."""
 TAKING_APART = {
     *("replace", "removesuffix", "removeprefix", "split", "rsplit", "partition", "rpartition", "strip", "rstrip"),
     *("startswith", "endswith", "find", "index", "isdigit"),

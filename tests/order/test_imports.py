@@ -1,4 +1,4 @@
-"""Data flows one way: a package imports the packages that all share and those before it, nothing else."""
+"""Data flow in one direction: a package imports only shared packages and the packages before it."""
 
 import ast
 import re
@@ -31,7 +31,7 @@ BELOW: dict[str, set[str]] = {
     "printer": {"errors", "streams", "words"},
     "catalogue": {"errors", "fields", "units", "ranges"},
 }
-"""What each of these imports at most, itself aside."""
+"""Maximum imports of each of these packages, apart from itself."""
 
 PACKAGES = [
     "stats",
@@ -48,10 +48,10 @@ PACKAGES = [
     "serve",
     "cli",
 ]
-"""In the order of the data: a package imports only from those before it."""
+"""Packages in the order of the data flow; each imports only from earlier ones."""
 NOT_READ = {"study": {"host", "engines", "devices", "workloads", "trial"}}
-"""Packages before it that a package does not import all the same. The study reads records: what it needs to know of an
-engine or a workload it gets from `records.described`."""
+"""Earlier packages that a package still must not import. The study reads records; facts about an engine or a workload
+come from `records.described`."""
 
 
 pytestmark = pytest.mark.xdist_group("sources")
@@ -70,7 +70,7 @@ def calls(path: Path) -> list[ast.Call]:
 
 @cache
 def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """Its imports at any depth, but not those for types alone."""
+    """Returns imports at any depth, except those only for types."""
     found, waiting = list[ast.Import | ast.ImportFrom](), list[ast.AST]([parsed(path)])
     while waiting:
         node = waiting.pop()
@@ -78,14 +78,14 @@ def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
             found.append(node)
         elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
-        elif not isinstance(node, ast.expr):  # holds no statements
+        elif not isinstance(node, ast.expr):  # contains no statements
             waiting += ast.iter_child_nodes(node)
     return found
 
 
 @cache
 def packages_imported(path: Path) -> set[str]:
-    """The packages of ironbench that a file imports."""
+    """Returns the packages of ironbench that a file imports."""
     found: set[str] = set()
     for node in imports(path):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "ironbench":
@@ -100,7 +100,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 
 def modules_imported(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names of the modules that these nodes themselves import."""
+    """Returns the names of modules that these nodes import directly."""
     nodes = list(nodes)
     found = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     return found | {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
@@ -130,18 +130,18 @@ MODULES = {
 
 
 def named_modules(node: ast.AST) -> set[str]:
-    """What an import names, as modules."""
+    """Returns the modules that an import names."""
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     if not isinstance(node, ast.ImportFrom):
         return set()
     module, names = node.module or "", [alias.name for alias in node.names]
-    whole = module == "ironbench"  # the core is a module of it, too
+    whole = module == "ironbench"  # the core is also a module of it
     return {f"{module}.{name}" if whole or f"{module}.{name}" in MODULES else module for name in names}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Neither inside functions: what is imported late hides a circle, and does not undo it."""
+    """This includes imports inside functions, since a late import hides a cycle but does not remove it."""
     imported = {
         name: set[str]().union(*map(named_modules, imports(path))) & MODULES.keys() - {name}
         for name, path in MODULES.items()
@@ -154,7 +154,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def test_what_is_imported_inside_a_function_is_not_there_already() -> None:
-    """Where a module's own imports bring it, an import inside a function defers nothing."""
+    """If a module's other imports load it anyway, an import inside a function defers nothing."""
     first = {
         name: set[str]().union(*map(named_modules, parsed(path).body), parents(name)) for name, path in MODULES.items()
     }
@@ -195,7 +195,7 @@ def test_scipy_is_imported_inside_functions() -> None:
 
 
 def modules_loaded(words: list[str], code: int) -> set[str]:
-    """All that a process of its own has imported when it ends with `code`."""
+    """Returns all modules that a separate process has imported when it exits with `code`."""
     program = (
         "import atexit, sys; from ironbench.start import main; "
         f"sys.argv[1:] = {words}; atexit.register(lambda: print(*sys.modules)); main()"
@@ -223,7 +223,7 @@ def test_help_and_refusals_wait_for_neither_numpy_nor_scipy(words: list[str], co
 
 @pytest.mark.parametrize("format", ["text", "md", "csv", "json"])
 def test_only_html_needs_templates(format: str, tmp_path: Path) -> None:
-    """A broken template never hides a result."""
+    """A broken template never prevents text output."""
     for one in factories.example():
         Store(tmp_path).keep(one, factories.evidence())
     found = modules_loaded(["report", "--results", str(tmp_path), "--format", format], 0)
@@ -241,7 +241,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("words", [["compare"], ["lead"], ["list", "records"], ["device", "show", "hdd-7200"]])
 def test_no_command_waits_for_numpy_or_scipy_without_need(words: list[str], stocked: Path) -> None:
-    """Comparisons have intervals by Student's t; the modules of reports stay out of them."""
+    """Confidence intervals of comparisons use Student's t without scipy; report modules are not imported either."""
     sides = [factories.DISK.label, factories.MEMORY.label] if words[0] in ("compare", "lead") else []
     results = ["--results", str(stocked)] if words[0] != "device" else []
     found = modules_loaded([*words, *sides, *results], 0)
@@ -277,7 +277,7 @@ def test_every_refusal_of_an_input_names_a_way_out() -> None:
 
 
 def test_child_processes_start_without_any_other_package() -> None:
-    """They run under `python -I -S`; that of Ray alone is given packages, among which ours are."""
+    """They run under `python -I -S`; only Ray's child process gets packages, including ironbench."""
     children = [
         name for name, path in MODULES.items() if re.search(r"^def main\(parent\b", path.read_text(), re.MULTILINE)
     ]

@@ -1,4 +1,4 @@
-"""HTML is in templates alone: Python passes them values, which they escape."""
+"""HTML exists only in templates, to which Python passes values that they escape."""
 
 import ast
 import re
@@ -18,11 +18,11 @@ ELEMENTS = (  # noqa: SIM905
 ).split()
 TAG = re.compile(rf"<!doctype|</?(?:{'|'.join(ELEMENTS)})(?![\w-])", re.IGNORECASE)
 SCRIPTS = {"assets.py": 1}
-"""Makes the end of a script element harmless in the libraries that draw charts."""
+"""Makes the end of a script element harmless in the charting libraries."""
 
 
 def strings(path: Path) -> list[str]:
-    """String literals that are not docstrings."""
+    """Returns string literals that are not docstrings."""
     bodies = [
         node.body for node in ast.walk(parsed(path)) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
     ]
@@ -53,7 +53,7 @@ def test_every_template_can_be_loaded_and_no_two_have_one_name() -> None:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_values_are_trusted_only_where_the_template_itself_wrote_them(path: Path) -> None:
-    """`safe` turns escaping off: only the marks of charts, which are in the template, are so."""
+    """`safe` disables escaping; it is used only for chart markers, which the template itself contains."""
     assert not re.findall(r"\|\s*safe", re.sub(r"MARKS\[\w+\.mark\]\|safe", "", path.read_text()))
 
 

@@ -1,4 +1,4 @@
-"""The analysis yields facts: its sentences are written in `report`, and no code reads a sentence of ours."""
+"""The analysis produces facts: sentences are written in `report`, and no code parses a sentence of ironbench."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from test_imports import SOURCE, parsed
 pytestmark = pytest.mark.xdist_group("sources")
 
 SENTENCE = re.compile(r"[A-Za-z][a-z']+(?:[ ,;:]+[A-Za-z][a-z']+){2,}")
-"""Three words of everyday language or more in a row."""
+"""Three or more consecutive words of everyday language."""
 READING = ("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split", "replace")
 LEGACY = {"records/decoded.py", "records/noise.py"}
-"""Read what earlier versions wrote, whose only facts are sentences."""
+"""Files that read records of earlier versions, which contain facts only as sentences."""
 
 
 def of_errors_and_docstrings(tree: ast.Module) -> set[ast.AST]:
-    """Literals that may be sentences: those of errors, of assertions, and docstrings."""
+    """Literals that may be sentences: in errors and assertions, and docstrings."""
     found: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -33,7 +33,7 @@ def of_errors_and_docstrings(tree: ast.Module) -> set[ast.AST]:
 
 
 def sentences(path: Path) -> int:
-    """How many literals of a module are parts of sentences."""
+    """Counts the literals of a module that are parts of sentences."""
     tree = parsed(path)
     allowed = of_errors_and_docstrings(tree)
     literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
@@ -46,7 +46,7 @@ def test_the_analysis_has_no_sentences_besides_errors() -> None:
 
 
 def read_for_sentences(tree: ast.Module) -> Iterator[int]:
-    """Lines that look for several words in a text."""
+    """Yields lines that search for several words in a text."""
 
     def words(node: ast.AST) -> bool:
         return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(SENTENCE.search(node.value))
@@ -61,7 +61,7 @@ def read_for_sentences(tree: ast.Module) -> Iterator[int]:
 
 
 def test_no_code_looks_for_words_in_a_sentence_of_ours() -> None:
-    """Engines and devices may read messages of servers and programs."""
+    """Engines and devices may parse messages of servers and programs."""
     packages = ("study", "plan", "report", "cli", "serve", "lab", "records", "trial")
     files = [path for package in packages for path in sorted((SOURCE / package).rglob("*.py"))]
     places = {str(path.relative_to(SOURCE)): sorted(read_for_sentences(parsed(path))) for path in files}

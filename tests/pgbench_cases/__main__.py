@@ -1,4 +1,5 @@
-"""`make pgbench-cases PGBENCH_TESTS=DIR`: a table of cases, and every disagreement; exit 1 when there is one."""
+"""`make pgbench-cases PGBENCH_TESTS=DIR`: prints a table of cases and every disagreement; exits with 1 if there is
+one."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ PROGRAMS = "/usr/lib/postgresql/15/bin"
 
 
 def verdicts(directory: Path, programs: Path, names: tuple[str, ...] = cases.FILES) -> Iterator[tuple[str, Verdict]]:
-    """Every case of the files, each file on servers of its own. `programs`: where that PostgreSQL's are."""
+    """Yields every case of the files; each file uses separate servers. `programs`: directory of that PostgreSQL's
+    programs."""
     for name in names:
         with (
             RawServer(programs=programs) as theirs,
@@ -44,7 +46,7 @@ def main() -> int:
     if not (programs / "pgbench").exists():
         print(f"{programs} holds no pgbench: apt-get install postgresql-15, or PGBENCH_PROGRAMS=DIR", file=sys.stderr)
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the reference servers are stopped on every way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the reference servers are stopped however the run ends
     counts: Counter[tuple[str, str]] = Counter()
     for name, verdict in verdicts(directory, programs):
         counts[name, verdict.word] += 1

@@ -1,6 +1,6 @@
-"""Reads the cases out of PostgreSQL's test files: perl runs them with modules of ours that record instead of running.
+"""Reads the cases from PostgreSQL's test files: perl runs them with modules that record instead of running.
 
-The files stay where they are; none of their text is kept here.
+The files stay where they are; none of their text is copied here.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ and name the directory that holds them:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One call of pgbench, and what its author expects of it."""
+    """One call of pgbench, with the result that its author expects."""
 
     name: str
     arguments: list[str]
-    """As on the command line; scripts by their path in `scripts`, perhaps with a weight."""
+    """Arguments as on the command line; scripts by their path in `scripts`, possibly with a weight."""
     status: int
-    """0: done, 1: refused before the run, 2: failed in the run."""
+    """0: done, 1: refused before the run, 2: failed during the run."""
     stdout: list[str]
-    """Regular expressions, all of which must be found."""
+    """Regular expressions, all of which must match."""
     stderr: list[str]
     scripts: dict[str, str]
     pgoptions: str
@@ -44,7 +44,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What the server gets between two cases."""
+    """Commands for the server between two cases."""
 
     sql: str = ""
     settings: str = ""
@@ -55,7 +55,7 @@ def missing(directory: Path) -> list[str]:
 
 
 def read(path: Path) -> list[Case | Preparation]:
-    """Everything one file does, in its order."""
+    """Returns everything that one file does, in order."""
     perl = shutil.which("perl")
     assert perl, "perl is needed to read PostgreSQL's test files"
     recorder = Path(__file__).parent / "recorder"
@@ -83,5 +83,5 @@ def _entry(entry: dict[str, object]) -> Case | Preparation:
 
 
 def _python(perl: str) -> str:
-    """Perl writes a compiled expression as `(?^i:…)`, where `^` stands for its default flags."""
+    """Converts a compiled expression. Perl writes `(?^i:…)`, where `^` represents its default flags."""
     return re.sub(r"\(\?\^([a-z]*):", lambda found: f"(?{found[1].replace('u', '')}:", perl)

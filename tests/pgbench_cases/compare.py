@@ -1,4 +1,4 @@
-"""Runs one case through both programs and says in what they agree."""
+"""Runs one case through both programs and compares the results."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a program did of a case."""
+    """A program's result for a case."""
 
     ending: str
-    """`done`, `refused` (nothing was run) or `failed` (in the run)."""
+    """`done`, `refused` (nothing was run) or `failed` (during the run)."""
     text: str
-    """Both outputs."""
+    """Combined stdout and stderr."""
     debug: list[str] = field(default_factory=list)
     processed: int | None = None
     retried: int | None = None
@@ -39,11 +39,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`difference`: the documented one, whose own ending and cause ironbench has, but for the disagreements."""
+    """Result of a comparison. `difference`: the documented one, whose result ironbench has, apart from
+    disagreements."""
 
     case: Case
     expected: bool
-    """Whether pgbench did what its authors expect: else the case says nothing about us."""
+    """Whether pgbench did what its authors expect; otherwise the case does not test ironbench."""
     disagreements: list[str]
     difference: str = ""
 
@@ -57,7 +58,7 @@ class Verdict:
 
 
 class Both:
-    """Two servers alike, one for each program."""
+    """Two equal servers, one for each program."""
 
     def __init__(self, pgbench: str, directory: Path, theirs: RawServer, ours: RawServer) -> None:
         self.pgbench = pgbench
@@ -97,7 +98,7 @@ class Both:
         return Verdict(case, expected, disagreements(case, theirs, ours))
 
     def _written(self, case: Case) -> Case:
-        """Its scripts in a directory of ours, under their names."""
+        """Returns the case with its scripts in a directory of ours, under their names."""
         moved = {}
         for path, text in case.scripts.items():
             moved[path] = self.directory / Path(path).name
@@ -198,11 +199,11 @@ def disagreements(case: Case, theirs: Outcome, ours: Outcome) -> list[str]:
 
 
 def _reasons(case: Case, ours: Outcome) -> list[str]:
-    """The same cause must be named, in pgbench's words or in those that `REASONS` holds for this case."""
+    """Both must name the same cause, in pgbench's words or in those that `REASONS` lists for this case."""
     in_our_words = REASONS.get(case.name)
     if in_our_words is not None:
         return [] if in_our_words in ours.text else [f"no {in_our_words!r} in: {_short(ours.text)}"]
-    # Severities and the server's context lines are pgbench's way of showing a server's message.
+    # pgbench adds severities and the server's context lines when it shows a server's message.
     shown = [re.sub("(ERROR|FATAL):  ", "", one) for one in case.stderr if not re.search(r"CONTEXT:|\(\?!", one)]
     wanted = [one for one in shown if not re.search(one, ours.text, re.M)]
     return [f"reason {wanted[0]} is not in: {_short(ours.text)}"] if wanted else []

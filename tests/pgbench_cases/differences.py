@@ -1,6 +1,6 @@
-"""What pgbench and ironbench do differently on purpose, and where ironbench names the same cause in other words.
+"""Intentional differences between pgbench and ironbench, and messages that name the same cause in other words.
 
-Keys are the names that PostgreSQL's files give their cases.
+Keys are the names of cases in PostgreSQL's files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TITLES = {
     "log": "Log of transactions",
     "options": "Options without a counterpart",
 }
-"""Documented difference → how its entry begins, under "Differences from pgbench" in docs/guide/scripts.md."""
+"""Documented difference → start of its entry under "Differences from pgbench" in docs/guide/scripts.md."""
 
 _ERROR = "pgbench script error: "
 _OPTION = "pgbench option error: "
@@ -43,7 +43,7 @@ DIFFERENCES: dict[str, tuple[str, str]] = {
     _ERROR + "gset bad default name": ("columns", "done"),
     _ERROR + "gset bad name": ("columns", "done"),
 }
-"""Case → the difference, and how it ends in ironbench."""
+"""Case → the difference, and its result in ironbench."""
 
 REASONS: dict[str, str] = {
     "no such database": 'database "no-such-database" does not exist',
@@ -122,4 +122,4 @@ REASONS: dict[str, str] = {
     _OPTION + "not enough arguments to permute": 'function "permute" takes 2 to 3 arguments, not 1',
     _OPTION + "too many arguments to permute": 'function "permute" takes 2 to 3 arguments, not 4',
 }
-"""Case → a part of ironbench's message, where its words for the same cause are not pgbench's."""
+"""Case → part of ironbench's message, if its wording of the same cause differs from pgbench's."""

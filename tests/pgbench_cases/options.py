@@ -1,4 +1,4 @@
-"""pgbench's command line in ironbench's words, or why there are none."""
+"""Translates pgbench's command line into ironbench's, or explains why that is not possible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG = {
     "partitions=": "", "partition-method=": "", "failures-detailed": "", "max-tries=": "", "verbose-errors": "",
     "help": "", "version": "-V",
 }  # fmt: skip
-"""pgbench 15's own table; the short form where it has one."""
+"""Option table of pgbench 15, with the short form where it exists."""
 
 _NO_COUNTERPART = {
     **dict.fromkeys(("-i", "-I", "-F", "-q"), "tables"),
@@ -30,9 +30,9 @@ _NO_COUNTERPART = {
     **dict.fromkeys(("-l", "--sampling-rate", "--aggregate-interval", "--log-prefix"), "log"),
     **dict.fromkeys(("-L", "--progress-timestamp"), "options"),
 }
-"""Options that ask for something ironbench does in another way or not at all."""
+"""Options for something that ironbench does in another way or not at all."""
 _NEEDLESS = ("-n", "-v", "-d", "--failures-detailed", "--verbose-errors")
-"""Options that change what pgbench says or does around the run, not the run."""
+"""Options that affect the output or actions of pgbench around the run, but not the run."""
 _WORKLOADS = {"tpcb-like": "tpcb-like", "simple-update": "simple-update", "select-only": "select-only"}
 _ONE_TO_ONE = {
     "-c": "--clients",
@@ -48,21 +48,21 @@ _ONE_TO_ONE = {
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """`words` behind `ironbench`; or the difference that leaves none."""
+    """`words` after `ironbench`, or the difference that prevents a translation."""
 
     words: list[str] = field(default_factory=list)
     database: str = ""
     difference: str = ""
     runs: bool = True
-    """Whether it is a run, which wants a server."""
+    """Whether it is a run, which needs a server."""
 
 
 def translated(case: Case) -> Translated:
-    """The same request of ironbench."""
+    """Returns the equivalent command of ironbench."""
     try:
         given, rest = getopt.gnu_getopt(case.arguments, SHORT, list(LONG))
     except getopt.GetoptError as error:
-        # What pgbench does not know either goes over as it stands.
+        # An option unknown to pgbench is passed unchanged.
         return Translated(["run", "script", f"--{error.opt}"])
     options = [(LONG.get(name[2:], LONG.get(f"{name[2:]}=", "")) or name, value) for name, value in given]
     names = [name for name, _ in options]
@@ -112,13 +112,13 @@ def _run(options: list[tuple[str, str]], rest: list[str]) -> Translated:
     words += [] if timed else ["--transactions", "10"]
     if scale:
         words += ["-D", f"scale={scale}"] if files else ["--with", f"scale={scale}"]
-    # Without a script pgbench runs its TPC-B.
+    # Without a script, pgbench runs its TPC-B-like one.
     what = ["script", *files] if files else [builtins[0] if builtins else "tpcb-like"]
     return Translated(["run", *what, *words, "--warmup", "0s", "--no-observe"], rest[0] if rest else "")
 
 
 def _builtin(name: str) -> str:
-    """pgbench takes any beginning that only one name has."""
+    """Completes a name, since pgbench accepts any unique prefix."""
     plain, at, weight = name.partition("@")
     found = [workload for workload in _WORKLOADS if workload.startswith(plain)]
     return (found[0] if len(found) == 1 else plain) + at + weight

@@ -1,4 +1,4 @@
-"""Access logs of directories: what is read of their lines, what is replayed, and what is refused."""
+"""Access logs of directories: how their lines are parsed, what is replayed and what is refused."""
 
 from __future__ import annotations
 

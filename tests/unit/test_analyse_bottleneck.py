@@ -1,4 +1,4 @@
-"""Where the time goes is told with its doubt, and no limit is named that the data do not show."""
+"""The breakdown of time comes with confidence intervals, and no limit is named that the data do not show."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_cores_that_other_programs_take_are_not_the_servers_limit() -> None:
 
 @pytest.mark.parametrize("budget", [Budget(server=0.14, client=0.1, other=0.72, idle=0.04), Budget(steal=0.9, idle=0)])
 def test_waiting_for_a_core_that_others_hold_is_no_time_of_the_servers_cpu(budget: Budget) -> None:
-    """Together with the wait the CPU would have 51 %, so near to the client's share that neither could be named."""
+    """Including the wait, CPU would have 51%, so close to the client's share that neither could be named."""
     trials = [spent(CPU=0.084, run_queue=0.42 + d, client=0.316 - d, log_flush=0.18) for d in (-0.01, 0.0, 0.01)]
     found = where_time_goes([replace(one, budget=budget) for one in trials])
     ours = where_time_goes([replace(one, budget=Budget(server=0.8, client=0.15, idle=0.05)) for one in trials])
@@ -253,7 +253,7 @@ def test_no_verdict_about_cpu_from_trials_whose_cpu_the_client_took() -> None:
 def test_the_time_of_a_transaction_is_that_of_all_who_work_and_not_of_the_clients_alone(
     think_time_s: float, seconds: float
 ) -> None:
-    """A brokerage's market of nine connections works beside its eight clients."""
+    """The market of a brokerage uses nine connections beside its eight clients."""
     choice = Choice("brokerage", workloads.get("brokerage").validated({}))
     assert workloads.get("brokerage").connections(8) == 17
     one = record(choice=choice, metrics={"service_time_mean_s": 0.015}, load=Load(think_time_s=think_time_s))

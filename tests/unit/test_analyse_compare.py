@@ -1,4 +1,4 @@
-"""A beside B: ratios and spreads, never a verdict; what may not enter stays out; what is unlike is said."""
+"""A compared with B: ratios and variation without a verdict; invalid trials are excluded and differences noted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The curve against clients, and the peak that is chosen on one set of trials and reported from another."""
+"""The curve over clients, and the peak, which is chosen and measured by different trials."""
 
 from __future__ import annotations
 

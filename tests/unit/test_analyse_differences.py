@@ -1,4 +1,4 @@
-"""What differs: all of it where that is little, else what a reader must see and a count of the rest."""
+"""Differences: all of them if there are few, otherwise the important ones and a count of the rest."""
 
 from ironbench.study.differences import Difference, differences, telling
 

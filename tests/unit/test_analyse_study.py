@@ -1,4 +1,4 @@
-"""What a study says of records: which belong together, what differs, what is out of balance, what must be known."""
+"""A study groups records and finds their differences, sizing ratios and warnings."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_littles_law_counts_the_time_in_which_clients_connect_anew() -> None:
 
 
 def test_littles_law_counts_what_the_window_cut_off_at_either_edge() -> None:
-    """One of two clients waits for a lock for half of the window, across its end or across its start."""
+    """One of two clients waits for a lock for half of the window, across its end or its start."""
     for response_s, edges in ((0.0005, {"unfinished_s": 15.0}), (0.00125, {"carried_s": 15.0})):
         metrics = {"response_time_mean_s": response_s, "unfinished_s": 0.0, "carried_s": 0.0}
         bare = little(record(clients=2, throughput=2000, metrics=metrics))
@@ -313,7 +313,8 @@ def test_the_command_makes_the_same_trials_again() -> None:
 
 
 def test_the_command_of_an_older_record_has_no_option_that_its_work_refuses() -> None:
-    """Records of before `on_error` continued, work that drives itself, too, which no longer takes that."""
+    """In records from before `on_error`, work that drives itself also continued after errors, and now has no such
+    option."""
     load = Load(duration_s=30.0)
     assert "--on-error continue" in run_command([record(load=load)])
     assert "--on-error" not in run_command([record(choice=Choice("storage"), load=load)])

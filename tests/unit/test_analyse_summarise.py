@@ -1,4 +1,4 @@
-"""A number travels with its doubt."""
+"""Values are summarised with their uncertainty."""
 
 from __future__ import annotations
 

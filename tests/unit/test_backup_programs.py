@@ -1,4 +1,4 @@
-"""Which programs make, verify and restore a backup, and what they are not asked for."""
+"""Programs that make, verify and restore a backup, and the options that they are not given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The balance sheet names a device by what it is, not by what its counters happen to show."""
+"""Sizing ratios identify a device by its properties, not by its counters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MACHINE: Mapping[str, Any] = {
 def used(
     layout: Layout, of_data: float, of_log: float, machine: Mapping[str, Any] = MACHINE, **shares: float
 ) -> dict[str, float | None]:
-    """Rows of operations by device; `shares`: how full the file system of a role is."""
+    """Rows of operations by device. `shares`: used share of each role's file system."""
     metrics = {"device_reads_per_s{role=data}": of_data, "device_reads_per_s{role=log}": of_log}
     metrics |= {f"capacity_used_share{{role={role}}}": share for role, share in shares.items()}
     entries = balance([record(System("postgres", "a", layout=layout), metrics=metrics)], machine)
@@ -45,7 +45,7 @@ def used(
 
 
 def _device(entry: SizingRatio) -> str:
-    """`vda, 256 GiB data and log`, or the roles of a device of which nothing else is known."""
+    """`vda, 256 GiB data and log`, or only the roles of an otherwise unknown device."""
     roles = entry.note.values["roles"] if entry.note else entry.name.values["roles"]
     return " ".join((entry.name.values.get("device", "?"), *roles))
 
@@ -97,7 +97,7 @@ def test_devices_of_two_emulated_drives_of_one_model_are_two() -> None:
 
 @pytest.mark.parametrize(("other", "rows"), [("m1", 1), ("m2", 2)])
 def test_sides_share_a_row_for_one_device_and_have_one_each_for_two_machines(other: str, rows: int) -> None:
-    """The log of the second is elsewhere, so that its device holds other roles."""
+    """The WAL of the second system is elsewhere, so that its device has other roles."""
     metrics = {f"device_reads_per_s{{role={role}}}": 10.0 for role in ("data", "log")}
     first = record(System("postgres", "a", layout=Layout("/srv/d")), metrics=metrics, machine="m1")
     second = record(System("postgres", "b", layout=Layout("/srv/d", log="/fast/l")), metrics=metrics, machine=other)

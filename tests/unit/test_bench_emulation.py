@@ -1,4 +1,4 @@
-"""What fio did on an emulated device is asked of the model: the same I/Os, where they are on the device."""
+"""The device model is asked for the same I/Os, at the same offsets, that fio issued on an emulated device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A benchmark fails when a figure that was asked is missed, and says which."""
+"""A benchmark fails if a required figure is missed, and names it."""
 
 from __future__ import annotations
 

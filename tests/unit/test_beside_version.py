@@ -1,4 +1,4 @@
-"""A comparison of versions or engines leads with what differs besides the version."""
+"""A comparison of versions or engines starts with the differences other than the version."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ironbench.workloads.brokerage import checks, tables, transactions
 ENGINES = ("postgres", "mariadb", "sqlite")
 OPTIONS = {option.name: option.default for option in tables.OPTIONS}
 SHARED = ("past_trades", "trades")
-"""Functions that others call."""
+"""Functions that other functions call."""
 
 
 @pytest.mark.parametrize("text", ["1500", "2999", "1001"])
@@ -40,7 +40,7 @@ def test_every_engine_has_all_tables_keys_and_references(engine: str) -> None:
     dataset = tables.dataset(engine, OPTIONS)
     made = [statement.split("(")[0].split()[2] for statement in dataset.schema]
     assert sorted(made) == sorted(dataset.tables) and len(made) == 33
-    # A key that PostgreSQL keeps twice: see keys.postgres.sql.
+    # A key that exists twice on PostgreSQL: see keys.postgres.sql.
     twice = sum("using hash" in statement for statement in dataset.keys)
     assert sum(statement.startswith("create index") for statement in dataset.keys) - twice == 12
     keys = [statement for statement in (*dataset.schema, *dataset.keys) if "primary key" in statement]
@@ -110,7 +110,7 @@ def test_every_transaction_is_one_call_of_a_function_where_the_logic_is_in_the_s
 
 
 def test_a_time_of_business_is_counted_in_business_days() -> None:
-    # The other way round: `moment` in crates/…/brokerage/market.rs.
+    # Inverse of `moment` in crates/…/brokerage/market.rs.
     times = {
         "2005-01-03 09:00:00.000": 0,
         "2005-01-04 10:30:00.25": 8 * 3_600_000 + 5_400_250,

@@ -1,4 +1,4 @@
-"""What a trial of the brokerage comes to: score, mix, limits and steady state, from a summary alone."""
+"""Results of a brokerage trial: score, mix, limits and steady state, from a summary only."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_each_maintenance_has_its_limit() -> None:
 
 
 def test_a_market_that_slows_down_is_no_steady_state_whatever_the_load() -> None:
-    # A rate and a curve are given from outside, so that nobody else looks (record/judge.py).
+    # An external rate or curve explains the change, so no other check looks for one (record/judge.py).
     slower = doubles(*(10.0 + place % 3 - 2 * (place > 300) for place in range(600)))
     (warning,) = figures.assessed(replace(driven(), timeline={"unscheduled": slower}), ())[1]
     assert warning.code == "no-steady-state"

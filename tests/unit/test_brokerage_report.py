@@ -1,4 +1,4 @@
-"""What a report shows of a brokerage: its score, and its mix and response times against what is allowed."""
+"""A report on a brokerage shows its score, and its mix and response times compared with the limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The brokerage's score for each core, socket and unit of money: ranked by itself, never with published results."""
+"""The brokerage's score per core, socket and unit of money is ranked separately from published results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ironbench.workloads.brokerage.figures import SCORE
 CHOICE = Choice("brokerage", workloads.get("brokerage").validated({}))
 LICENCE = "sql-server-2014-enterprise"
 WHOLE, HELD = replace(DISK, label="whole"), replace(MEMORY, label="held", server_cpus=(1,))
-"""All of a machine of two cores, and one core of it."""
+"""All of a machine with two cores, and one core of it."""
 
 
 def trial(system: System, results: float) -> Record:
@@ -32,7 +32,7 @@ def trial(system: System, results: float) -> Record:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """`whole` has the more results, `held` the more for its core."""
+    """`whole` has the higher score, `held` the higher score per core."""
     store = Store(tmp_path)
     machine = store.keep_shared("machines", MACHINE)
     for one in (trial(WHOLE, 100.0), trial(HELD, 70.0)):
@@ -46,7 +46,7 @@ def results(tmp_path: Path) -> Path:
         ("score", "whole", [100.0, 70.0]),
         ("core", "held", [70.0, 50.0]),
         ("socket", "whole", [100.0, 70.0]),
-        # Four core licences are the least that a socket needs.
+        # A socket needs at least four core licences.
         ("currency", "whole", [100_000 / (4 * 6872), 70_000 / (4 * 6872)]),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_bill_has_the_results_for_each_core_and_for_the_money(results: Path) -
         f'[system.held]\nrecords = "held"\nsockets = 1\ncores = 1\nbuy = ["{LICENCE}"]\n'
     )
     found = compared((), "", str(systems), (), "", str(results))
-    # One run: a score without a bound.
+    # One run: a score without bounds.
     assert [row.score for row in found.rows] == [CostRange(0, math.inf, 100), CostRange(0, math.inf, 70)]
     assert [row.per_core.centre for row in found.rows if row.per_core] == [50, 70]
     money = found.rows[0].per_thousand

@@ -1,4 +1,4 @@
-"""Whether data fit into the memory for them is decided before the trial, and said after it."""
+"""Whether data fit into memory is predicted before the trial and reported after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ironbench.trial.drive import caches
 def test_data_fit_where_the_memory_that_they_can_stay_in_is_large_enough(
     monkeypatch: pytest.MonkeyPatch, method: str, cache_bytes: int, fits: bool
 ) -> None:
-    """Past the page cache that is the engine's own alone."""
+    """The engine's cache counts in addition to the page cache."""
     settings = {"innodb_flush_method": method, "innodb_buffer_pool_size": str(cache_bytes)}
     system = System("mariadb", "here", memory_total_bytes=1 << 30)
     assert _fits(monkeypatch, settings, system) is fits

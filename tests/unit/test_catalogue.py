@@ -1,4 +1,4 @@
-"""The catalogue of metrics: every row whole, every name found, unknown names answered with the nearest."""
+"""The catalogue of metrics: every row is complete, every name is found, and unknown names get a suggestion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a free part would bring is said in the finding's own figures, and no verdict goes beyond the finding's."""
+"""The gain of an idealised part is stated in the finding's figures, and no verdict goes beyond the finding's."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def test_without_a_block_nothing_was_measured() -> None:
 
 
 def test_a_part_is_a_cause_only_if_its_own_time_was_seen_in_the_baseline() -> None:
-    """Temporary files did not exist, and the page cache served the reads: neither is named, though both were free."""
+    """There were no temporary files, and the page cache served the reads: neither is named, though both were
+    idealised."""
     known = Baseline(spent(log_flush=0.06, data_read=0.03, CPU=0.91), reads=0.004, reads_s=1e-6)
     found = ceiling(measured(1.36), ["data", "log", "temp"], known)
     assert (found.seen, found.holds_back, found.cached_reads) == (("log",), True, 0.004)
@@ -86,7 +87,7 @@ def test_a_part_is_a_cause_only_if_its_own_time_was_seen_in_the_baseline() -> No
 
 
 def test_reads_count_as_the_devices_by_their_time_on_the_device() -> None:
-    """Few reads of a slow disk take long; many waits for pages that the page cache has take none of the device's."""
+    """A few reads from a slow disk take long; many page waits served by the page cache take no device time."""
     time = spent(total_s=0.0005, data_read=0.2, CPU=0.8)
     slow = ceiling(measured(1.2), ["data"], Baseline(time, reads=0.008, reads_s=0.008 * 0.01))
     cached = ceiling(measured(1.2), ["data"], Baseline(time, reads=0.008, reads_s=0.008 * 0.0001))
@@ -176,7 +177,7 @@ PLAIN = Setup(Cell("a", Load(8), {"cell": "a"}), System("postgres", "a"), Choice
 
 
 def credited(free: Setup, baseline: Setup = PLAIN) -> bool:
-    """Whether the difference between the two is said to be what the free part brings."""
+    """Whether the difference between the two is attributed to the idealised part."""
     return bool(ceilings([replace(measured(2.0), cell=free.cell.name, baseline="a")], lab_of(free, baseline)))
 
 
@@ -201,7 +202,7 @@ def test_only_cells_that_differ_in_ideal_parts_alone_have_a_ceiling() -> None:
 
 
 def test_what_a_free_part_brings_along_is_no_difference() -> None:
-    """As `plan.resolve` and the engines arrange it."""
+    """The setups are as `plan.resolve` and the engines make them."""
     limited = replace(PLAIN, system=replace(PLAIN.system, memory_total_bytes=1 << 30, client_cpus=(1,)))
     paused = replace(PLAIN, cell=replace(PLAIN.cell, load=Load(8, think_time_s=0.1)))
     assert credited(freed("log", layout=Layout(log="/dev/shm/log")))
@@ -275,7 +276,7 @@ def test_the_steps_of_a_waterfall_add_up_to_the_difference() -> None:
 
 @pytest.mark.parametrize("missing", [0, 1], ids=["every block has both", "a block lacks a cell"])
 def test_the_steps_of_a_waterfall_are_the_differences_of_the_cells(missing: int) -> None:
-    # Trials of very unequal lengths, as when something else held the machine in one of them.
+    # Trials of very different lengths, as when another program used the machine during one of them.
     before = [
         trial(block, log_ms, cpu_ms)
         for block, (log_ms, cpu_ms) in enumerate([(4.0, 1.0), (90.0, 2.0), (2.0, 3.0), (2.0, 2.0)])

@@ -1,4 +1,4 @@
-"""Cells of tables: how they are written, what programs get of them, and how charts draw them."""
+"""Table cells: their text, their values for programs, and their drawing in charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Change points: found where means differ by more than their points' spreads bring about, and nowhere else."""
+"""Change points are found where means differ by more than their points' variation explains, and nowhere else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOISE, BLOCKS = 0.03, 6
 def series(
     dice: np.random.Generator, points: int, shift: float = 0.0, at: int = 0, between: float = 0.0
 ) -> tuple[list[float], list[float]]:
-    """Means of points whose trials vary by 3 %, with the variances of the means."""
+    """Means of points whose trials vary by 3%, with the variances of the means."""
     levels = between * dice.standard_normal(points) + np.where(np.arange(points) >= at, shift, 0.0)
     trials = levels[:, None] + NOISE * dice.standard_normal((points, BLOCKS))
     own = trials.var(axis=1, ddof=1)
@@ -65,7 +65,7 @@ def test_a_mean_that_returns_has_two_change_points() -> None:
 
 
 def test_a_difference_that_wide_points_could_bring_about_is_none() -> None:
-    """The same means: with points that know themselves well it is a change, with points that do not it is none."""
+    """The same means are a change with precise points, but not with imprecise ones."""
     values, variances = series(np.random.default_rng(3), 20, math.log(0.95), at=10)
     assert changes(values, variances).points
     assert not changes(values, [variance * 40 for variance in variances]).points
@@ -89,7 +89,7 @@ def test_fewer_points_than_can_be_judged_have_no_change_point() -> None:
     seed=st.integers(0, 1000), offset=st.floats(-20, 20), scale=st.floats(0.1, 10), shift=st.sampled_from([0.0, -0.1])
 )
 def test_units_change_nothing(seed: int, offset: float, scale: float, shift: float) -> None:
-    """Logs moved and stretched: the same places."""
+    """Shifted and scaled logarithms have the same change points."""
     values, variances = series(np.random.default_rng(seed), 14, shift, at=7)
     moved = changes([offset + scale * one for one in values], [scale**2 * one for one in variances])
     assert [one.place for one in moved.points] == [one.place for one in changes(values, variances).points]
@@ -104,7 +104,7 @@ def test_a_series_read_backwards_has_its_changes_where_it_had_them(seed: int) ->
 
 
 def alarms(correlation: float, series_: int, nights: int) -> int:
-    """How many series without a change have a change point on any of the nights on which they are read."""
+    """Counts the series without a change that have a change point on any of the nights when they are read."""
     dice = np.random.default_rng(5)
     count = 0
     for _ in range(series_):

@@ -1,4 +1,4 @@
-"""Child processes of ours, and programs of others: what is said to them, how they end, and that it is told."""
+"""Child processes of ironbench and third-party programs: their input, their end, and its reporting."""
 
 import os
 import signal

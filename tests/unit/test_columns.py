@@ -1,4 +1,4 @@
-"""A table fits its terminal: names are whole, what does not fit is left out and named."""
+"""A table fits its terminal: names are complete, and columns that do not fit are left out and listed."""
 
 import pytest
 

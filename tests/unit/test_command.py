@@ -1,4 +1,4 @@
-"""A user's command never goes on without us, whatever comes between its start and our waiting for it."""
+"""A user's command never continues without ironbench, whatever happens between its start and waiting for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process that speaks with Ray tells of a trial. Without Ray."""
+"""Reports on a trial by the process that talks to Ray, without Ray."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Result = tuple[int, tuple[dict[str, Any], bytes]]
 
 
 class _Parent:
-    """Hears what is answered."""
+    """Receives the answers."""
 
     def __init__(self) -> None:
         self.heard: list[dict[str, Any]] = []
@@ -34,7 +34,7 @@ class _Parent:
 
 @pytest.mark.parametrize("handed_over", [2, 1])
 def test_a_worker_whose_result_does_not_come_is_lost(monkeypatch: pytest.MonkeyPatch, handed_over: int) -> None:
-    """It had ended its trial, and then its process; the throughput of the others is no result of all."""
+    """It had finished its trial and then died; the throughput of the others is not a complete result."""
 
     def results(control: _RayChild, lost: str) -> Iterator[Result]:
         yield from ((number, ({}, b"result")) for number in range(handed_over))
@@ -56,7 +56,7 @@ class _SilentError(Exception):
 
 
 class _Ray:
-    """Answers of workers are their results, or None where none comes; waiting costs no time but is counted."""
+    """Workers answer with their results, or never (None). Waiting takes no time but is counted."""
 
     exceptions = SimpleNamespace(RayError=_SilentError, GetTimeoutError=_SilentError)
 
@@ -88,7 +88,7 @@ class _Worker:
 def test_many_workers_that_are_lost_at_once_do_not_keep_the_others_results_from_us(
     monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
-    """Who hears nothing for `_SILENT_S` takes the control process to be hung, and fails the trial."""
+    """If a parent hears nothing for `_SILENT_S`, it assumes that the control process hangs and fails the trial."""
     ray = _Ray()
     monkeypatch.setitem(sys.modules, "ray", cast(Any, ray))
     control = _RayChild(cast(Channel, _Parent()))

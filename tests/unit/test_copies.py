@@ -1,4 +1,4 @@
-"""Copies of data are whole or not there."""
+"""Copies of data are either complete or absent."""
 
 from pathlib import Path
 

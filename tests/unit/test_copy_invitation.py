@@ -1,4 +1,4 @@
-"""How PostgreSQL invites to a COPY, said by a server made of a socket: a notice may come in one go with that."""
+"""PostgreSQL's response to a COPY, from a simulated server: a notice may arrive in the same packet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPIED = b"C\0\0\0\x0bCOPY 2\0" + b"Z\0\0\0\x05I"
 
 def serve(listening: socket.socket, invitation: bytes) -> None:
     client, _ = listening.accept()
-    client.settimeout(5)  # a client that waits for what it has read already is sent away
+    client.settimeout(5)  # a client that waits for bytes it has already read is disconnected
     with client, contextlib.suppress(TimeoutError):
         client.recv(65536)
         client.sendall(LET_IN)

@@ -1,4 +1,4 @@
-"""One rule for the cores that a score is divided by: those that the system was held to, else those of the machine."""
+"""The rule for the cores that a score is divided by: those the system was pinned to, else the machine's."""
 
 from __future__ import annotations
 

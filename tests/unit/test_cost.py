@@ -1,4 +1,4 @@
-"""Bills, price sheets and targets: counted by rule, refused when something is missing."""
+"""Cost breakdowns, price sheets and targets are computed by rule, or refused if something is missing."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ def told(results: str, selection: Sequence[str] = (), systems: str = "") -> dict
 
 
 def test_trials_of_two_machines_or_settings_do_not_add_up(tmp_path: Path) -> None:
-    """Two trials here and one of another machine are not three."""
+    """Two trials here and one on another machine are not three."""
     results = stored(tmp_path, [driven(0.005, block) for block in range(2)])
     stored(tmp_path, [driven(0.005, 2)], {**MACHINE, "kernel": "other"})
     assert [why.split(" (")[0].split(" at ")[0] for why in told(results).values()] == [
@@ -470,7 +470,7 @@ TAKEN = note("cpu-taken", programs=0.9, steal=0.04, share=0.94)
 
 
 def busy(p99_s: float) -> list[Record]:
-    """Three trials while other programs took the CPU."""
+    """Three trials while other programs used the CPU."""
     return [driven(p99_s, block, status=Status.SUSPECT, warnings=(TAKEN,)) for block in range(3)]
 
 

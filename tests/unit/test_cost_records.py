@@ -1,4 +1,4 @@
-"""What records add to a systems file: scores without a target, and doubts where they are of another machine."""
+"""What records add to a systems file: scores without a target, and warnings if they come from another machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run --crash` is refused where no power can be cut, or where nothing could be lost."""
+"""`run --crash` is refused if no power can be cut or nothing could be lost."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Curves of the rate and of the clients: what they declare, what the core gets, and what is refused."""
+"""Curves of rate and clients: their declaration, their form for the core, and refusals."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_the_knee_of_a_ramp_of_the_rate_is_where_work_stays_behind() -> None:
     knee = ramped("rate", lambda asked: min(asked, 305.0)).knee
     assert knee is not None and 305 <= knee <= 345
     assert ramped("rate", lambda asked: asked).knee is None
-    # One point alone, at a checkpoint, is no knee.
+    # A single low point, as at a checkpoint, is no knee.
     assert ramped("rate", lambda asked: asked * (0.5 if 200 < asked < 210 else 1.0)).knee is None
 
 
@@ -220,7 +220,7 @@ def test_a_stall_after_which_the_system_keeps_a_higher_rate_is_no_knee(seed: int
     waiting = 0.0
 
     def done(asked: float) -> float:
-        """A server that stops for 4 seconds at 200/s, then works off what waited at 450/s at most."""
+        """A server that stops for 4 seconds at 200/s and then processes its backlog at 450/s at most."""
         nonlocal waiting
         waiting += float(dice.poisson(asked))
         finished = 0.0 if 200 <= asked < 240 else min(waiting, 450.0)

@@ -1,4 +1,4 @@
-"""Records of earlier schemas have the fields of today: causes as notes, how they were measured, what was asked for."""
+"""Records of earlier schemas get today's fields: causes as notes, method of measurement, requested options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader needs to know of a trial's workload and engine is in its record."""
+"""A record contains what readers need to know about its trial's workload and engine."""
 
 from __future__ import annotations
 

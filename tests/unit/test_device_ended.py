@@ -1,4 +1,4 @@
-"""What becomes of the trace of a device that somebody else than its owner ended."""
+"""What happens to the trace of a device that was ended by another process than its owner."""
 
 import signal
 import struct
@@ -23,12 +23,12 @@ from ironbench.host.child import answer
 def main(parent):
     answer(parent, WORDS)
 """
-"""A device's process that was told to end by a signal: it says its last unasked."""
+"""A device process that was ended by a signal: it sends its final report without a request."""
 ROW = struct.pack("<6QI4B", 5, 4096, 9, 0, 0, 0, 512, 1, 0, 0, 0)
 
 
 def ended(folder: Path, words: str) -> tuple[Mounted, Path]:
-    """A device whose process has said its last and is gone, and where its trace is to be."""
+    """A device whose process has sent its final report and is gone, and the path for its trace."""
     (folder / "ended.py").write_text(ENDED.replace("WORDS", words))
     trace = folder / "t.parquet"
     raw(trace).write_bytes(ROW * 3)

@@ -1,4 +1,4 @@
-"""I/Os by latency and by size: counts of all trials of the peak together, drawn and told."""
+"""I/Os by latency and size: counts over all trials at the peak, in charts and text."""
 
 import itertools
 

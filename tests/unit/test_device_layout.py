@@ -1,4 +1,4 @@
-"""Which roles share which device, how large partitions are, and what is refused before anything starts."""
+"""Roles that share a device, sizes of partitions, and refusals before anything starts."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ MB = 1 << 20
 
 @pytest.fixture(autouse=True)
 def able(monkeypatch, tmp_path: Path) -> None:
-    """Whoever runs this: nothing is mounted here."""
+    """Makes devices available to any user: nothing is mounted here."""
     monkeypatch.setattr(capability, "lacking", lambda root=Path("/"): "")
     monkeypatch.setattr(file_systems.shutil, "which", lambda name: f"/sbin/{name}")
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Device models: every figure with its origin, user files read with care, and each model does what its figures say."""
+"""Device models: every figure has an origin, user files are validated, and models behave as their figures say."""
 
 from __future__ import annotations
 

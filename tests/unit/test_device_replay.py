@@ -1,4 +1,4 @@
-"""Replay of traces: the same work on another device, without waiting, and when not to believe it."""
+"""Replay of traces: the same work on another device, without waiting, and warnings about unreliable predictions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_prediction_out_of_its_range_says_so() -> None:
 
 
 def several_clients(clients: int, count: int, think_ns: int, takes_ns: int) -> trace.Trace:
-    """Each does as `one_client`, a little after the one before."""
+    """Several clients like `one_client`, each starting a little after the previous one."""
     rows = []
     for client in range(clients):
         for i in range(count):
@@ -90,7 +90,7 @@ def test_several_clients_that_think_for_long_are_out_of_range_and_waiting_ones_a
 
 
 def computing(clients: int, count: int, computes_ns: int, takes_ns: int, cores: int) -> trace.Trace:
-    """Several clients that do nothing but compute and read, on a machine that counted it; the cores suffice."""
+    """Several clients that only compute and read, on a machine that counted it and has enough cores."""
     plain = several_clients(clients, count, computes_ns, takes_ns)
     share = clients * computes_ns / (computes_ns + takes_ns)
     used = (plain.completed_ns * share).astype("u8")
@@ -232,7 +232,7 @@ def test_the_time_of_an_emulation_is_added_only_where_the_trace_tells_it(tmp_pat
 
 
 def on_a_volume(takes_ns: int) -> trace.Trace:
-    """One client on aws-gp3, whose reads take a constant time as long as its operations last."""
+    """One client on aws-gp3, whose reads take a constant time while it has operations left."""
     return replace(one_client(200, 10 * _MS, takes_ns), recorded=trace.Recorded("aws-gp3", 2 << 30))
 
 

@@ -15,7 +15,7 @@ STRIPED = "raid0(4, ssd-sata-2011)"
 
 @pytest.fixture(autouse=True)
 def mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Devices of one model, one mounted by hand and one under a trial, and an array mounted by hand."""
+    """Two devices of one model, one mounted by hand and one for a trial, and an array mounted by hand."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     for name, model, by_hand in (("mine", "hdd-7200", True), ("trial", "hdd-7200", False), ("array", STRIPED, True)):
         folder = tmp_path / name

@@ -1,4 +1,4 @@
-"""Checks of data are not measured: emulated devices answer at once meanwhile."""
+"""Data checks are not measured: emulated devices answer at once during checks."""
 
 from typing import cast
 
@@ -9,7 +9,7 @@ from ironbench.errors import FailureError
 
 
 class _Told:
-    """A device that notes what it is told."""
+    """A device that records the commands it receives."""
 
     def __init__(self, alive: bool = True) -> None:
         self.alive = alive

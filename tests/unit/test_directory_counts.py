@@ -1,4 +1,4 @@
-"""Changes that a directory counts."""
+"""Changes counted by a directory server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ironbench.workloads.directory import counts
 
 
 class Counting:
-    """A server that counts a change a moment after it has answered."""
+    """A server that counts a change shortly after it has answered."""
 
     is_own = True
 

@@ -1,4 +1,4 @@
-"""Entries of ironbench's go from a directory that shows its users few at a time, as servers do to all but their own."""
+"""ironbench deletes its entries from a directory that limits search results, as servers do for ordinary users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refusal(number: int) -> FailureError:
 
 
 class Directory:
-    """What a server answers to an ordinary user (RFC 4511)."""
+    """A server's answers to an ordinary user (RFC 4511)."""
 
     engine, base = "slapd", BASE
 

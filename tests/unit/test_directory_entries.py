@@ -1,4 +1,4 @@
-"""Entries of a directory: the same for ever, since snapshots and checks of earlier versions rest on them."""
+"""Entries of a directory never change, because snapshots and checks of earlier versions depend on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What disturbed trials is part of the answer, above all where it met the cells unequally."""
+"""The answer includes what disturbed trials, especially if it affected configurations unequally."""
 
 from __future__ import annotations
 

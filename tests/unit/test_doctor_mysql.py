@@ -1,4 +1,4 @@
-"""`doctor --dsn mysql://…` asks MariaDB and MySQL each in its own words, and no statement for long."""
+"""`doctor --dsn mysql://…` queries MariaDB and MySQL each in its dialect, and no query takes long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.model.session import Row, Session
 
 
 class Asked:
-    """A session that notes its statements, answers who it is, and knows nothing else."""
+    """A session that records its statements, reports its version, and knows nothing else."""
 
     def __init__(self, version: str, knows_limits: bool = True) -> None:
         self.version, self.knows_limits, self.statements = version, knows_limits, list[str]()
@@ -68,7 +68,7 @@ def test_a_server_is_asked_where_it_keeps_its_status_and_after_a_limit_of_time(
     ],
 )
 def test_the_room_for_the_log_is_that_of_all_its_files(title: str, sizes: dict[str, int], way_out: str) -> None:
-    """A megabyte a second fills 96 MiB in a minute and two thirds; what MySQL 8.0.30 no longer uses says nothing."""
+    """A megabyte a second fills 96 MiB in 100 seconds; settings that MySQL 8.0.30 no longer uses are ignored."""
     rows = {"Innodb_os_log_written": 10**9, "Uptime": 1000, **sizes}
     asked = ExaminedServer(title, "", 0, "shop", "'bench'@'%'", frozenset(), {}, None)
     found = server.room([(name, str(value)) for name, value in rows.items()], asked)

@@ -1,4 +1,4 @@
-"""Remedies of `doctor --dsn` do no harm to whoever follows them to the letter."""
+"""Following the fixes of `doctor --dsn` literally does no harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work on a server that stops answering: a trial without a time limit, a load."""
+"""Work on a server that stops answering: a trial without a time limit, and a data load."""
 
 from __future__ import annotations
 

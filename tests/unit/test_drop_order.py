@@ -1,4 +1,4 @@
-"""In which order MariaDB can drop tables that refer to each other."""
+"""The order in which MariaDB can drop tables that reference each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NUMBERS = st.integers(0, 9)
 
 @given(st.sets(st.tuples(NUMBERS, NUMBERS)), st.permutations(range(10)))
 def test_every_table_goes_before_those_that_it_refers_to(pairs: set[tuple[int, int]], names: list[int]) -> None:
-    # Greater numbers refer to smaller ones, or to themselves: there are no circles.
+    # Larger numbers reference smaller ones or themselves, so there are no cycles.
     references = [(f"t{names[max(pair)]}", f"t{names[min(pair)]}") for pair in pairs]
     tables = sorted(f"t{number}" for number in range(10))
     order = in_order(tables, references)

@@ -1,4 +1,4 @@
-"""Settings at which confirmed data can be lost are named in records, plans, comparisons and screens."""
+"""Settings that can lose committed data are named in records, plans, comparisons and screens."""
 
 from __future__ import annotations
 

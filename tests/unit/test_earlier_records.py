@@ -1,4 +1,4 @@
-"""Records that version 0.1 wrote before its house was rebuilt can still be listed, compared, reported and carried."""
+"""Records of version 0.1 can still be listed, compared, reported and exported."""
 
 from __future__ import annotations
 

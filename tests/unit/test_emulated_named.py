@@ -1,4 +1,4 @@
-"""Wherever the result of an emulated device is shown, the page says that it is emulated."""
+"""Every page that shows a result from an emulated device says that it is emulated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding engines; the null engine; directories and space."""
+"""Finding engines; the null engine; directories and disk space."""
 
 import errno
 import os
@@ -180,7 +180,7 @@ def test_a_build_lacks_no_feature_that_its_version_does_not_have() -> None:
 
 @pytest.mark.parametrize("path", ["/proc/abc", "/sys/abc", "/proc/self/abc/def"])
 def test_a_place_where_nothing_can_be_written_is_said_to_be_that(path: str) -> None:
-    """Even root, whom permissions do not stop, cannot make directories there."""
+    """Even root, whom permissions do not stop, cannot create directories there."""
     with pytest.raises(InputError, match="nothing can be written in"):
         place.check(path, "data")
 

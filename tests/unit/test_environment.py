@@ -1,4 +1,4 @@
-"""No input and no environment yields a traceback: one line that names subject, cause and way out, and an exit code."""
+"""Every invalid input or environment gives an exit code and one line with subject, cause and hint, but no traceback."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def told(
     shell: str = "",
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """A command as somebody gives it; `shell`: what follows it on a command line, e.g. `> /dev/full`.
+    """Runs a command as a user would. `shell`: what follows it on a command line, e.g. `> /dev/full`.
 
-    What the interpreter itself makes of its streams and environment needs one of its own: there, `shell` or `env` is
-    given.
+    How the interpreter sets up its streams and environment can only be tested with a fresh interpreter, which `shell`
+    and `env` request.
     """
     ours = {"PYTHONPATH": str(SOURCE), "TMPDIR": str(folder), "IRONBENCH_DATA": str(folder / "data")}
     environment = {**os.environ, **ours, **(env or {})}
@@ -140,7 +140,7 @@ def closed(tmp_path: Path) -> Iterator[Path]:
 
 
 def as_ordinary_user() -> list[str]:
-    """What makes rights count for root, too."""
+    """Makes file permissions apply to root as well."""
     if os.getuid() != 0:
         return []
     if not shutil.which("setpriv"):
@@ -232,7 +232,7 @@ def test_a_command_starts_without_pydantic() -> None:
 
 @pytest.mark.long
 def test_a_fresh_interpreter_ends_in_silence(tmp_path: Path) -> None:
-    """Commands of other tests are forks that end before their modules are taken apart: tests/launch.py."""
+    """Commands in other tests are forks that exit before their modules are released: tests/launch.py."""
     trial = ["run", "select-only", "--engine", "sqlite", "--with", "scale=1", "--duration", "0.2s", "--warmup", "0s"]
     for words in (trial, ["report", "-o", "page.png"]):
         done = told(words, tmp_path, env={"IRONBENCH_RESULTS": str(tmp_path / "results")})

@@ -1,4 +1,4 @@
-"""Large files of the user's own: while they are read and examined, people see how far that is."""
+"""Reading and examining large files of the user shows progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS = "insert into item values " + ", ".join(f"({number}, 'text')" for number 
 
 @pytest.fixture
 def bars(monkeypatch: pytest.MonkeyPatch) -> dict[str, Shown]:
-    """Title of each progress bar that a person would see → what it has shown."""
+    """Title of each progress bar that a user would see → what it has shown."""
     seen: dict[str, Shown] = {}
 
     class Recording(Printer):
@@ -59,7 +59,7 @@ def test_progress_is_shown_while_a_large_dump_is_read_and_examined(
     fractions = [fraction for fraction, _ in shown]
     assert "shop.sql" in title and all(0 < fraction <= 1 for fraction in fractions)
     assert all(note.endswith("of shop.sql") for _, note in shown)
-    # Once for its digest, and then for each time that it is examined, always forward.
+    # Once for its digest and once for each examination, always forward.
     runs = 1 + sum(later <= earlier for earlier, later in itertools.pairwise(fractions))
     assert runs >= 2 and len(fractions) >= 3 * runs - 2
 

@@ -1,4 +1,4 @@
-"""`ironbench explain`: the difference walked down, with intervals, and the same section in every comparison."""
+"""`ironbench explain`: a difference explained level by level, with intervals, and in every comparison."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LEVELS = ["throughput", "response time", "script", "time of a transaction", "par
 
 
 def detailed(one: Record, dice: random.Random) -> Record:
-    """With two scripts, and I/O of the log that is cheaper in memory."""
+    """A trial with two scripts, whose WAL I/O is cheaper in memory."""
     rate, fast = one.metrics["throughput"], one.system.layout.log is not None
     mean = one.metrics["response_time_mean_s"]
     first = mean * (1.6 if not fast else 1.2)
@@ -82,7 +82,7 @@ def test_steps_of_the_waterfall_sum_to_the_difference_in_time() -> None:
 
 
 def test_io_is_held_against_the_work_done() -> None:
-    """Twice the throughput with twice the writes a second is the same writes a transaction."""
+    """Twice the throughput with twice the writes per second is the same number of writes per transaction."""
     records = measured()
     doubled = [
         replace(one, metrics={**one.metrics, "device_writes_per_s{role=log}": one.metrics["throughput"] * 1.1})
@@ -176,7 +176,7 @@ def test_unknown_names_are_refused(directory: str) -> None:
 
 
 def test_scripts_of_a_label_rest_on_the_trials_of_all_its_runs() -> None:
-    """Each run has a block 0 of its own."""
+    """Each run has a block 0."""
     several = [replace(one, block=0) for one in measured()]
     whole, found = explained(measured(), in_blocks=False), explained(several, in_blocks=False)
     assert found.scripts == whole.scripts
@@ -212,7 +212,7 @@ ROLE = "{role=data}"
 def test_writes_of_a_shared_device_are_held_against_work_that_can_have_caused_them(
     counted: dict[str, float], shown: bool
 ) -> None:
-    """A backup writes to the disk while a read-only script runs: no property of either system."""
+    """A backup writes to the disk while a read-only script runs, which is a property of neither system."""
     a = [record(DISK, 8, 1000.0 + n, block=n, metrics={f"device_write_bytes_per_s{ROLE}": 1e3}) for n in range(3)]
     b = [record(MEMORY, 8, 100.0 + n, block=n, metrics={f"device_write_bytes_per_s{ROLE}": 1e6}) for n in range(3)]
     found = explain(("a", other_system(a, **counted)), ("b", other_system(b, **counted)), EMPTY, in_blocks=False)

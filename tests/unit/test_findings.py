@@ -1,4 +1,4 @@
-"""Which trials enter a finding, what is said of those that do not, and how claims fare."""
+"""Trials that enter a finding, notes on those that do not, and verdicts of claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of large tables reach from one end of the keys to the other."""
+"""Samples of large tables cover the whole range of keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ironbench gate`: what opens it, what closes it, and what it writes for others."""
+"""`ironbench gate`: what makes it pass or fail, and its output for other programs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_slower_change_closes_it_with_exit_code_4(made: Made, capsys: pytest.C
 
 
 def test_a_slowdown_whose_interval_holds_the_margin_is_not_called_slower_than_it(made: Made) -> None:
-    """A true 5.2 % at a margin of 5 %: surely slower than before, not surely by more than is allowed."""
+    """A true slowdown of 5.2% at a margin of 5% is significant, but not significantly above the margin."""
     directory = LabDirectory(Path(made(1 / 1.052, spread=0.015)))
     found = whole(directory, "fail")
     (one,) = found.comparisons
@@ -152,7 +152,7 @@ def test_blocks_that_only_the_new_version_lost_never_pass(status: Status) -> Non
     found = died(CELLS[1])
     assert found.comparisons[0].effect.finding.lost == (4, 0)
     assert (found.verdict, found.closed) == (GateVerdict.CANNOT_TELL, True)
-    assert not died(*CELLS).closed  # lost alike: what is left is a fair sample
+    assert not died(*CELLS).closed  # lost alike: the remaining blocks are a fair sample
     assert died(*CELLS).comparisons[0].effect.finding.lost == (4, 4)
 
 
@@ -347,7 +347,7 @@ def test_documents_say_what_the_terminal_says(made: Made, tmp_path: Path) -> Non
     failure = suite.find("testcase/failure")
     assert failure is not None and "slower by" in failure.attrib["message"]
     page = (tmp_path / "gate.md").read_text()
-    # A step summary shows no picture that lies beside it.
+    # A step summary cannot show a picture from a file beside it.
     assert "**The gate is closed: " in page and "![" not in page
     assert not (tmp_path / "gate.svg").exists()
     found = json.loads((tmp_path / "gate.json").read_text())
@@ -452,7 +452,7 @@ def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:
 
 
 def simulated(ratio: float, seed: int, blocks: int = 12, spread: float = 0.03) -> Gate:
-    """A lab with Gaussian noise, through the shipped verdict."""
+    """A lab with Gaussian noise, judged by the production code."""
     from ironbench.study.factors import Contrast
     from ironbench.study.study import Effect
     from ironbench.study.verdict import Comparison, finding
@@ -476,13 +476,14 @@ EMPTY = studied(
 
 
 def test_a_gate_keeps_its_error_rates_on_simulated_labs() -> None:
-    """The rule of the guide: A/A is called slower in at most 5 of 100, a slowdown of 10 % is found in 95 of 100."""
+    """As the guide states: A/A is called slower in at most 5 of 100 labs, and a slowdown of 10% is found in 95 of
+    100."""
     same = [simulated(1.0, seed).verdict for seed in range(200)]
     assert same.count(GateVerdict.SLOWER) <= 6
     assert sum(one is not GateVerdict.NOT_SLOWER for one in same) <= 10
     slower = [simulated(1 / 1.1, 1000 + seed).closed for seed in range(200)]
     assert sum(slower) >= 190
-    # A slowdown of just the margin passes as rarely as the interval errs.
+    # A slowdown equal to the margin passes as rarely as the interval errs.
     assert [simulated(1 / 1.05, 2000 + seed).verdict for seed in range(200)].count(GateVerdict.NOT_SLOWER) <= 18
 
 
@@ -518,7 +519,7 @@ def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measur
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LabDirectory, "lab", lambda _: plan)
         patch.setattr(schedule, "more", lambda _, blocks: added.append(blocks))
-        # A block began every ten seconds; before the first, data were loaded for an hour.
+        # A block started every ten seconds; before the first, data were loaded for an hour.
         judge = partial(whole, directory, "fail")
         assert adds_blocks(Policy("fail", 100.0), directory, records, 3720.0, judge, Printer.silent())
     assert added == [10]
@@ -555,7 +556,7 @@ def test_a_gate_on_a_lab_that_compares_nothing_is_refused(tmp_path: Path, monkey
     with pytest.raises(InputError, match="compares nothing") as refused:
         require_comparisons("screen", screen)
     assert "has confirmed no effect" in refused.value.hint
-    # What a screen compares is known when its trials have been measured; of another lab it is known before.
+    # The comparisons of a screen are known only after its trials; those of other labs are known before.
     monkeypatch.setattr(declare, "lab", lambda *_: (replace(screen, design="one-at-a-time"), {}))
     with pytest.raises(InputError, match="--gate"):
         measured(file, "", str(tmp_path / "lab"), "", False, policy=Policy("fail"))

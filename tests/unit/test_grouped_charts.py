@@ -1,4 +1,4 @@
-"""Bars in groups: cells of two factors by their levels, and times of an I/O by role on emulated devices."""
+"""Grouped bars: configurations of two factors by their values, and I/O latencies by role on emulated devices."""
 
 from dataclasses import replace
 
@@ -92,7 +92,7 @@ def test_io_of_emulated_devices_is_timed_by_role_and_direction() -> None:
 
 def test_a_log_that_lies_with_the_data_is_told_once() -> None:
     both = emulated()
-    # Read a moment later, so that its rate differs a little.
+    # Read a moment later, so that the rate differs a little.
     same = {name.replace("role=data", "role=log"): value * 1.001 for name, value in both.metrics.items()}
     assert [one.what for one in role_latencies([("one", [emulated(**same)])])] == ["data read"]
     own = replace(emulated(**same), system=on_device(DISK, "data", "log"))
@@ -157,7 +157,7 @@ def test_a_picture_of_a_lab_has_its_queries_and_groups_as_wide_as_their_own_bars
 
     drawn = lab_svg([report_of(study())]).decode()
     assert "Time of each query over that of" in drawn
-    # The whole has two bars a group, other charts more: shared, their places would leave a group half empty.
+    # The overall chart has two bars per group, others more. With shared positions, its groups would be half empty.
     bar = r'aria-label="group: SSDs[^"]*"[^>]*d="M[-\d.]+,[-\d.]+h([\d.]+)'
     bars = [float(width) for width in re.findall(bar, drawn)]
     assert len(bars) == 6 and min(bars) > 20

@@ -1,4 +1,4 @@
-"""Steps between numbers of clients: which of them are sure, and what pairs with what."""
+"""Steps between numbers of clients: which are significant, and which trials are paired."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cells(records: list[Record]) -> list[tuple[Setup, list[Record]]]:
 
 
 def flat(seed: int) -> list[Record]:
-    """No number of clients brings anything: throughput is chance alone."""
+    """Throughput is random and does not depend on the number of clients."""
     dice = random.Random(seed)
     records = trials(PLAN, {setup.cell.name: 1000.0 for setup in PLAN.setups}, 0.0)
     return [
@@ -34,9 +34,9 @@ def flat(seed: int) -> list[Record]:
 def test_a_flat_curve_is_seldom_said_to_grow_however_many_steps_it_has(
     labs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten steps at 5 % each would see growth from the fewest clients in more of these labs than one in twenty."""
+    """Ten steps at 5% each would find growth from the fewest clients in more than one in twenty of these labs."""
     fit = growths(cells(flat(0)))[0].fit
-    monkeypatch.setattr(growth, "_fit", lambda _: fit)  # steps are what was measured, whatever the law's curve is
+    monkeypatch.setattr(growth, "_fit", lambda _: fit)  # steps are measured, whatever the fitted curve is
     courses = [growths(cells(flat(seed)))[0].course for seed in range(labs)]
     grown = sum(course is not None and course.first is not None for course in courses)
     assert all(course is not None for course in courses)

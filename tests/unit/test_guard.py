@@ -1,4 +1,4 @@
-"""How long a guard waits for a server that was told to end."""
+"""How long a guard waits for a server that was asked to stop."""
 
 import os
 import signal
@@ -28,14 +28,14 @@ def test_a_last_checkpoint_that_finds_no_room_is_not_waited_for_whatever_was_log
 ) -> None:
     log = tmp_path / "server.log"
     log.write_text("No space left on device: of yesterday\n")
-    os.truncate(log, log_bytes)  # takes no room where nothing is written
+    os.truncate(log, log_bytes)  # sparse: takes no disk space
     with log.open("ab") as file:
         server = subprocess.Popen([sys.executable, "-c", SERVER], stdout=file, stderr=file)
     while log.stat().st_size == log_bytes:
         pass
     try:
         guard._end(server, 3600.0, log)
-        assert server.returncode == -3  # SIGQUIT: the server recovers when it is started again
+        assert server.returncode == -3  # SIGQUIT: the server recovers at its next start
     finally:
         server.kill()
         server.wait()

@@ -1,4 +1,4 @@
-"""`ironbench history`: what a point is, where lines part, what carries a verdict, and every format."""
+"""`ironbench history`: points, separate lines, verdicts, and every format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytest.importorskip("ironbench._core", reason="the core is not built")
 
 
 def run(night: int, level: float, blocks: int = 6, system: System = DISK, **fields: object) -> list[Record]:
-    """One run of a night, its trials within 1 %."""
+    """One run of a night, with trials within 1%."""
     dice = random.Random(night)
     day = f"2026-10-{night + 1:02d}"
     tags = {"commit": f"c{night}"}

@@ -1,5 +1,4 @@
-"""Files made to crash or to stall a reader. Where time matters, an input is so large that reading would hardly end if
-the time grew with the square of its size."""
+"""Files designed to crash or stall a reader. Inputs are so large that quadratic time would hardly end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An ideal client has no think time and a core of its own where there is one; ideal data are cached from the start."""
+"""An idealised client has no think time and, if possible, a separate core; idealised data are cached from the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories of a server are its user's, whatever happened to an earlier run."""
+"""A server's directories belong to its user, whatever happened in an earlier run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index is a memory and never a source: what it says is what the folders say, whatever happens to them."""
+"""The index is only a cache: it always agrees with the record directories, whatever happens to them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def names(store: Store) -> list[str]:
 
 
 def unopened(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names as the index has them: opening a record is an error."""
+    """Returns the names in the index. Opening a record is an error."""
 
     def refuse(*_: object) -> Record:
         raise AssertionError("a record was opened")

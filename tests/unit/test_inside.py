@@ -1,4 +1,4 @@
-"""What servers said of their trials, as a study and as sections of reports."""
+"""Server statistics of trials in studies and in sections of reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a full design, what two changes do together is held against what each does alone."""
+"""In a full design, the joint effect of two changes is compared with their separate effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ FACTORS = {"log": ("disk", "memory"), "memory": ("64MB", "256MB")}
 
 
 def measured(lab: Lab, together: float) -> list[Record]:
-    """Memory logs give 1.5 times, more memory 2 times, both `together` times the product; blocks drift."""
+    """WAL in memory gives 1.5 times the throughput, more memory 2 times, and both `together` times the product; blocks
+    drift."""
     found = []
     for trial in lab.trials:
         levels = trial.cell.levels

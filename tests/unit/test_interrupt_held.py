@@ -1,4 +1,4 @@
-"""A Ctrl-C between starting a thing and knowing that it runs waits for the latter."""
+"""A Ctrl-C between starting a process and knowing that it runs is delayed until it is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantiles and tails, held to published tables."""
+"""Quantiles and tail probabilities, compared with published tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from ironbench.stats.power import likely_spread, noncentral_t_below, power, powe
 @pytest.mark.parametrize(
     ("freedom", "share", "t"),
     [
-        # The digits of NIST/SEMATECH e-Handbook, 1.3.6.7.2, carried on; one degree is Cauchy's, exactly.
+        # Digits from NIST/SEMATECH e-Handbook, 1.3.6.7.2, extended; one degree of freedom is Cauchy's distribution,
+        # exactly.
         (1, 0.975, 12.706204736175),
         (2, 0.975, 4.302652729696),
         (5, 0.975, 2.570581835636),
@@ -68,7 +69,7 @@ FREEDOMS = st.one_of(
 @example(0.5 + 1e-9, 2.5)
 def test_students_t_is_that_of_scipy(share: float, freedom: float) -> None:
     t = float(special.stdtrit(freedom, share))
-    # Next to the median scipy (1.17) is off by up to 1e-16, which is much of a small t.
+    # Near the median scipy (1.17) is off by up to 1e-16, which is much of a small t.
     assert t_quantile(share, freedom) == pytest.approx(t, rel=1e-9, abs=1e-15)
     assert t_above(-t, freedom) == pytest.approx(float(special.stdtr(freedom, t)), rel=1e-9, abs=0)
 
@@ -101,9 +102,9 @@ def test_the_likely_spread_follows_from_the_tables_of_chi_squared(blocks: int, x
 @pytest.mark.parametrize(
     ("t", "freedom", "shift", "chance"),
     [
-        (0.0, 7, 1.5, 0.0668072013),  # The normal tail of the shift.
+        (0.0, 7, 1.5, 0.0668072013),  # The normal distribution, shifted.
         (2.015048373333, 5, 0.0, 0.95),  # Student's t.
-        # By AS 243 (Lenth, Applied Statistics 38, 1989), coded independently.
+        # By AS 243 (Lenth, Applied Statistics 38, 1989), implemented independently.
         (3.0, 10, 1.0, 0.9470508616928),
         (-1.0, 4, 0.5, 0.0861495690366),
         (6.0, 5, 4.0, 0.7870195997316),
@@ -127,7 +128,8 @@ def test_noncentral_t_gives_the_published_tolerance_factors(n: int, z: float, fa
 @pytest.mark.parametrize("blocks", [2, 3, 6, 21, 501, 10_000])
 @pytest.mark.parametrize("level", [0.05, 0.0005, 1e-6])
 def test_power_grows_to_one_however_large_the_effect(blocks: int, level: float) -> None:
-    """Also where a chance is too small to be computed, or an effect as large as a spread of almost nothing makes it."""
+    """This includes probabilities too small to compute, and effects as large as a tiny standard deviation makes
+    them."""
     effects = [10.0**exponent for exponent in range(-4, 13)]
     for of in (power, power_of_equivalence):
         found = [of(effect, blocks, level) for effect in effects]
@@ -137,7 +139,7 @@ def test_power_grows_to_one_however_large_the_effect(blocks: int, level: float) 
 
 
 def test_beyond_large_shifts_noncentral_t_is_that_of_chi_squared_alone() -> None:
-    # At a shift of 50 000 both ways can be computed.
+    # At a shift of 50,000 both methods can be computed.
     for freedom in (1, 5, 20):
         exact = noncentral_t_below(60_000.0, freedom, 50_000.0)
         assert noncentral_t_below(6e9, freedom, 5e9) == pytest.approx(exact, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Whose rows a command of joined statements gives where an engine brings the connections."""
+"""Which rows a command of joined statements returns if an engine provides the connections."""
 
 from __future__ import annotations
 

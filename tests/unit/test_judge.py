@@ -1,4 +1,4 @@
-"""Why a trial is not `ok` is said by whoever knows best: the engine itself, where it died."""
+"""The cause of a trial that is not `ok` comes from the best source: the engine itself, if it died."""
 
 import pytest
 
@@ -131,7 +131,7 @@ WROTE = {"checkpoints": 0.0, "wal_bytes_per_transaction": 300.0}
 
 
 def short(metrics: dict[str, float], transactions: int = 1000) -> bool:
-    """Whether a trial of scripts that may write is called too short for what it wrote."""
+    """Whether a trial of scripts that may write is flagged as too short for its writes."""
     driven = Driven(NOW, alive=True, summary={**SUMMARY, "transactions": transactions})
     found = warnings(OURS, Load(), driven, Observation(WROTE | metrics), None, cycles=True)
     return "short-of-two-checkpoints" in [warning.code for warning in found]

@@ -1,4 +1,4 @@
-"""Processor and memory kernels: right results, refused memory, marked crowds, and a picture."""
+"""Processor and memory kernels: correct results, refused memory sizes, flagged disturbances, and a chart."""
 
 from __future__ import annotations
 

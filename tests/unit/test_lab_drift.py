@@ -1,4 +1,4 @@
-"""A ratio that drifts from block to block bears no verdict that its ends do not bear."""
+"""A ratio that drifts between blocks gets only verdicts that hold at both ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOG = {"log": ("disk", "memory")}
 
 
 def drifting(first: float, last: float, metric: str = "throughput", claims: Sequence[Claim] = ()) -> Study:
-    """Ten blocks in which the ratio of the two cells drifts from `first` to `last`."""
+    """Ten blocks in which the ratio of two configurations drifts from `first` to `last`."""
     plan = lab(LOG, claims=claims)
     steps = [first * (last / first) ** (block / 9) for block in range(10)]
     records = [

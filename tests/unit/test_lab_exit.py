@@ -1,4 +1,4 @@
-"""The exit code of a lab says how it ended, wherever it ended."""
+"""The exit code of a lab states how it ended, wherever it ended."""
 
 from __future__ import annotations
 

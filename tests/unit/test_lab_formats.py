@@ -1,4 +1,4 @@
-"""Every format holds a lab's question, answer and evidence; nothing a user wrote can break out of it."""
+"""Every format contains a lab's question, answer and evidence, and user text cannot break it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def study(**factors: tuple[str, ...]) -> Study:
     plan = lab(factors or {"log": ("disk", "memory", "ssd")}, blocks=8)
     means = {setup.cell.name: 1000.0 + 150 * place for place, setup in enumerate(plan.setups)}
     records = trials(plan, means)
-    lost = records[4].block  # of every side: where only one lost a block, there is no verdict
+    lost = records[4].block  # lost on every side, because a block lost on one side would prevent a verdict
     records = [
         replace(one, status=Status.FAILED, metrics={}, causes=(text_note("server died"),)) if one.block == lost else one
         for one in records

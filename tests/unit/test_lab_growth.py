@@ -1,4 +1,4 @@
-"""Cells that differ in their clients alone make curves: how far each grows, and what may be said of it."""
+"""Configurations that differ only in clients form curves, with statements on how far each grows."""
 
 from __future__ import annotations
 

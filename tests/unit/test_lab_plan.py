@@ -1,4 +1,4 @@
-"""`ironbench lab plan` shows what a lab will do, and what of it this machine cannot do. It starts nothing."""
+"""`ironbench lab plan` shows what a lab will do and what this machine cannot do. It starts nothing."""
 
 from __future__ import annotations
 

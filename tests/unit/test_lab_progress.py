@@ -1,4 +1,4 @@
-"""What is missing in a lab follows from its records alone."""
+"""The missing trials of a lab follow from its records only."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def measured(plan: Lab, level: float, attempt: int = 1, hour: int = 1) -> list[R
 
 
 def failing(plan: Lab, blocks: Sequence[int]) -> list[Record]:
-    """Every trial measured once, but those of BROKEN in `blocks`, which failed twice."""
+    """Every trial measured once, except those of BROKEN in `blocks`, which failed twice."""
     found: list[Record] = []
     for one in measured(plan, 1000.0):
         if one.cell.name == BROKEN and one.block in blocks:
@@ -68,7 +68,7 @@ def test_failed_blocks_are_repeated_whole_in_a_random_order_of_their_own(tmp_pat
         records = [*records, replace(like, id=f"{like.id}-{trial.block}", block=trial.block)]
     assert [block for block, _ in waiting] == [6] * 3 + [7] * 3
     assert {name for block, name in waiting if block == 6} == {setup.cell.name for setup in plan.setups}
-    assert schedule.repeat_failed(directory) == 0  # what was set aside is not repeated once more
+    assert schedule.repeat_failed(directory) == 0  # replaced trials are not repeated again
 
 
 def test_a_machine_that_became_faster_before_the_repeat_is_in_no_ratio(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A round that is added to a lab: measured like the first, judged on its own, and what came before is not lost."""
+"""A round added to a lab is measured like the first and judged separately, and earlier results are kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_FASTER = Claim("log=memory over log=disk: at most 1.2", "ratio", "throughput"
 
 
 def two_rounds() -> tuple[Study, list[Record]]:
-    """The first finds a difference that a claim excluded; the second is too noisy to tell."""
+    """The first round finds a difference that contradicts a claim; the second is too noisy for a verdict."""
     plan = lab(LOG, blocks=12, claims=[NO_FASTER])
     staged = [replace(trial, stage=1 + (trial.block >= 6)) for trial in plan.trials]
     stages = (Stage(1, 6), Stage(2, 6, added=True))

@@ -1,4 +1,4 @@
-"""A lab may search for the best load of each cell before its first block, by records alone."""
+"""A lab may search for the best load of each configuration before its first block, based only on records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ironbench.study.labstudy import lab_study
 from ironbench.study.optimum import NextLoad, Observed, expected_trials, next_step
 
 KNEES = {"fast": 12, "slow": 3, "idle": 1}
-"""Clients from which on throughput stays as it is."""
+"""Numbers of clients from which throughput stays constant."""
 
 
 def text(load: str = 'clients = "auto:1-16"', rest: str = "") -> str:

@@ -1,4 +1,4 @@
-"""A lab goes on as long as a later stage could still answer something, and no longer."""
+"""A lab continues while a later stage could still decide something, and no longer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ P99 = "response_time_p99_s"
 
 
 def lab(*claims: Claim) -> Lab:
-    """Two looks, after 6 and after 12 blocks; cells at a rate in the first 6."""
+    """Two interim analyses, after 6 and 12 blocks; fixed-rate configurations in the first 6."""
     plain = labfactory.lab({"log": ("disk", "memory")}, blocks=12, claims=claims)
     stages = (Stage(1, 6), Stage(2, 6))
     found = same_load.extended(replace(plain, method=replace(plain.method, stages=stages)), ["70%"], "measure.rates")
@@ -30,7 +30,7 @@ def lab(*claims: Claim) -> Lab:
 
 
 def first_stage(plan: Lab, faster: float, p99: float, spread: float = 0.01) -> list[Record]:
-    """`faster`, `p99`: of memory over disk."""
+    """`faster`, `p99`: ratios of memory to disk."""
     dice = random.Random(3)
     begun = replace(plan, trials=tuple(trial for trial in plan.trials if trial.stage == 1))
     rates = {name: 1000.0 * (faster if "memory" in name else 1.0) for name in (*CELLS, *RATED)}

@@ -1,4 +1,4 @@
-"""`lab run --trace`: asked for where nothing is emulated, it is a mistake and not silence."""
+"""`lab run --trace` without an emulated device is an error and not ignored."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A lab file says what it means, or where it is wrong."""
+"""A lab file is read correctly, or its errors are located."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every cell once in each block, in an order that the seed decides."""
+"""Each block contains every configuration once, in an order determined by the seed."""
 
 from __future__ import annotations
 

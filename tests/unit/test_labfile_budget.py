@@ -1,4 +1,4 @@
-"""A budget becomes the blocks and the trial length that resolve the smallest difference."""
+"""A budget is converted to the number of blocks and the trial length that detect the smallest difference."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def resolved(minutes: float, spread: Spread = ASSUMED) -> budget.Size:
 
 
 def test_what_is_resolved_is_the_minimum_detectable_effect_of_a_paired_t_interval() -> None:
-    """(t(0.975, n-1) + t(0.9, n-1)) s/√n is its usual approximation (Cohen 1988); 2.2622 and 1.3830 for 9 degrees."""
+    """(t(0.975, n-1) + t(0.9, n-1)) s/√n is the usual approximation (Cohen 1988); 2.2622 and 1.3830 for 9 degrees of
+    freedom."""
     spread = Spread(0.05, 30.0, 100_000, "given")
     found = detector(1)(spread, 30.0, (Stage(1, 10),))
     assert math.log1p(found) == pytest.approx((2.2622 + 1.3830) * 0.05 / math.sqrt(10), rel=0.03)

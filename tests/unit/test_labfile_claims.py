@@ -1,4 +1,4 @@
-"""A claim means the cells and the metric that its words say, or is refused before anything starts."""
+"""A claim refers to the configurations and the metric in its text, or is refused before anything starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lab's report says what its findings support, and keeps in sight what did not enter them."""
+"""A lab's report states what its findings support, and lists what was excluded from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LDIF files that people bring: what is an entry in them, and which line a mistake is in."""
+"""LDIF files of users: which entries they contain, and the line of an error."""
 
 from __future__ import annotations
 

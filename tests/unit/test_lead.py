@@ -1,4 +1,4 @@
-"""Leads: with an interval and a margin, beside what the hardware would let expect."""
+"""Leads have a confidence interval and a margin, and are shown beside the hardware's difference."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def test_what_differs_names_engine_settings_and_load_too() -> None:
 
 
 def test_a_ratio_is_of_the_same_trials_as_the_values_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The percentile of a trial of too few transactions is in neither."""
+    """The percentile of a trial with too few transactions is in neither."""
     monkeypatch.setattr("ironbench.study.lead.leading", lambda choice: ("response_time_p99_s",))
     old = [record(DISK, 8, 1000.0, block=block, machine="m1") for block in range(3)]
     few = record(DISK, 8, 1000.0, block=3, machine="m1", metrics={"transactions": 12.0, "response_time_p99_s": 900.0})

@@ -1,4 +1,4 @@
-"""Published results are ranked by themselves; ours never among them."""
+"""Published results are ranked separately from own results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHEET = prices.shipped()
 def test_published_scores_per_core_are_the_scores_over_the_cores() -> None:
     for name in published.names():
         for entry in published.get(name).entries:
-            # One was published as a round 108.00 where the division gives 107.96.
+            # One was published as 108.00, although the division gives 107.96.
             assert entry.per_core == pytest.approx(entry.score / entry.cores, abs=0.05)
 
 
@@ -118,7 +118,7 @@ LICENCE = "sql-server-2014-enterprise"
 
 
 def both(directory: Path) -> list[Record]:
-    """All of a machine of two cores, and one core of it that does 70 % of the work."""
+    """All of a machine with two cores, and one core of it that does 70% of the work."""
     records = [*sweep(WHOLE, 3600, 6), *sweep(HELD, 2520, 6)]
     store = Store(directory)
     key = store.keep_shared("machines", MACHINE)
@@ -145,7 +145,7 @@ def test_own_results_are_ranked_by_what_was_asked_for(tmp_path: Path, per: str, 
     assert (places["whole"].cores, places["held"].cores) == (2, 1)
     assert places["held"].per_core == pytest.approx(places["held"].score)
     assert places["whole"].per_socket == pytest.approx(places["whole"].score)
-    # Four core licences are the least that a socket needs, so both systems cost the same.
+    # A socket needs at least four core licences, so both systems cost the same.
     assert places["held"].per_currency == pytest.approx(places["held"].score * 1000 / (4 * 6872))
     assert places["held"].pinned_to == (1,)
     text = report.text([ranking], None)
@@ -161,7 +161,7 @@ def test_money_that_hangs_on_a_number_of_sockets_that_nobody_knows_is_not_counte
     (ranking,) = leaderboard.own(records, Shelf(records, {"m1": {**MACHINE, "cpu": cpu}}), "score", SHEET, LICENCE)
     (place,) = ranking.places
     assert place.per_socket is None and place.cores == len(cpus)
-    # Four core licences are the least of a socket: six cores of one socket need six, of two sockets eight.
+    # A socket needs at least four core licences: six cores on one socket need six, on two sockets eight.
     expected = pytest.approx(place.score * 1000 / (8 * 6872)) if known else None
     assert place.per_currency == expected
     assert ("depends on how many sockets" in report.text([ranking], None)) is not known

@@ -1,4 +1,4 @@
-"""What a killed or failed ironbench leaves, and places that used to be refused without reason."""
+"""What a killed or failed ironbench leaves, and directories that used to be refused without reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`list` and `show` as a user calls them: every number with its unit, every name findable."""
+"""`list` and `show` as users call them: every number has a unit, and every name can be found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load whose connections broke says what the server wrote then: the connections know only that they ended."""
+"""A load whose connections broke reports the server's message, since connections only notice that they ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load can be stopped whatever the server does: here it takes connections and says nothing."""
+"""A load can be stopped whatever the server does: this one accepts connections and never answers."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def test_a_load_into_a_server_that_does_not_answer_ends_when_it_is_stopped(engin
         began = time.monotonic()
         with pytest.raises(FailureError, match="stopped before all rows"):
             _core.load_rows(json.dumps(plan).encode(), progress)
-        # Connecting alone would wait for 10 s.
+        # Just connecting would take 10 s.
         assert time.monotonic() - began < 4

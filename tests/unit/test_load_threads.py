@@ -1,4 +1,4 @@
-"""Loads by threads: every piece is taken once, by whoever is free."""
+"""Multi-threaded loads: every piece is taken once, by any free thread."""
 
 import threading
 

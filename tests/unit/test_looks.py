@@ -1,4 +1,4 @@
-"""A stop rule that keeps its level, and what a lab can find."""
+"""A stopping rule with a fixed error rate, and the minimum detectable effect of a lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine that counts is the server's, wherever it runs; what is unknown about it is shown as unknown."""
+"""The relevant machine is the server's, wherever it runs; unknown facts are shown as unknown."""
 
 from __future__ import annotations
 

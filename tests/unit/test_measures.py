@@ -21,7 +21,7 @@ from ironbench.workloads.storage.passes import Pass
 
 MOST_BYTES = 16384
 LONG = 1234567.8912345678
-"""A number that takes as many digits as any."""
+"""A number with the maximum number of digits."""
 
 
 def histogram_of(count: int) -> _core.Histogram:
@@ -39,7 +39,7 @@ def histogram() -> _core.Histogram:
 
 
 def driven(scripts: list[str]) -> Driven:
-    """As much as the core can tell of a trial with these scripts."""
+    """As much as the core can report about a trial with these scripts."""
     told = [
         {"name": name, "weight": 1, "transactions": 1000 + n, "failed": int(n == 1)} for n, name in enumerate(scripts)
     ]
@@ -79,7 +79,7 @@ OF_SOME_WORK = {
     "bystander_": BESIDE_A_BYSTANDER,
     "restore_": ("restore",),
 }
-"""How names of metrics begin that only some workloads measure; the source of others names their workload."""
+"""Prefixes of metrics that only some workloads measure; their source in the catalogue names the workload."""
 
 
 def of_other_work(metric: catalogue.Metric, name: str) -> bool:

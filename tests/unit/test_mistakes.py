@@ -1,4 +1,4 @@
-"""Mistakes on the command line are told like every other: subject, cause, way out, exit code 2."""
+"""Errors on the command line have subject, cause, hint and exit code 2, as all errors."""
 
 import json
 import os
@@ -109,7 +109,7 @@ def test_a_path_that_may_not_be_entered_is_named_with_the_directory_that_closes_
     closed = tmp_path / "closed"
     closed.mkdir()
     closed.chmod(0)
-    # Root enters every directory; in a user namespace of its own that maps it to a user it does not.
+    # Root can enter every directory, but not in a user namespace that maps it to an ordinary user.
     ordinary = ("unshare", "--user", "--map-user=1000", "--map-group=1000") if os.getuid() == 0 else ()
     if subprocess.run([*ordinary, "test", "-e", tmp_path], check=False).returncode:
         pytest.skip("no user namespaces here")
@@ -126,7 +126,7 @@ def test_a_path_that_may_not_be_entered_is_named_with_the_directory_that_closes_
         ("cleanup", "--results", inside),
         ("doctor", "--data", inside),
     )
-    # Each in a process of its own, of which all imports are done already.
+    # Each runs in a separate process in which all imports are done.
     program = """
         import json, os, sys
         from ironbench.cli import VERBS, main, program

@@ -39,7 +39,7 @@ def test_too_few_batches_are_not_assessable() -> None:
 
 
 def test_the_statistic_is_that_of_the_paper() -> None:
-    """Against the definition, term by term."""
+    """Compared with the definition, term by term."""
     values = series(40, 240, 3)
     means = [sum(values[n : n + BATCH]) / BATCH for n in range(0, len(values), BATCH)]
 

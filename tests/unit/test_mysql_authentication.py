@@ -1,4 +1,4 @@
-"""`caching_sha2_password`, against a server made of a socket: MySQL itself is not to be had everywhere."""
+"""`caching_sha2_password`, with a simulated server, because MySQL is not available everywhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def greeting(plugin: str) -> bytes:
 
 
 class Line:
-    """The server's side of a connection: packets in and out, numbered."""
+    """The server's side of a connection: numbered packets in and out."""
 
     def __init__(self, client: socket.socket) -> None:
         self.client, self.sequence = client, 0
@@ -52,7 +52,7 @@ class Line:
 
 
 def connected(plugin: str, serve: Callable[[Line, bytes], None]) -> str | None:
-    """The version that a connection tells of a server that greets with `plugin` and then does `serve`."""
+    """The version reported by a connection to a server that offers `plugin` and then runs `serve`."""
     failed: list[BaseException] = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
 

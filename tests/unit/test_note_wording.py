@@ -1,4 +1,4 @@
-"""Every note has words, whatever its values, and several notes of one code become one with ranges."""
+"""Every note has a wording for all values, and notes of one code are merged with ranges."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
 
 
 def made(code: str) -> Iterator[str]:
-    """The words of a code: each parameter through all its values, the others in step."""
+    """Yields the wording of a code, with each parameter taking all its values, in step with the others."""
     function = WORDING[code]
     parameters = inspect.signature(function).parameters
     known = {name: values_of(code, parameter) for name, parameter in parameters.items()}

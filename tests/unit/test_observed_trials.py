@@ -1,4 +1,4 @@
-"""Observed trials of labs by slices: they explain a difference, and no verdict uses them."""
+"""Trials with observers in labs that use slices explain a difference, and no verdict uses them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def in_blocks(plan: Lab) -> list[Record]:
 
 
 def observed(plan: Lab, status: Status = Status.OK, attempt: int = 1, throughput: float = 7.0) -> list[Record]:
-    """A record of each observed trial, with statement times and a throughput that would change any verdict."""
+    """A record of each trial with observers, with statement times and a throughput that would change any verdict."""
     found = []
     for trial in observed_trials(plan):
         like = next(one for one in in_blocks(plan) if one.cell.name == trial.cell.name)
@@ -72,7 +72,7 @@ def explained(plan: Lab) -> Study:
 
 
 def waiting(plan: Lab, place: Path, records: Sequence[Record], forgiven: Sequence[str] = ()) -> list[tuple[str, int]]:
-    """Configuration and attempt of the observed trials that follow, one after another, each without a record."""
+    """Configuration and attempt of the following trials with observers, none of which has a record."""
     directory = LabDirectory(place)
     directory.begin(Frozen(plan, "m1", {}, {}))
     directory.declare(plan.method.stages[0], plan.trials)
@@ -134,7 +134,7 @@ def test_a_lab_by_slices_is_explained_by_plans_and_statements_of_its_observed_tr
     assert [one.plan.steps for one in found.plans] == [STEPS[NEW]]
     ((command, ratio),) = found.statements
     assert command.text == TEXT and ratio.ratio == pytest.approx(4.0) and not ratio.known
-    assert found.throughput[0].ratio == pytest.approx(0.8, rel=0.05)  # of the blocks
+    assert found.throughput[0].ratio == pytest.approx(0.8, rel=0.05)  # from the blocks
 
 
 def test_what_one_observed_trial_shows_has_no_interval() -> None:

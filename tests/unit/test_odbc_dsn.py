@@ -1,4 +1,4 @@
-"""ODBC connection strings: what is told, and what is nobody's business."""
+"""ODBC connection strings: which parts are shown and which are secret."""
 
 import importlib.util
 from datetime import date, datetime

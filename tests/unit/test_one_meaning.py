@@ -1,4 +1,4 @@
-"""A label, the order of names and a figure mean one thing, whichever verb is asked."""
+"""A label, the order of names and a value mean the same in every command."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def trial(system: System, throughput: float, series: str, day: int, load: Load |
 
 @pytest.fixture
 def results(tmp_path: Path) -> str:
-    """Label `a` stands for two series, with a median of 1000 and 2000: 1500 together."""
+    """Label `a` selects two series with medians of 1000 and 2000, 1500 together."""
     trials = [trial(A, rate, series, day) for series, day, rate in (("s1", 1, 1000.0), ("s3", 3, 2000.0))]
     return stored(tmp_path, [*trials, trial(B, 3000.0, "s2", 2)])
 

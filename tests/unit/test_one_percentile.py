@@ -1,4 +1,4 @@
-"""A percentile of several trials is that of all their transactions together, and the same on every page."""
+"""A percentile over several trials is computed over all their transactions, and is the same on every page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ pytest.importorskip("ironbench._core", reason="the core is not built")
 
 P99 = "response_time_p99_s"
 SLOW = (0.010, 0.020, 0.400)
-"""Of each trial the slowest 35 in a thousand: the median of their 99th percentiles is 20 ms, that of all is 400 ms."""
+"""The slowest 35 per thousand of each trial: the median of their 99th percentiles is 20 ms, that of all together 400
+ms."""
 METRICS = ("p50", 0.5), ("p90", 0.9), ("p99", 0.99)
 
 
@@ -139,7 +140,7 @@ class Counting(Shelf):
 
 
 def sides() -> tuple[list[Record], list[Record]]:
-    """Sweeps of two systems, without confirmations: the trials of the peak are those of a point."""
+    """Sweeps of two systems without confirmations, so that the trials at the peak belong to a point."""
     runs = sweep(DISK, 2000.0, 6, series="a"), sweep(MEMORY, 2500.0, 6, series="b")
     disk, memory = ([one for one in run if one.purpose == "sweep"] for run in runs)
     return disk, memory

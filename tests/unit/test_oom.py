@@ -1,4 +1,4 @@
-"""A death for want of memory has a name."""
+"""A death by lack of memory is reported as such."""
 
 from __future__ import annotations
 

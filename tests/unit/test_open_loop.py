@@ -1,4 +1,4 @@
-"""An open loop keeps the rate that was asked for or does not: it has no peak, no score and no ratio of throughput."""
+"""An open loop sustains the requested rate or not: it has no peak, no score and no ratio of throughput."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ironbench.study.subjects import Subject, subjects
 
 
 def plain(text: str) -> str:
-    """Without thin spaces and line ends."""
+    """Removes thin spaces and line ends."""
     return " ".join(text.split())
 
 
@@ -247,7 +247,7 @@ def test_unlike_numbers_of_clients_of_open_loops_are_named() -> None:
 
 
 def searched(kept: bool) -> tuple[list[Record], Study]:
-    """A search over five rates; its confirmations keep the rate that it chose, or do not."""
+    """A search over five rates, whose confirmations sustain the chosen rate or not."""
     trials = [one for rate in (100, 200, 400, 450) for one in opened("a", rate, rate, 0.02)]
     trials += opened("a", 800, 600, 4.0, kept=False)
     fresh = opened("a", 450, 440, 0.02, kept=kept)

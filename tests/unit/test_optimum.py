@@ -31,7 +31,7 @@ LOOPS = 300
 def sought(
     search: Search, system: System, noise: float, seed: int, p99: System | None = None
 ) -> tuple[SearchResult, int]:
-    """The answer and the trials it took; percentiles scatter twice as much as throughput."""
+    """The result and the trials it took; percentiles vary twice as much as throughput."""
     dice, trials = random.Random(seed), list[Observed]()
     for _ in range(LOOPS):
         step = next_step(search, trials)
@@ -167,7 +167,7 @@ def test_a_range_of_one_needs_no_search(low: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_limit_is_broken_by_what_breaks_it_though_the_metric_is_nothing_now_and_then(seed: int) -> None:
-    """A lag of replicas is zero most of the time: logarithms of that must not drown those of seconds."""
+    """Replication lag is zero most of the time; its logarithms must not hide those of seconds."""
     dice, search = random.Random(seed), Search("clients", 1, 64, (Limit("replication_lag_s", 1.0),))
     trials: list[Observed] = []
     while isinstance(step := next_step(search, trials), NextLoad):

@@ -1,4 +1,4 @@
-"""What `-o` names is replaced whole, and nothing else is."""
+"""The target of `-o` is replaced atomically, and nothing else is."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_link_stays_and_the_file_that_it_leads_to_is_replaced(tmp_path: Path) 
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    place = tmp_path / ("n" * 255)  # the name aside is longer, by the digits of a process id at least
+    place = tmp_path / ("n" * 255)  # the temporary name is longer, at least by the digits of a process id
     with pytest.raises(FailureError, match="could not be written"):
         write(place, b"x")
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""What plans say of the user's own data: how large they are, which server they come into, and what is not asked."""
+"""Plans for the user's own data: their size, the target server, and what a plan does not query."""
 
 from __future__ import annotations
 

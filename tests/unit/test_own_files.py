@@ -1,4 +1,4 @@
-"""Files of databases that ironbench made: what is kept aside, and who holds their directory."""
+"""Database files that ironbench created: copies that are kept, and the owner of their directory."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from ironbench.errors import InputError
 
 
 def test_what_is_kept_aside_gets_the_number_after_the_largest(tmp_path: Path) -> None:
-    """A database that is one file has its log kept beside it, under the same number."""
+    """A single-file database has its log beside the copy, under the same number."""
     data = tmp_path / "data.db"
     assert next_kept(data) == tmp_path / "data.db.kept-1"
     for name in ("data.db.kept-2", "data.db.kept-10", "data.db.kept-10-wal", "other.kept-30"):

@@ -1,4 +1,4 @@
-"""Records in one file: everything arrives as it was, or nothing is written at all."""
+"""Export and import of records in one file: everything arrives unchanged, or nothing is written."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ CELLS = ("log=disk", "log=memory")
 
 
 def begun(directory: Path, source: str = "") -> LabDirectory:
-    """A lab with its records and a stage that was declared."""
+    """A lab with its records and a declared stage."""
     plan = replace(lab({"log": ("disk", "memory")}, blocks=6), source=source)
     found = LabDirectory(directory)
     machine = found.store.keep_shared("machines", MACHINE)
@@ -221,7 +221,7 @@ def test_what_a_workload_kept_beside_its_record_goes_along(tmp_path: Path) -> No
 
 
 def refused(parcel: Path, tmp_path: Path, cause: str) -> None:
-    """Says why, and writes nothing: not in the results, not beside them."""
+    """The import states why and writes nothing, neither in the results nor beside them."""
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=cause) as caught:
         arrive(parcel, tmp_path / "there")
@@ -238,7 +238,7 @@ def test_a_truncated_file_is_refused(parcel: Path, tmp_path: Path, share: float)
 
 @pytest.mark.parametrize("place", range(0, 100, 7))
 def test_an_altered_file_is_refused_wherever_it_was_altered(parcel: Path, tmp_path: Path, place: int) -> None:
-    """Or it does not matter: some bytes of a zip file, such as dates, say nothing about the records."""
+    """Or the change has no effect: some bytes of a zip file, such as dates, do not affect the records."""
     data = bytearray(parcel.read_bytes())
     data[len(data) * place // 100] ^= 0x55
     parcel.write_bytes(data)
@@ -252,7 +252,7 @@ def test_an_altered_file_is_refused_wherever_it_was_altered(parcel: Path, tmp_pa
 
 
 def rewritten(parcel: Path, change: Callable[[dict[str, bytes]], None], method: int = zipfile.ZIP_STORED) -> None:
-    """A parcel whose checksums hold, with other content: what an ironbench of another time or mind might write."""
+    """A bundle with valid checksums but other content, as another version of ironbench might write it."""
     with zipfile.ZipFile(parcel) as found:
         files = {name: found.read(name) for name in found.namelist()}
         comment = found.comment

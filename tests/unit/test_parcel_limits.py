@@ -1,4 +1,4 @@
-"""Nothing in a parcel is believed: it has limits of size, and what it holds is examined like what a user writes."""
+"""A bundle is not trusted: its size is limited and its content is validated like user input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def parcel(tmp_path: Path) -> Path:
-    """Of two trials with all their files, and their machine and engine."""
+    """A bundle of two trials with all their files, machine and engine."""
     here = Store(tmp_path / "here")
     key = here.keep_shared("machines", MACHINE)
     facts = here.keep_shared("engines", {"version": "18", "settings": {"fsync": "on"}})
@@ -55,7 +55,7 @@ def test_what_has_no_end_or_no_beginning_is_refused(tmp_path: Path) -> None:
 
 
 def zeros_in(parcel: Path, said: int) -> str:
-    """Adds an entry of 64 MiB of zeros that claims to have so many bytes; its name."""
+    """Adds an entry of 64 MiB of zeros with this claimed size, and returns its name."""
     with zipfile.ZipFile(parcel) as found:
         name = next(name for name in found.namelist() if name.endswith("plans.txt"))
 
@@ -107,7 +107,7 @@ def put(document: Any, path: str, value: object) -> None:
 
 
 def changed(end: str, path: str, value: object) -> Callable[[dict[str, bytes]], None]:
-    """Sets one field of the first JSON file of that name."""
+    """Sets one field of the first JSON file with that name."""
 
     def change(files: dict[str, bytes]) -> None:
         name = next(name for name in files if end in name)
@@ -245,7 +245,7 @@ def test_a_file_that_cannot_be_read_is_refused(parcel: Path, tmp_path: Path, nam
         files[f"{place.rpartition('/')[0]}/record.json"] = json.dumps(record).encode()
 
     rewritten(parcel, change)
-    if name == "latency.hlog" and not data:  # a log of nothing
+    if name == "latency.hlog" and not data:  # an empty log
         arrive(parcel, tmp_path / "there")
     else:
         refused(parcel, tmp_path, rf"{name}: ")

@@ -1,4 +1,4 @@
-"""A plan of a lab on many machines, made where none of them is there."""
+"""A plan of a lab on many machines, none of which exists yet."""
 
 from __future__ import annotations
 

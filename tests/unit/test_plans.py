@@ -1,4 +1,4 @@
-"""Plans of three engines as steps, and the queries that go against the trend named with what their plans say."""
+"""Plans of three engines as steps, and queries against the trend with their plans."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a person changes by hand comes once per block, in random order, and is set anew in each block."""
+"""Manual changes are requested once per block, in random order, and again in each block."""
 
 from __future__ import annotations
 

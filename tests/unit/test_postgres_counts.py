@@ -1,4 +1,4 @@
-"""Counting of a server that is asked to count now, in every version."""
+"""Asking a server to flush its statistics, in every version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.model.session import Row
 
 
 class Server:
-    """Notes what it is asked."""
+    """Records its statements."""
 
     def __init__(self, flushes: bool) -> None:
         self.flushes = flushes
@@ -47,7 +47,7 @@ def test_a_routine_is_marked_in_the_statement_that_makes_it() -> None:
 
 
 class Told:
-    """Says of pg_stat_statements that it is there, and its two texts."""
+    """Reports that pg_stat_statements is installed, with its two texts."""
 
     def query(self, sql: str) -> list[Row]:
         if "pg_available_extensions" in sql:

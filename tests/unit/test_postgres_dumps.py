@@ -1,4 +1,4 @@
-"""What a file is that PostgreSQL's own programs may restore, as plans and messages name it."""
+"""Types of files that PostgreSQL's programs may restore, as plans and messages name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report says that the power was cut, and whether the checks held."""
+"""A report states that the power was cut, and whether the checks passed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make setup` names what is missing before it begins, with the way to get it."""
+"""`make setup` lists missing prerequisites first, with installation commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries are compared one by one, paired by block, and drawn with what is not certain."""
+"""Queries are compared one by one, paired by block, and drawn with their uncertainty."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_subjects_stand_by_their_parallelism_only_where_each_degree_is_one_of_th
 
 
 def study(**others: float) -> Study:
-    """Of a lab with query 7, and others that take as long in every cell."""
+    """A lab with query 7, and others that take equally long in every configuration."""
     rest = {f"query_time_s{{query={name}}}": time for name, time in others.items()}
     plan = lab({"storage": ("disk", "ssd")}, blocks=6)
     found = [

@@ -1,4 +1,4 @@
-"""A machine that does something else, and a clock that is set: said, never silently measured over."""
+"""A busy machine and a changed clock are reported, never silently ignored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.trial.drive.before import Clock
 
 
 class Machine:
-    """A copy of the files that are looked at; `step` moves them on by one look."""
+    """A copy of the files that are read; `step` advances them by one reading."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.user, self.idle, self.sectors, self.dirty_kb = root, 0, 0, 0, 0
@@ -36,7 +36,7 @@ class Machine:
 
 
 def waited(machine: Machine, steps: list[dict[str, int]], limit_s: float) -> tuple[dict[str, str], list[str], int]:
-    """Conditions, texts of warnings, and the number of looks; the last step goes on forever."""
+    """Conditions, texts of warnings, and the number of readings; the last step repeats forever."""
     looks = itertools.chain(steps, itertools.repeat(steps[-1]))
     clock = itertools.count()
     taken = [0]

@@ -1,4 +1,4 @@
-"""A rate can be a share of the baseline's peak."""
+"""A rate can be a percentage of the baseline's peak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of another user of the system: its directories may be closed to ironbench, and no lab ends by that."""
+"""A server of another system user: its directories may be inaccessible to ironbench, which ends no lab."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Close = Callable[..., None]
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> Close:
-    """Closes paths to a function of `os`, as they are to a user who is not root."""
+    """Makes paths inaccessible to a function of `os`, as for a user who is not root."""
 
     def close(function: str, *paths: Path) -> None:
         real = getattr(os, function)

@@ -1,4 +1,4 @@
-"""Clients that open new connections: who may ask for it, what plans and reports say, what makes runs unlike."""
+"""Clients that reconnect: who may request it, what plans and reports show, and differences between runs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_runs_that_differ_in_it_are_unlike_and_each_is_repeated_by_its_own_comma
 
 
 def test_a_report_says_how_many_there_were_and_how_much_of_the_clients_time_they_took() -> None:
-    """8 clients had 240 s together: 60 000 connections of 2 ms take half of it, of 1 ms a quarter."""
+    """8 clients had 240 s together: 60,000 connections of 2 ms take half of it, of 1 ms a quarter."""
     trials = [
         record(load=NEW, block=block, metrics={"reconnects": 60_000.0, "reconnect_mean_s": mean_s})
         for block, mean_s in enumerate((2e-3, 1e-3, 1e-3))

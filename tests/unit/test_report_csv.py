@@ -1,4 +1,4 @@
-"""CSV of a report: every cell of every table, its numbers in base units, and the caveats that belong to it."""
+"""CSV of a report: every cell of every table, its numbers in base units, and the related caveats."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ def written(*cells: Content) -> list[dict[str, str]]:
 
 
 def numbers(line: dict[str, str]) -> dict[str, float | str]:
-    """The numbers of a line, as `typed` names them."""
+    """The numbers of a line, with the names that `typed` uses."""
     known = {name: float(line[name]) for name in ("value", "low", "high", "confidence") if line[name]}
     return {**known, "unit": line["unit"]}
 

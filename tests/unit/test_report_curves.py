@@ -1,4 +1,4 @@
-"""Figures in charts stand where they can be read; pictures say as much as pages."""
+"""Labels in charts are readable, and pictures show as much as pages."""
 
 from __future__ import annotations
 

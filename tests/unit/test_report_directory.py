@@ -1,4 +1,4 @@
-"""A report shows what a directory counted of itself."""
+"""A report shows the statistics of a directory server."""
 
 from __future__ import annotations
 

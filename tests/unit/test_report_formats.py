@@ -1,4 +1,4 @@
-"""Each format holds what it promises; nothing a user wrote can break out of it."""
+"""Each format contains what it promises, and user text cannot break it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_what_a_user_wrote_cannot_become_part_of_the_page() -> None:
 
 
 def test_a_control_character_in_a_text_does_not_end_the_process_that_draws_it() -> None:
-    """The library that draws would abort (exit 134)."""
+    """The drawing library would abort (exit code 134)."""
     system = replace(DISK, label="a\x00b\x1b[31m\x07\x9b", settings={"x\x01": "y\x02"})
     text = rendered("svg", [suspect(record(system, n), "lab-changed", text="said \x1b[2J") for n in (1, 2)])
     assert text.startswith("<svg") and not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)

@@ -1,4 +1,4 @@
-"""`report` and `compare` as a user calls them, on a real store."""
+"""`report` and `compare` as users call them, on a real store."""
 
 from __future__ import annotations
 

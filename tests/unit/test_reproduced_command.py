@@ -1,4 +1,4 @@
-"""The command that repeats a trial declares what the trial was, for every option of the table of fields."""
+"""The command to repeat a trial declares the same trial, for every option in the table of fields."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LOADS = st.fixed_dictionaries(
 def test_the_command_of_a_trial_declares_its_load(fields: dict[str, Any], seed: int) -> None:
     load = resolve.load(run_file.read("script", **fields).load, seed)
     again = parsed(run_command([record(clients=load.clients, choice=Choice("script"), load=load)]))
-    usual = {"usual_protocol": "simple"}  # of `script`
+    usual = {"usual_protocol": "simple"}  # protocol of `script`
     assert resolve.load(again.load, again.measure.seed or 0, **usual) == load
 
 

@@ -1,4 +1,4 @@
-"""What cannot be used is refused before anything is started, with its name and the nearest that can."""
+"""Unusable options are refused before anything is started, with their name and a suggestion."""
 
 from __future__ import annotations
 
@@ -170,9 +170,9 @@ def test_a_search_is_planned_over_its_range() -> None:
 def test_a_server_of_ours_takes_the_connections_of_whoever_works_beside_the_clients(tmp_path: Path) -> None:
     own = {"engine": "postgres", "data": str(tmp_path / "d"), "clients": "64"}
     assert most_connections(planned(plain(workload="select-only", **own))[0]) == 64
-    # Where clients connect anew, it may not have ended their last connections yet.
+    # If clients reconnect, the server may not have ended their last connections yet.
     assert most_connections(planned(plain(workload="select-only", reconnect=1, **own))[0]) == 128
-    # Of a brokerage the market's and one for maintenance, too.
+    # A brokerage also needs connections for its market and for maintenance.
     assert most_connections(planned(plain(workload="brokerage", **own))[0]) == 129
 
 

@@ -1,4 +1,4 @@
-"""Requirements of runs and limits in lab files: what their texts mean, and when trials confirm or refute them."""
+"""Requirements of runs and limits in lab files: how their texts are read, and when trials confirm or refute them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotations of a block: disturbed ones are dropped for all systems alike; a pilot chooses the length of slices."""
+"""Rotations of a block: disturbed ones are dropped for all systems alike; a pilot chooses the slice length."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _core = pytest.importorskip("ironbench._core", reason="the core is not built")
 
 @dataclass
 class Recorded:
-    """A side that notes what is done with it."""
+    """A side that records what is done with it."""
 
     pids: tuple[int, ...] = (1,)
     cell: str = "one"
     warmup_s: float | None = None
     lost_s: float = 0.0
     turns: list[bool] = field(default_factory=list)
-    """Of each slice, whether it was dropped."""
+    """For each slice, whether it was dropped."""
     taken: list[float] = field(default_factory=list)
 
     def processes(self) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ class Recorded:
         self.turns[-1] = True
 
     def started(self) -> Started:
-        """Of so many clients that chance plays no part."""
+        """So many clients that chance plays no part."""
         early = round(1e9 * max(0.0, EARLY_S - self.lost_s))
         return Started(early, round(1e9 * LATE_S), EARLY_S, LATE_S)
 
@@ -66,7 +66,7 @@ class Recorded:
 def measured(
     monkeypatch: pytest.MonkeyPatch, shares: list[float], count: int, systems: int = 2
 ) -> tuple[list[Any], Rotations]:
-    """Rotations of which the n-th turn had `shares[n]` of its CPU time taken; none after them."""
+    """Rotations whose n-th turn had `shares[n]` of its CPU time taken; later turns had none."""
     each: Iterator[float] = iter(shares)
     monkeypatch.setattr(disturbance, "read", lambda own: None)
     monkeypatch.setattr(disturbance, "taken", lambda before, after: Taken(next(each, 0.0), 0.0))
@@ -168,11 +168,12 @@ def test_the_pilot_chooses_the_shortest_slice_whose_start_up_costs_less_than_one
 
 @dataclass
 class Clients:
-    """Of a system that was thawed before the first of two turns: a hundred, whose transactions all take as long."""
+    """One hundred clients of a system that was thawed before the first of two turns; their transactions take equally
+    long."""
 
     took_s: float
     lost_s: float
-    """Of their work, in the first half second after the start-up of a thawed system."""
+    """Seconds of their work lost in the first half second after the start-up of a thawed system."""
     turns: int = 0
     done: int = 0
     slice_s: float = 0.0
@@ -206,7 +207,7 @@ def test_the_pilot_finds_what_a_turn_loses_however_long_transactions_take(took_s
 
 @dataclass
 class Counted:
-    """A side whose transactions end at random, at one rate but for what a turn loses at its start."""
+    """A side whose transactions end at random, at a constant rate except for the loss at a turn's start."""
 
     chance: np.random.Generator
     per_s: float
@@ -219,7 +220,7 @@ class Counted:
 
 
 def warned(per_s: float, lost_s: float = 0.0, systems: int = 3) -> list[bool]:
-    """Of 200 pilots for the shortest slices, whether each warns."""
+    """For each of 200 pilots for the shortest slices, whether it warns."""
     found = []
     for seed in range(200):
         chance = np.random.default_rng(seed)
@@ -281,7 +282,8 @@ def test_the_core_says_at_once_whether_a_drive_by_turns_is_over() -> None:
 
 
 def test_transactions_longer_than_a_slice_are_measured_with_the_whole_time_that_they_take() -> None:
-    """Each that begins in a slice, whenever it ends: throughput is then exact, whatever the slice cuts."""
+    """A transaction that starts in a slice counts, whenever it ends, so throughput does not depend on the slice's
+    ends."""
     clients, sleep_s, slice_s = 4, 0.3, 0.2
     at_turns, progress = AtTurns(), _core.Progress()
     load, script = Load(clients, duration_s=1.0), ScriptSource("one", "\\sleep 300 ms\nSELECT 1;\n")
@@ -305,12 +307,12 @@ def test_transactions_longer_than_a_slice_are_measured_with_the_whole_time_that_
     assert busy_s >= sleep_s * measured
     assert summary["elapsed_s"] == pytest.approx(busy_s / clients)
     assert (summary["unfinished"], summary["unfinished_s"], summary["carried_s"]) == (0, 0.0, 0.0)
-    # Starts of clients are spread over the length of their last transactions, and the slice begins after that.
+    # The starts of clients are spread over the length of their last transactions, and the slice starts after that.
     assert all(start_up_s >= sleep_s for *_, start_up_s, _ in turns[1:])
 
 
 def test_time_between_transactions_of_a_turn_is_what_passed_and_not_what_the_load_says() -> None:
-    """Late timers make clients think longer than the load says: throughput would be too high by as much."""
+    """Late timers lengthen think times; using the load's think time, throughput would be too high by as much."""
     clients, think_s = 2, 0.0005
     at_turns, progress = AtTurns(), _core.Progress()
     load, script = Load(clients, duration_s=1.0, think_time_s=think_s), ScriptSource("one", "SELECT 1;\n")
@@ -328,7 +330,7 @@ def test_time_between_transactions_of_a_turn_is_what_passed_and_not_what_the_loa
         summary = driven.result(timeout=10).summary
     transactions, _, busy_s, *_ = turned
     assert transactions > clients and summary["elapsed_s"] == pytest.approx(busy_s / clients)
-    # A client's last pause may end after the slice, and its first one have begun before.
+    # A client's last pause may end after the slice, and its first pause may have started before.
     late_s = (transactions - clients) * summary["lateness_mean_s"] - clients * summary["lateness_max_s"]
     assert busy_s >= transactions * think_s + late_s
 
@@ -342,7 +344,7 @@ PROCESS = "{pid} (it) S {parent} 0 0 0 0 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 
 
 
 def machine(root: Path, user: int, idle: int, steal: int, cpu: dict[int, tuple[int, int, int]]) -> Tree:
-    """`cpu`: process → its parent, its flags, its ticks."""
+    """Builds a machine's files. `cpu`: process → (parent, flags, ticks)."""
     for pid, (parent, flags, ticks) in cpu.items():
         (root / f"proc/{pid}").mkdir(parents=True, exist_ok=True)
         text = PROCESS.format(pid=pid, parent=parent, flags=flags, ticks=ticks)

@@ -1,4 +1,4 @@
-"""`--resume` goes on with a run of the same command alone, or says what the new command asks for otherwise."""
+"""`--resume` continues only a run of the same command, or reports the differences of the new command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SWEEP = {**SEARCH, "clients": "1,8", "limit": ()}
 
 
 def begun(options: dict[str, Any], store: Store, monkeypatch: pytest.MonkeyPatch) -> Record:
-    """The first trial of a run, kept as if it had been measured on this machine."""
+    """The first trial of a run, stored as if measured on this machine."""
     plan, _ = run_plan.planned(run_file.read(**options))
     trial, machine = plan.trials[0], "m1"
     one = record(

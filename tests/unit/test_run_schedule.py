@@ -1,4 +1,4 @@
-"""A schedule chooses by records alone: which trial comes next, or that there is none."""
+"""A schedule chooses the next trial, or that there is none, based only on records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running labs are found wherever their directories are, and no longer than their processes live."""
+"""Running labs are found in any directory, but only while their processes live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lab that varies the system measures its cells at shares of the baseline's peak, too, unless it is told not to."""
+"""A lab that varies the system also measures at percentages of the baseline's peak, unless disabled."""
 
 from __future__ import annotations
 

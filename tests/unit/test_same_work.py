@@ -1,4 +1,4 @@
-"""Work is the same wherever its files lie: two checkouts of a lab, and records of every version, compare."""
+"""Work is the same wherever its files are stored: two checkouts of a lab, and records of every version, compare."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def of(workload: str, **given: str) -> Record:
 
 
 def same(a: Record, b: Record) -> bool:
-    """By every way of telling; they must agree."""
+    """Compares two records in every way; all ways must agree."""
     ways = {
         same_work(a.choice, b.choice),
         len(by_work([a, b])) == 1,
@@ -61,7 +61,7 @@ def test_a_file_of_another_name_or_with_other_contents_is_other_work() -> None:
 
 
 def test_a_backup_to_another_directory_is_other_work() -> None:
-    """It may lie on another device."""
+    """It may be on another device."""
     assert not same(of("backup", to="/fast/backups"), of("backup", to="/slow/backups"))
 
 
@@ -110,7 +110,7 @@ def test_what_leaves_the_work_as_it_is_makes_nothing_else_of_it() -> None:
 
 
 def test_a_run_is_resumed_by_its_own_command_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of one name may hold different things, and a picture may be wanted elsewhere."""
+    """Files with one name may have different contents, and a picture may be requested elsewhere."""
     before, store = of("igen-cpu", png="one/set.png"), Store(tmp_path, Printer.silent())
     store.keep(before, evidence())
     asked = before

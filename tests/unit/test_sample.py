@@ -1,4 +1,4 @@
-"""Percentiles are shown only where transactions enough bound them; units of work are called what they are."""
+"""Percentiles are shown only with enough transactions to bound them; units of work have their own names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ THREADS = System("none", "threads")
 
 
 def some(count: int, workload: str = "igen-oltp", **fields: object) -> Record:
-    """A trial of 30 s with so many transactions."""
+    """A trial of 30 s with this number of transactions."""
     choice = OLTP if workload == "igen-oltp" else Choice(workload, {})
     system = DISK if workload in ("igen-oltp", "igen-batch") else THREADS
     return record(system, 1, count / 30, choice=choice, **fields)  # type: ignore[arg-type]

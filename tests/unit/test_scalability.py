@@ -1,4 +1,4 @@
-"""Fits of the scalability laws: published figures, known curves, and intervals that hold as often as they say."""
+"""Fits of the scalability laws: published figures, known curves, and intervals with the stated coverage."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_band_holds_the_curve_and_widens_beyond_what_was_measured() -> None:
 
 @pytest.mark.long
 def test_intervals_hold_as_often_as_they_say() -> None:
-    """200 sweeps of 7 numbers of clients once each: 95 % is 181 to 198 of them (binomial, ± 3 standard deviations)."""
+    """200 sweeps of 7 numbers of clients, once each: 95% is 181 to 198 of them (binomial, ± 3 standard deviations)."""
     true = Usl(0.05, 0.001, 500.0)
     names = ("alpha", "beta", "gamma", "peak_clients", "peak_throughput")
     held = dict.fromkeys(names, 0)

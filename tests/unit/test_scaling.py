@@ -1,4 +1,4 @@
-"""What a report says of a system's scalability, in words that the trials support."""
+"""Statements in a report about a system's scalability, as far as the trials support them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.study.scaling import MOST_CURVES, Scaling, scaling, scalings
 
 
 def trials(curve: Usl, clients: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[Record]:
-    """Three of each, which scatter by one percent."""
+    """Three trials for each number of clients, which vary by one percent."""
     return [record(DISK, n, curve.at(n) * wobble, block=b) for n in clients for b, wobble in enumerate((0.99, 1, 1.01))]
 
 
@@ -57,7 +57,7 @@ def test_a_peak_beyond_the_range_is_a_prediction_and_said_to_be_one() -> None:
 
 
 def test_on_a_plateau_more_clients_are_not_said_to_do_less() -> None:
-    """A flat end bends the fitted curve as a cost of coherency would."""
+    """A flat end bends the fitted curve in the same way as coherency costs."""
     found = of(Usl(0.05, 0.001, 500.0), (1, 2, 4, 8, 16, 24, 32, 40))
     assert found.fit.beta.low > 0
     assert found.sentences[2].code == "curve-without-measured-fall"
@@ -99,7 +99,7 @@ def test_contention_is_the_same_in_the_sentence_and_in_the_table() -> None:
 
 
 def contention(found: Scaling) -> str:
-    """As the table says it."""
+    """As in the table."""
     (chart,) = scalability([found], "transactions")
     name, value = chart.table.texts[0]
     assert name == "contention α"

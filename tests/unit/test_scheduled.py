@@ -1,4 +1,4 @@
-"""A rate is that of the clients whom the schedule moves; what the market does beside them keeps no rate."""
+"""A rate covers scheduled clients only; concurrent work of the market has no target rate."""
 
 from __future__ import annotations
 

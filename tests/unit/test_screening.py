@@ -1,4 +1,4 @@
-"""The mathematics of a screen: orthogonal designs free of interactions of two, and an error that blocks show."""
+"""Mathematics of a screen: orthogonal designs free of two-factor interactions, and an error estimated from blocks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_effects_and_their_error_are_recovered() -> None:
 
 
 def test_effects_that_are_there_do_not_blow_up_the_error_of_others() -> None:
-    """An error taken from effects thought to be nothing would."""
+    """An error estimated from effects that are assumed to be zero would."""
     signs = screening.design(8, 8)
     errors = [screening.estimates(signs, differences(signs, [size] * 8, 3, 0.05, 2))[0].error for size in (0.0, 1.0)]
     assert errors[0] == pytest.approx(errors[1])
@@ -58,8 +58,8 @@ def test_a_pair_that_is_missing_costs_precision_and_nothing_else() -> None:
     found = screening.estimates(signs, some)
     assert found[0].effect == pytest.approx(0.3, abs=0.02)
     assert found[0].error > screening.estimates(signs, whole)[0].error
-    assert screening.estimates(signs, [one for one in whole if one[0] != 2]) == ()  # eight effects of seven pairs
-    assert screening.estimates(signs, whole[:8]) == ()  # one block shows no error
+    assert screening.estimates(signs, [one for one in whole if one[0] != 2]) == ()  # eight effects from seven pairs
+    assert screening.estimates(signs, whole[:8]) == ()  # one block gives no error estimate
     assert screening.estimates(signs, []) == ()
 
 
@@ -85,7 +85,7 @@ def test_an_interaction_is_seen_with_its_sign_and_all_pairs_that_it_may_be(size:
     assert (1, 2) in found.strongest and len(found.strongest) == 4
     ratios = dict(zip(found.strongest, found.ratios, strict=True))
     assert ratios[1, 2] == pytest.approx(math.exp(4 * size), rel=0.05)
-    for (a, b), ratio in ratios.items():  # each explains the same runs: with the sign that these have
+    for (a, b), ratio in ratios.items():  # each explains the same runs, with their sign
         sign = np.sign(size) * np.sign(float((signs[:, a] * signs[:, b]) @ (signs[:, 1] * signs[:, 2])))
         assert (ratio > 1) == (sign > 0)
     none = screening.interplay(signs, 7 + 0.01 * dice.standard_normal((3, 8)))

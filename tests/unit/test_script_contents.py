@@ -1,4 +1,4 @@
-"""A user's own scripts are known by what is in them, not by their name."""
+"""A user's scripts are identified by content, not by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No piece of a password is shown or kept: not of an address that cannot be read, not from a server that repeats it."""
+"""No part of a password is shown or stored, even from an invalid address or a server's message."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ REPEATED = (
 
 @pytest.mark.parametrize("function", [redact.redacted, redact.redacted_sql, redact.redacted_toml])
 def test_redaction_takes_time_in_proportion_to_any_text(function: Callable[[str], str]) -> None:
-    """Where it took the square of it, one of these texts would take longer than the limit of a test."""
+    """If it were quadratic, one of these texts would exceed the time limit of a test."""
     for part in REPEATED:
         for begin in ("", "driver=;@"):
             function(begin + part * (200_000 // len(part)))

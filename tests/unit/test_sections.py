@@ -29,7 +29,7 @@ def sections(study):
 
 @pytest.fixture
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A report with one module more in the room of sections."""
+    """A report with an additional module in the package of sections."""
     (tmp_path / "added_for_a_test.py").write_text(MODULE)
     monkeypatch.setattr(sections, "__path__", [*sections.__path__, str(tmp_path)])
     yield

@@ -1,4 +1,4 @@
-"""A server that answers lives, whatever it answers."""
+"""A server that answers is alive, whatever it answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.model.secrets import Secrets
 
 
 class Refusing(PostgresSession):
-    """Of a server that has one answer to every statement."""
+    """A session on a server that gives the same answer to every statement."""
 
     sqlstate = ""
 

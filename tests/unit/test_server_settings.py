@@ -1,4 +1,4 @@
-"""What settings of servers of ours may be, before any server is asked."""
+"""Allowed settings of servers that ironbench starts, without querying a server."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def test_a_setting_of_ironbench_s_own_is_refused_with_its_cause() -> None:
 def test_data_of_a_lab_are_loaded_under_the_settings_that_their_statistics_and_pages_come_from(
     engine: str, name: str
 ) -> None:
-    """Else a lab that varies one of them would compare the same data twice."""
+    """Otherwise a lab that varies one of them would compare the same data twice."""
     system = System(engine, "t", {name: "50", "not_of_the_files": "1"})
     plain = engines.get(engine).plain(system, Path("/nowhere"))
     assert plain.settings[name] == "50" and "not_of_the_files" not in plain.settings

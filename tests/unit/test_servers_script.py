@@ -1,4 +1,4 @@
-"""`make test` gets servers for tests where it may, says so where it may not, and never fails for it."""
+"""`make test` gets servers for tests if it may, reports if it may not, and never fails because of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISSING = "not tested: MariaDB"
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A directory that is all of PATH."""
+    """A directory that is the whole of PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("timeout", "bash", "env"):

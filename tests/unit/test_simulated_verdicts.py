@@ -1,4 +1,4 @@
-"""The figures of `python -m bench verdicts` on fewer labs, and that its arrays decide as the real code does."""
+"""The figures of `python -m bench verdicts` with fewer labs; its array code decides as the production code does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CODES = {
 }
 FEW = 4000
 SLACK = 1.0
-"""Per cent; three standard errors of a share of 5 % in 4000 labs."""
+"""Percentage points: three standard errors of 5% in 4,000 labs."""
 
 
 @pytest.mark.parametrize("planned", [(6,), (6, 10), (3, 6, 9)])

@@ -1,4 +1,4 @@
-"""How the slices of a block vary."""
+"""Variation of the slices in a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long slices may be: a block has turns enough, or it is no block of slices."""
+"""Allowed slice lengths: a block has enough turns, or it does not use slices."""
 
 from __future__ import annotations
 

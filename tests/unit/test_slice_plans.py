@@ -1,4 +1,4 @@
-"""What a plan says of slices: the method, room side by side, what they resolve; and the report of dropped ones."""
+"""Plans of labs that use slices: method, space, minimum detectable effect; and the report on dropped slices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GIB = 1 << 30
 def said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str, str], str]:
-    """The plan of a lab of 3.0 GB for each of two systems, on a machine with 4 GiB of memory and 100 GB free."""
+    """The plan of a lab with 3.0 GB for each of two systems, on a machine with 4 GiB of memory and 100 GB free."""
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(slice_plan, "memory_there", lambda: 4 * GIB)
     monkeypatch.setattr(space, "free_bytes", lambda path: 100 * 10**9)

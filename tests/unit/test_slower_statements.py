@@ -1,4 +1,4 @@
-"""Which statement a gate names as the reason, and which commands of two versions of a script are the same."""
+"""Which statement a gate names as the cause, and which commands of two script versions are the same."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def compared(
 
 
 def reason(study: Study) -> Any:
-    """The only one, with six digits of its figures."""
+    """The only cause, with its values rounded to six digits."""
     found = causes(study, study.effects[0].finding)
     assert len(found) <= 1
     return replace(found[0], **rounded(asdict(found[0]))) if found else None
@@ -142,7 +142,7 @@ def test_renamed_scripts_are_versions_of_those_with_the_same_statements() -> Non
 
 
 def served(*rows: tuple[str, float, float], listed_share: float = 1.0) -> Use:
-    """What the server counted in 1,000 transactions: text, mean time and executions per transaction."""
+    """Server statistics for 1,000 transactions: text, mean time and executions per transaction."""
     own = tuple(Counted(text, 1000 * often, 1000 * often * mean_s) for text, mean_s, often in rows)
     over = Over(1.0, 1000.0)
     whole_s = sum(one.time_s for one in own) / listed_share
@@ -168,7 +168,7 @@ def test_a_statement_that_runs_more_often_is_named_though_each_execution_takes_a
 
 
 def test_executions_that_differ_by_chance_alone_are_no_reason() -> None:
-    """Of 1,000 transactions with a mix of scripts, 10 and 15 executions of one of them differ by less than chance."""
+    """With a mix of scripts, 10 and 15 executions in 1,000 transactions differ by less than chance explains."""
     assert by_server(served((COUNT, 1e-3, 0.010)), served((COUNT, 1e-3, 0.015))) is None
 
 

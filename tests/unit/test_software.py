@@ -1,4 +1,4 @@
-"""What a record says of the software that measured."""
+"""Facts in a record about the measuring software."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of the user's that changes what is named with another database, or makes a trigger that would."""
+"""SQL of the user that changes objects of another database, or creates a trigger that would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files of SQL contain, judged by statement, before a server is started."""
+"""Contents of SQL files, judged by statement, before a server is started."""
 
 from __future__ import annotations
 
@@ -215,6 +215,6 @@ def test_rows_of_a_table_with_many_columns_are_counted_for_that_table(tmp_path: 
 )
 def test_what_a_dump_says_about_replication_is_not_sent(tmp_path: Path, statement: str) -> None:
     assert sent(tmp_path, f"{statement};\nCREATE TABLE t (a int);\n") == ["CREATE TABLE t (a int)"]
-    if "SESSION" not in statement:  # which changes nothing for anybody else
+    if "SESSION" not in statement:  # affects no other session
         with pytest.raises(InputError):
             of_mariadb(tmp_path, f"{statement};\n", own=True)

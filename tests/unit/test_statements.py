@@ -1,4 +1,4 @@
-"""Times of the commands of scripts: pooled by cell, paired by block, shown in every format."""
+"""Times of commands in scripts: pooled by configuration, paired by block, shown in every format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def commands(mean_s: float, folder: str = "before", count: int = 100) -> tuple[S
 
 
 def study(plan_means: dict[str, Sequence[float]], evidence: bool = True) -> Study:
-    """`plan_means`: cell → mean of the one statement that differs, block by block."""
+    """`plan_means`: configuration → mean of the one statement that differs, by block."""
     plan = lab({"index": ("with", "without", "other")}, blocks=4)
     records, statements = [], {}
     for one in trials(plan, dict.fromkeys((setup.cell.name for setup in plan.setups), 1000.0)):

@@ -1,4 +1,4 @@
-"""Drifts and steps, within a trial and from block to block."""
+"""Drifts and steps, within a trial and between blocks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_step_is_found_where_it_is() -> None:
 
 
 def test_the_nile_fell_in_1899() -> None:
-    # Annual flow at Aswan 1871-1970; the change after 1898 is that of Cobb, Biometrika 65 (1978).
+    # Annual flow at Aswan 1871-1970; the change after 1898 is from Cobb, Biometrika 65 (1978).
     nile = [
         1120, 1160, 963, 1210, 1160, 1160, 813, 1230, 1370, 1140, 995, 935, 1110, 994, 1020, 960, 1180, 799, 958, 1140,
         1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774, 840, 874, 694, 940, 833, 701, 916, 692, 1020, 1050, 969,
@@ -64,7 +64,7 @@ def test_a_drift_is_told_from_a_step() -> None:
 @pytest.mark.parametrize("count", [6, 10, 20, 50])
 def test_a_steady_series_is_seldom_called_changed(count: int) -> None:
     told = sum(change(noise(count, seed)) is not None for seed in range(400))
-    assert told <= 11  # 1 % of 400, and three standard errors above.
+    assert told <= 11  # 1% of 400, and three standard errors above
 
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=30))
@@ -107,7 +107,7 @@ def test_the_ends_of_a_change_lie_within_their_intervals_as_often_as_these_promi
                 for (low, high), end in zip(found.interval(0.05), (series[0], series[-1]), strict=True)
             )
     assert told > 200
-    assert 0.85 <= inside / told <= 0.98  # each at 95 %, both at once
+    assert 0.85 <= inside / told <= 0.98  # each at 95%, both at once
 
 
 def test_a_drift_of_both_cells_is_told_and_a_steep_one_warned_of() -> None:

@@ -1,4 +1,4 @@
-"""Workload storage: its tests, what it refuses, what it makes of passes; nothing here touches a device."""
+"""The storage workload: its tests, refusals and evaluation of passes; nothing here touches a device."""
 
 from __future__ import annotations
 
@@ -353,7 +353,7 @@ def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None
 
 
 def test_a_flush_that_fails_before_a_log_is_measured_is_a_failure_of_the_storage(tmp_path: Path) -> None:
-    reading, writing = os.pipe()  # what cannot be made safe: fdatasync(2), EINVAL
+    reading, writing = os.pipe()  # a file that cannot be synced: fdatasync(2), EINVAL
     try:
         with pytest.raises(FailureError, match="a flush failed"):
             _settled([files.TestFile(str(tmp_path), reading, reading, reading)])

@@ -1,4 +1,4 @@
-"""Charts of storage can be drawn, in the units of the known table, with a mark for every percentile."""
+"""Charts of the storage workload can be drawn, with the table's units and a marker for every percentile."""
 
 import re
 
@@ -12,7 +12,7 @@ from ironbench.study.summarise import summarise
 from ironbench.words import THIN
 
 VEGA = {"circle", "square", "cross", "diamond", "triangle-up", "triangle-down", "triangle-right", "triangle-left"}
-"""Symbols with a surface (vega-scenegraph, src/path/symbols.js)."""
+"""Symbols with an area (vega-scenegraph, src/path/symbols.js)."""
 
 
 def lines() -> tuple[known.Tested, ...]:

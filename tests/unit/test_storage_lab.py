@@ -1,4 +1,4 @@
-"""A lab of storage shows the table that users of disk benchmarks know, its cells beside each other."""
+"""A lab of storage shows the table that users of disk benchmarks know, with its configurations side by side."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A record is written whole or not at all, never edited, found by id, series and label."""
+"""A record is written completely or not at all, never edited, and found by id, series and label."""
 
 import errno
 import hashlib
@@ -114,7 +114,7 @@ def test_shared_content_is_stored_once(tmp_path: Path) -> None:
 
 
 def read(store: Store, id: str) -> dict[str, object]:
-    """What the store gives of each file; emptiness is false."""
+    """What the store returns for each file; an empty value is false."""
     return {
         "timeline.parquet": store.timeline(id),
         "seconds.parquet": store.seconds(id),

@@ -1,4 +1,4 @@
-"""A plan holds every cell in every block, in an order that only the seed decides."""
+"""A plan contains every configuration in every block, in an order determined only by the seed."""
 
 from collections import Counter
 from dataclasses import replace

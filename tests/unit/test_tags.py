@@ -1,4 +1,4 @@
-"""Tags: validated before anything starts, kept in every record, shown, and without passwords."""
+"""Tags are validated before anything starts, stored in every record, shown, and never contain passwords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not sent, and not named, where another engine's database is reached through ODBC."""
+"""Statements not sent and names not used for another engine's database reached through ODBC."""
 
 from __future__ import annotations
 

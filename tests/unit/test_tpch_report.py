@@ -1,4 +1,4 @@
-"""The page of the TPC-H-derived workload: power leads, and below scale factor 1 the unrounded figure."""
+"""The page of the TPC-H-derived workload starts with power, and below scale factor 1 with the unrounded figure."""
 
 from dataclasses import replace
 

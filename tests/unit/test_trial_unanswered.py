@@ -1,4 +1,4 @@
-"""A trial that is stopped ends although a connection of it is not answered; the server is made of a socket."""
+"""A trial can be stopped although a connection gets no answer; the server is simulated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def answer(client: socket.socket) -> None:
 
 @contextmanager
 def server(let_in: int) -> Iterator[dict[str, Any]]:
-    """Lets so many in who come first, and answers their queries; whoever comes later is taken and not answered."""
+    """Accepts the first `let_in` connections and answers their queries; later ones are accepted but not answered."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -43,7 +43,7 @@ def server(let_in: int) -> Iterator[dict[str, Any]]:
 
 
 def stopped(engine: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """The summary of a trial that is stopped soon, and ends soon then: connecting alone would wait for 10 s."""
+    """Summary of a trial that is stopped early and ends soon after, although just connecting would take 10 s."""
     plan: dict[str, Any] = {
         "engine": engine,
         "scripts": [],

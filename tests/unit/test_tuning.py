@@ -1,4 +1,4 @@
-"""`ironbench tune`: what it plans and refuses, what its screen chooses, and what fresh blocks say of that."""
+"""`ironbench tune`: its plans and refusals, the choice by its screen, and confirmation in fresh blocks."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_what_matters_is_found_and_confirmed_and_nothing_else_is_claimed(file: P
     assert "These trials support one change of baseline: clients=4." in text
     assert "Of the others, threads and max_tries show no effect: one of" in text
     assert {effect.finding.baseline for effect in found.effects} == {"baseline"}
-    assert all(block > 2 for effect in found.effects for block, _ in effect.finding.ratios)  # none of the screen's
+    assert all(block > 2 for effect in found.effects for block, _ in effect.finding.ratios)  # none from the screen
 
 
 def test_several_winners_are_measured_together_and_levels_between_alone(file: Path) -> None:
@@ -182,7 +182,7 @@ def test_the_runs_of_a_screen_are_listed_with_their_settings_and_cells_with_name
 
 
 def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
-    """By chance, or with other settings: here the machine loses it after the screen."""
+    """By chance or with other settings: here the machine loses the effect after the screen."""
     found = lab(file)
     directory = LabDirectory(file.with_name("lab"))
     directory.begin(Frozen(found, "m1", {}, {}))
@@ -225,7 +225,7 @@ def test_a_screen_that_was_interrupted_goes_on_where_it_was(file: Path) -> None:
     records = loop.measured(Blocks(directory, some), Machine(effects, found, 0.05, random.Random(2), 13), some)
     assert [one.cell.name for one in records] == [trial.cell.name for trial in found.trials]
     assert confirm.begun(directory, records, silent)
-    assert not confirm.begun(directory, records, silent)  # what it goes on with is chosen once
+    assert not confirm.begun(directory, records, silent)  # the confirmation is chosen only once
     stages = directory.lab().method.stages
     assert [stage.added for stage in stages][:2] == [False, True]
     examine._lab(directory.path / "plan.json")

@@ -1,4 +1,4 @@
-"""Slices: which labs are measured by them, what they say of a block, and that blocks stay the unit."""
+"""Slices: which labs use them, how a block is described, and that findings are still computed from blocks."""
 
 from __future__ import annotations
 

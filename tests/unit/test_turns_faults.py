@@ -1,4 +1,4 @@
-"""Slices: a block whose lab is killed, whose records are void, or whose systems do not thaw."""
+"""Slices: a block whose lab is killed, whose records are invalid, or whose systems do not thaw."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ironbench.records.selection import named_in
 
 
 def turned(plan: Lab, block: int, attempt: int, since: str, **statuses: Status) -> list[Record]:
-    """Records of a block of `log=disk` and `log=memory` that took turns with each other."""
+    """Records of a block in which `log=disk` and `log=memory` were interleaved."""
     records = labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0))
     return [
         replace(
@@ -91,7 +91,7 @@ def test_a_record_that_lost_its_partner_is_not_counted_where_a_cell_is_named() -
 
 
 class Stopped:
-    """A side that notes whether it was stopped, and may fail at it."""
+    """A side that records whether it was stopped, and may fail to stop."""
 
     def __init__(self, fails: bool) -> None:
         self.fails, self.stopped = fails, False
@@ -123,7 +123,7 @@ def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> 
 
 
 def side(**progress: Any) -> SliceSide:
-    """Of a system whose drive goes on in a thread; `progress`: what the core says of it."""
+    """A system whose drive runs in a thread; `progress`: what the core reports about it."""
     unused: Any = None
     plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
     setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one"), system=System("null", "one"))
@@ -138,7 +138,7 @@ def test_ctrl_c_in_a_turn_waits_neither_for_its_clients_nor_for_its_drive(
     measure: Callable[[SliceSide], object],
 ) -> None:
     drive_ends = threading.Event()
-    # A second Ctrl-C: whoever waits for clients to rest is told that waiting is over.
+    # After a second Ctrl-C, the thread that waits for clients stops waiting.
     one = side(begin_turn=lambda *_: None, rested=lambda: None, over=False)
     one._thread = threading.Thread(target=drive_ends.wait, args=(30.0,), daemon=True)
     one._thread.start()
@@ -186,8 +186,8 @@ def driven_sides(plan: Lab, trials: list[Trial]) -> list[Any]:
 def interrupted(
     plan: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, while_measured: bool, keep: Callable[..., Record]
 ) -> tuple[Any, Turns]:
-    """The loop's schedule of two blocks and its bench; `keep` makes records. `while_measured`: a Ctrl-C ends the turns
-    of each block."""
+    """The loop with a schedule of two blocks and its bench; `keep` makes records. `while_measured`: a Ctrl-C ends the
+    turns of each block."""
     each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=Store(tmp_path))
     each.data = SimpleNamespace(kept=lambda *_: None)
     each.over = lambda record: record.status is Status.CUT_SHORT

@@ -1,4 +1,4 @@
-"""Files that users write: what is wrong in them is told in their words, with table, field and way out."""
+"""Errors in user files are described in the file's terms, with table, field and hint."""
 
 from __future__ import annotations
 

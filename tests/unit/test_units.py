@@ -1,4 +1,4 @@
-"""Sizes and durations are read and written in one way; every quantity has a range, and each reader of it keeps that."""
+"""Sizes and durations are read and written in one way; every quantity has a range that each reader checks."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def above(known: Range) -> float:
 
 
 def ranges_of(file: type[msgspec.Struct], before: str = "") -> Iterator[tuple[str, Range]]:
-    """Every field with a range by its path, of sections and of devices."""
+    """Every field with a range by its path, in sections and devices."""
     for name, one in table(file).items():
         struct = one.section or one.entries
         if struct:
@@ -131,7 +131,7 @@ def lab_text(section: str, field: str, value: object) -> str:
 
 
 def numbers(file: type[msgspec.Struct]) -> list[str]:
-    """Paths of the fields of a lab file that hold a number."""
+    """Paths of the fields of a lab file that contain a number."""
     sections = {name: one.section for name, one in table(file).items() if one.section}
     found = {f"{name}.{field}": one for name, section in sections.items() for field, one in table(section).items()}
     return [path for path, one in found.items() if {int, float} & set(one.kinds) and not path.endswith("_cpus")]
@@ -182,7 +182,7 @@ def test_what_has_no_mistake_is_read_and_what_has_one_is_not_in_the_rest(values:
 
 
 def numeric_options() -> list[tuple[str, Any]]:
-    """Every option of the program whose value is a number, a size or a time: by its kind or what help calls it."""
+    """Every option whose value is a number, a size or a duration, by its type or its help."""
     found: list[tuple[str, Any]] = []
 
     def walk(command: Any, path: str) -> None:
@@ -203,7 +203,7 @@ def numeric_options() -> list[tuple[str, Any]]:
 @pytest.mark.parametrize(("option", "parameter"), numeric_options(), ids=[name for name, _ in numeric_options()])
 def test_every_number_on_the_command_line_has_a_range(option: str, parameter: Any) -> None:
     parse = parameter.type_descriptor.parameter_info.parser
-    if parse is None:  # text, read when the command runs: by the range of its field
+    if parse is None:  # text, parsed when the command runs, by the range of its field
         assert str in {parameter.type_descriptor.annotation, *get_args(parameter.type_descriptor.annotation)}
         assert any(path.endswith(f".{parameter.name}") for path in RANGES), f"{option}: no field is called so"
         return

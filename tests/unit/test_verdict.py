@@ -1,4 +1,4 @@
-"""From blocks to a verdict: laws that hold for any data, and vectors worked out elsewhere."""
+"""From blocks to a verdict: properties that hold for any data, and reference values from other sources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def told(found: list[tuple[int, float, float]], better: str = "higher", method: 
 
 
 def spread(centre: float, deviation: float, count: int = 6) -> list[tuple[int, float, float]]:
-    """Pairs whose log ratios have exactly this mean and (near enough) this standard deviation."""
+    """Pairs whose log ratios have exactly this mean and nearly this standard deviation."""
     signs = [1 if block % 2 else -1 for block in range(count)]
     return [(block, 1000 * math.exp(math.log(centre) + sign * deviation), 1000) for block, sign in enumerate(signs)]
 
@@ -196,7 +196,7 @@ def test_the_page_about_verdicts_tells_what_the_code_says() -> None:
 
 
 def test_percentiles_that_are_rounded_alike_are_no_perfect_knowledge() -> None:
-    """Six blocks that read 10.0 ms and 10.1 ms each: one step of the histogram, and no variation."""
+    """Six blocks with 10.0 ms and 10.1 ms each: one step of the histogram, and no variation."""
     metric, pairs = "response_time_p99_s", [(block, 10.01, 10.0) for block in range(6)]
     same = finding(Comparison(metric, "lower", "A", "B", pairs), SIX)
     assert same.p == pytest.approx(1.0) and same.conclusion is not Conclusion.SLOWER
@@ -220,7 +220,7 @@ def test_run_to_run_variation_does_not_depend_on_how_many_blocks_measured_it() -
         next(one for one in floors([r for r in records if r.block < blocks], plan) if one.metric == "throughput")
         for blocks in (25, lab_blocks)
     )
-    # 1.96 standard deviations of the log ratio of two runs that vary by 2 % each.
+    # 1.96 standard deviations of the log ratio of two runs that vary by 2% each.
     assert many.floor == pytest.approx(math.expm1(1.96 * 0.02 * math.sqrt(2)), rel=0.1)
     assert few.floor == pytest.approx(many.floor, rel=0.4)
 

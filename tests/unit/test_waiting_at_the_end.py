@@ -1,4 +1,5 @@
-"""Transactions that still wait at the end of a trial: whether the rate was kept, and which statistics are unknown."""
+"""Transactions still waiting at the end of a trial: whether the rate was sustained, and which statistics are
+unknown."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ SUMMARY = {
 
 
 class Times:
-    """A histogram of one value."""
+    """A histogram with one value."""
 
     def __init__(self, count: int, value_s: float) -> None:
         self.count, self.mean_s, self.max_s, self.stdev_s = count, value_s, value_s, 0.0
@@ -48,7 +49,7 @@ def test_a_rate_is_kept_if_what_was_due_was_done_whatever_the_arrivals(arrivals:
     load = Load(rate=100.0, arrivals=arrivals)
     dead = {"transactions": 846, "not_started": 144, "unfinished": 10, "longest_wait_s": 1.7}
     assert RATE_NOT_KEPT in codes(load, **dead)
-    # Chance made fewer transactions due than the rate says.
+    # By chance fewer transactions were scheduled than the rate implies.
     assert RATE_NOT_KEPT not in codes(load, due=930, transactions=930)
     assert RATE_NOT_KEPT in codes(load, due=1000, transactions=970, not_started=30, longest_wait_s=0.31)
 
@@ -91,7 +92,7 @@ def test_a_statistic_is_shown_only_where_transactions_that_never_ended_cannot_ch
     shown = ended(0.0)
     assert all(sampled(shown, name) for name in shown.metrics)
     transactions = shown.metrics["transactions"]
-    # A share of 0.4 % is less than half of the tail of a 99th percentile.
+    # A share of 0.4% is less than half of the tail of a 99th percentile.
     some = ended(0.004 * transactions)
     assert sampled(some, "response_time_p50_s") and sampled(some, "response_time_p99_s")
     for name in ("response_time_p999_s", "response_time_mean_s", "response_time_max_s"):

@@ -1,4 +1,4 @@
-"""A lab that gives up names the command that repeats what failed: a plain resume never does."""
+"""A lab that gives up names the command that repeats failed trials, which a plain resume never does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An option that would change nothing is refused: two runs or cells that differ in it alone would be taken for two."""
+"""An option without effect is refused, because two runs that differ only in it would look different."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_what_is_refused_to_work_that_drives_itself_is_named_as_it_was_written()
 
 
 def _log(folder: Path) -> str:
-    """An operation at the beginning of a minute and one at its end."""
+    """An operation at the start of a minute and one at its end."""
     lines = [
         f"Nov 26 10:00:{second:02} h slapd[1]: conn=1 op={number} {text}"
         for second, number, text in (
@@ -206,7 +206,7 @@ def test_the_beginning_of_a_log_is_not_replayed_as_a_warmup(tmp_path: Path) -> N
 
 
 def test_a_budget_leaves_the_length_of_work_that_has_one_of_its_own(tmp_path: Path) -> None:
-    """Of a log all is replayed, and passes of storage are as long as without a budget."""
+    """A log is replayed completely, and passes of storage are as long as without a budget."""
     plan, _ = planned(run_file.read("storage", data=str(tmp_path), options=("size=16MiB", "seconds=0.5"), budget="2m"))
     own_s = workloads.get("storage").usual_duration_s(plan.choice.options)
     assert own_s == 20.0 and {trial.cell.load.duration_s for trial in plan.trials} == {own_s}

@@ -1,4 +1,4 @@
-"""Small words that a reader would stumble over."""
+"""Small words that would confuse a reader."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_what_only_a_claim_asks_for_has_its_row() -> None:
 
 
 def test_times_are_written_by_the_units_so_that_no_small_one_reads_as_nothing() -> None:
-    # Lines of progress are worded as pgbench's.
+    # Progress lines are worded like pgbench's.
     sources = [path for path in Path(ironbench.__file__).parent.rglob("*.py") if path.parts[-2:] != ("drive", "run.py")]
     fixed = re.compile(r"[a-z]_s:\.\df\} s\b|1e6:\.0f\} MB")
     assert not [path for path in sources if fixed.search(path.read_text(encoding="utf-8"))]

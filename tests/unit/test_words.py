@@ -1,4 +1,4 @@
-"""Counts are said as people say them, everywhere."""
+"""Counts are written with correct plurals everywhere."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_a_plural_without_s_can_be_given() -> None:
 
 @pytest.mark.parametrize("suffix", ["py", "rs", "toml"])
 def test_no_message_leaves_the_plural_to_its_reader(suffix: str) -> None:
-    """`thread(s)` in what is shown; `to_jsonb(s)` and `f(s)` are code."""
+    """`thread(s)` in displayed text; `to_jsonb(s)` and `f(s)` are code."""
     nouns = r"\b(client|connection|thread|trial|checkpoint|core|row|file|cell|block|repeat|time|process|record)\(s\)"
     for folder in ("src", "crates"):
         for path in (SOURCE / folder).rglob(f"*.{suffix}"):

@@ -1,4 +1,4 @@
-"""Workloads that drive themselves: what they may be asked, how their work is counted, how Ctrl-C reaches them."""
+"""Workloads that drive themselves: their options, counting of their work, and Ctrl-C."""
 
 from __future__ import annotations
 

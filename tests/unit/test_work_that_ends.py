@@ -1,4 +1,4 @@
-"""What a population says of itself before anything is started."""
+"""Facts about a population that are known before anything is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trial in parts: how it is cut, how clocks are compared, how the parts become one result. Without Ray."""
+"""A trial in parts: how it is split, how clocks are compared, and how results are merged, without Ray."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_address_that_is_another_server_on_another_machine_is_refused(host: s
 
 
 def test_a_clock_is_known_to_within_half_of_the_quickest_round_trip() -> None:
-    """20 ms there and 20 ms back with queues on both ways, a clock that is 5 s ahead: as of issue 23."""
+    """20 ms each way with queues in both directions, and a clock that is 5 s ahead, as in issue 23."""
     dice, ahead_ns = random.Random(1), 5_000_000_000
 
     def answer(at_ns: int) -> ClockReading:
@@ -91,7 +91,7 @@ def test_a_clock_is_known_to_within_half_of_the_quickest_round_trip() -> None:
 
 
 def driven(load: Load, workers: int) -> list[bytes]:
-    """The parts of a trial, one after the other: the null engine does not mind."""
+    """The parts of a trial, one after the other, which the null engine allows."""
     return [driven_part(one) for one in parts.cut(plan(load), workers)]
 
 
@@ -164,14 +164,14 @@ def test_a_start_is_placed_by_our_clock() -> None:
     apart_s = [
         msgspec.json.decode(_core.DriveResult.from_bytes(one).summary)["started_unix_s"] for one in (early, late)
     ]
-    offset_ns = int((apart_s[1] - apart_s[0]) * 1e9) - 2_000_000  # of which 2 ms are not the clock's
+    offset_ns = int((apart_s[1] - apart_s[0]) * 1e9) - 2_000_000  # 2 ms of this are not the clock's
     found = merge.driven([result(0, early), result(1, late, offset_ns)], load, {"samples": {}}, 0, "", "now")
     assert found.metrics["start_spread_s"] == pytest.approx(0.002, abs=1e-5)
     assert ahead_ns
 
 
 def test_what_a_client_draws_does_not_depend_on_the_number_of_workers() -> None:
-    """Which scripts the clients chose, all together, by their own streams of random numbers."""
+    """Scripts chosen by all clients, each with its own stream of random numbers."""
     scripts = [ScriptSource(name, f"SELECT '{name}';\n", weight) for name, weight in (("a", 1), ("b", 2), ("c", 5))]
     load = Load(clients=6, duration_s=None, transactions=101, seed=7)
     whole = compiled_plan(NULL, Tasks(scripts), load, ())
@@ -229,7 +229,7 @@ def test_the_report_shows_the_worst_of_each_worker_and_the_mean_of_its_throughpu
 
 @given(st.integers(-10_000, 10_000), st.integers(0, 2_000), st.integers(0, 2_000))
 def test_a_clock_that_is_set_during_the_start_is_told_from_one_that_is_not(jump_ms: int, there: int, back: int) -> None:
-    """Two clocks and a telling that takes what it takes; a jump of less than a tenth of a second may pass."""
+    """Two clocks and a message that takes its time; a jump of less than 0.1 s may go undetected."""
     sent, begin = 7, 7 + 30_000_000
     at = sent + there * 10_000
     wait = begin - at - jump_ms * 1_000_000

@@ -1,4 +1,4 @@
-"""A trial of workers whose observers connect to a server that takes connections and never answers: a frozen one."""
+"""A trial of workers whose observers connect to a frozen server, which accepts connections and never answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OBSERVERS = [{"name": "activity", "kind": "sql", "target": "SELECT 1", "period_s
 
 
 def test_an_interrupt_is_heard_while_observers_connect() -> None:
-    """Connecting alone waits for 10 s."""
+    """Just connecting takes 10 s."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         where = {"host": "127.0.0.1", "port": listening.getsockname()[1], "user": "u", "database": "d"}
         timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))

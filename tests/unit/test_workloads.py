@@ -1,4 +1,4 @@
-"""What a workload says of itself: options, scripts that compile, the layout of the order system."""
+"""Properties of workloads: options, scripts that compile, and the layout of order-entry tables."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_unknown_workload_is_refused_with_the_nearest_name() -> None:
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
 @pytest.mark.parametrize(("name", "options"), CHOICES)
 def test_every_script_compiles_on_every_engine(name: str, options: dict[str, str], engine: str, protocol: str) -> None:
-    """Also: uses no variable that is not there, which the compiler refuses."""
+    """The compiler also refuses undefined variables."""
     workload = workloads.get(name)
     if "data" in workload.needs and not engines.get(engine).can("data"):
         pytest.skip("without tables it has no scripts")
@@ -133,7 +133,7 @@ def test_every_region_has_customers_and_activity(scale: int, skew: float) -> Non
     for ends in (there.last, there.active):
         sizes = [end - start for start, end in zip((0, *ends), ends, strict=False)]
         assert min(sizes) >= 1
-        # The ends are rounded, so that with hardly any skew a region may have one more than the one before it.
+        # Ends are rounded, so with hardly any skew a region may have one more than the one before it.
         assert all(later <= earlier + 1 for earlier, later in pairwise(sizes))
     assert there.products >= MOST_LINES
 

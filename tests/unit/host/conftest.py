@@ -1,4 +1,4 @@
-"""Copies of /proc and /sys that tests can bend."""
+"""Copies of /proc and /sys that tests can modify."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ MakePatient = Callable[..., HostView]
 
 @dataclass
 class FakeAttempts:
-    """Everything works, on a fast drive with room, unless said otherwise."""
+    """Everything works on a fast drive with enough space, unless specified otherwise."""
 
     refused: dict[str, str] = field(default_factory=dict)
     late_s: float = 30e-6
@@ -145,7 +145,7 @@ class FakeAttempts:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> MakeTree:
-    """A tree of just the given files."""
+    """Makes a tree with only the given files."""
     count = iter(range(100))
 
     def make(files: Changes | None = None) -> Tree:
@@ -163,11 +163,11 @@ def bare(tmp_path: Path) -> MakeTree:
 
 @pytest.fixture
 def server(bare: MakeTree) -> MakeTree:
-    """A well-kept two-socket database server of bare metal, with `changes` (None removes a file)."""
+    """A well-maintained bare-metal database server with two sockets, with `changes` (None removes a file)."""
 
     def make(changes: Changes | None = None) -> Tree:
         tree = bare({**SERVER, **(changes or {})})
-        # As the kernel has it: /sys/block holds links into the tree of buses.
+        # As in the kernel: /sys/block contains links into the tree of buses.
         drive = tree.path("/sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1")
         tree.path("/sys/block/nvme0n1").symlink_to(drive)
         return tree
@@ -177,7 +177,7 @@ def server(bare: MakeTree) -> MakeTree:
 
 @pytest.fixture
 def host(server: MakeTree) -> MakePatient:
-    """That server, watched: `changes` before, `later` while it is watched, attempts as given."""
+    """That server, watched: `changes` apply before and `later` during the watch, with the given attempts."""
 
     def make(
         changes: Changes | None = None,

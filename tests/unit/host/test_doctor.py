@@ -1,4 +1,4 @@
-"""The doctor says what spoils numbers, what that means and what helps; what it cannot see it says so."""
+"""The doctor reports what affects results, the consequence and the fix, and what it could not check."""
 
 from __future__ import annotations
 
@@ -159,7 +159,8 @@ def test_a_logical_volume_is_looked_through_down_to_the_drive_under_its_partitio
 
 
 def test_control_groups_are_tried_where_those_of_engines_are_made(host: MakePatient) -> None:
-    """In our own group: `systemd-run --user --scope -p Delegate=yes` gives that to an ordinary user, not the root's."""
+    """They are made in ironbench's own group, which `systemd-run --user --scope -p Delegate=yes` delegates to an
+    ordinary user."""
     given = host(changes={"sys/fs/cgroup/db.slice/bench/cgroup.controllers": "cpu memory\n"})
     assert [one.seen for one in about("control groups", given)] == [
         "v2, cpu memory: groups can be made in /sys/fs/cgroup/db.slice/bench"

@@ -1,4 +1,4 @@
-"""`ironbench doctor` shows what was found and ends with the exit code of the contract."""
+"""`ironbench doctor` shows its findings and exits with the documented code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of a real machine and a real server, and a session that answers from a table."""
+"""Recordings of a real machine and a real server, and a session with fixed answers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Samples = dict[str, list[Sample]]
 
 @pytest.fixture
 def recorded() -> Samples:
-    """6 s of pgbench's TPC-B-like script, 4 clients, 2 cores, PostgreSQL 18, a checkpoint in the middle."""
+    """6 s of pgbench's TPC-B-like script with 4 clients, 2 cores, PostgreSQL 18 and a checkpoint in the middle."""
     return _samples("recorded_postgres18.json")
 
 
 @pytest.fixture
 def recorded_elsewhere() -> Samples:
-    """6 s of updates, 4 clients, MariaDB 10.11, two checkpoints."""
+    """6 s of updates with 4 clients, MariaDB 10.11 and two checkpoints."""
     return _samples("recorded_mariadb1011.json")
 
 
@@ -36,7 +36,7 @@ def _samples(name: str) -> Samples:
 
 @dataclass
 class FakeSession:
-    """A session of which observers ask only these."""
+    """A session with the members that observers use."""
 
     engine: str = "postgres"
     pids: tuple[int, ...] = ()
@@ -69,7 +69,7 @@ def session() -> Callable[..., FakeSession]:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Callable[[dict[str, str]], Tree]:
-    """A machine of just the given files."""
+    """A machine with only the given files."""
 
     def make(files: dict[str, str]) -> Tree:
         for name, text in files.items():

@@ -1,4 +1,4 @@
-"""What the observer of emulated devices makes of their counters."""
+"""Metrics of the observer of emulated devices."""
 
 import json
 
@@ -61,7 +61,7 @@ def test_what_was_counted_in_the_window_is_kept_bucket_by_bucket() -> None:
     counted = {one.name: one for one in OBSERVER.parse(SAMPLES, 4.0).counted}
     latency = counted["device_read_latency_s{role=data}"]
     assert latency.edges == pytest.approx((1e-4, 8e-4))
-    assert latency.counts == pytest.approx((2940, 60))  # 1000 reads a second, between the first sample and the last
+    assert latency.counts == pytest.approx((2940, 60))  # 1000 reads a second, between the first and the last sample
     assert counted["device_write_size_bytes{role=log}"].edges == (8192.0,)
     assert "device_write_latency_s{role=data}" not in counted
 

@@ -1,4 +1,4 @@
-"""What is read at both ends of the window alone: differences, and what spoils them."""
+"""Counters read only at both ends of the window: their differences, and what invalidates them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_without_a_reading_at_both_ends_nothing_is_counted() -> None:
 
 def test_names_with_tabs_and_quotes_are_read_as_they_are() -> None:
     zero, more = [0] * 13, [5, 5, 0, 0, 3, 0, 0, 0, 8192, 0, 1, 0, 16384]
-    name = '"a\\tb""c"'  # as the core writes a tab
+    name = '"a\\tb""c"'  # the core's format of a tab
     taken = [snapshot(0.0, (name, *zero)), snapshot(10.0, (name, *more))]
     (table,) = relations.tables({"pg_relations.tables": taken}, WINDOW_S)
     assert table.name == '"a\tb""c"'

@@ -1,4 +1,4 @@
-"""What the kernel counts goes before what is sampled, and every share is of all the clients' time."""
+"""Kernel counters take precedence over samples, and every share is of all the clients' time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_kernels_counts_split_what_has_no_wait() -> None:
 
 
 def test_woken_backends_that_wait_for_a_core_are_not_taken_for_idle() -> None:
-    """One core, 16 clients of short statements: nearly all look as if they waited for their clients."""
+    """One core and 16 clients with short statements: nearly all seem to wait for their clients."""
     found = divided_up({"CPU": 0.2, "client": 15.8}, OnCores(0.8, 9.0))
     assert found == pytest.approx({"CPU": 0.8, "run queue": 9.0, "client": 6.2, "other": 0.0})
 
@@ -132,7 +132,7 @@ def test_processes_out_of_sight_are_not_counted_as_nothing() -> None:
 
 
 def test_the_period_grows_with_the_backends_so_that_the_cost_does_not(session: Callable[..., Any]) -> None:
-    """Up to 25 backends 20 samples a second, and never more than 1 % of a core for all that one observer reads."""
+    """Up to 25 backends are sampled 20 times a second; an observer never uses more than 1% of a core."""
     sources = get("pg_waits").sources(session(pids=(1,)), Tree())
     for backends in (1, 25, 200, 1000, 5000):
         read = [paced(source, backends) for source in sources]
@@ -161,10 +161,10 @@ def test_the_chains_of_lock_waits_are_summed() -> None:
 
 
 def test_connections_that_wait_for_the_work_of_others_are_not_called_the_clients_time() -> None:
-    """Of 13 connections 8 are clients; the other 5 wait for orders, as a brokerage's market does."""
+    """Of 13 connections, 8 are clients; the other 5 wait for orders, like the market of a brokerage."""
     served = Histogram()
     for _ in range(800):
-        served.record(100_000_000)  # 80 s in a window of 10 s: 8 transactions under way, all reading
+        served.record(100_000_000)  # 80 s in a window of 10 s: 8 transactions in progress, all reading
     lines = b"IO.DataFileRead\t8\nidle\t5\n"
     samples = {"pg_waits.activity": [(n * 0.05, lines) for n in range(200)]}
     driven = Driven("", True, summary={"elapsed_s": 10.0}, samples=samples, histograms={"service_time": served})

@@ -1,4 +1,4 @@
-"""The arithmetic of counters: exact at the edges of the window, honest about resets."""
+"""Counter arithmetic is exact at the edges of the window and reports resets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_counter_that_was_reset_is_left_out() -> None:
 
 @pytest.mark.parametrize(("edge", "count"), [((2.99, 3.8), 0.0), ((2.1, 3.1), 1.0)])
 def test_an_event_at_the_edge_of_the_window_happened_in_it_or_did_not(edge: tuple[float, float], count: float) -> None:
-    """By chance of the samples; but a page of three seconds is 0.33/s and never 0.004/s."""
+    """The sampling times decide; but a page in three seconds is 0.33/s and never 0.004/s."""
     grown = growth(track((-0.1, 7), (edge[0], 7), (edge[1], 8)), 3.0)
     assert grown is not None and 0 < grown.by["n"] < 1
     assert (grown.count("n"), grown.count_rate("n")) == (count, count / 3.0)
@@ -83,7 +83,7 @@ def test_joined_files_are_told_apart() -> None:
 
 
 def _tree(own: int, ended: int, backend: int | None) -> bytes:
-    """Of a server with number 7 and one that serves a client, in ticks."""
+    """CPU ticks of a server with pid 7 and of a backend."""
     stats = {7: (1, own, ended)} | ({} if backend is None else {8: (7, backend, 0)})
     lines = (f"==> /proc/{pid}/stat\n{pid} (x) S {parent} 0 0 0 0 0 0 0 0 0 {mine} 0 {past} 0 0\n"
              for pid, (parent, mine, past) in stats.items())  # fmt: skip
@@ -91,7 +91,7 @@ def _tree(own: int, ended: int, backend: int | None) -> bytes:
 
 
 def test_a_reading_while_clients_leave_does_not_lose_what_their_processes_used() -> None:
-    """The server was read before it had waited for the other, and that one when it was gone."""
+    """The server was read before it had waited for the backend, and the backend when it was gone."""
     of_all = [Sample(0.0, _tree(0, 0, 0)), Sample(5.0, _tree(10, 0, 490)), Sample(9.0, _tree(18, 0, 882))]
     torn = Sample(10.1, _tree(20, 0, None))
     whole = Sample(10.1, _tree(20, 990, None))

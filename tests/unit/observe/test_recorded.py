@@ -1,4 +1,4 @@
-"""What the observers make of six recorded seconds of a real server under load."""
+"""Metrics that the observers derive from six recorded seconds of a real server under load."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_metric_and_series_is_in_the_catalogue(engine: str, request: pytes
 def test_every_observer_finds_something_in_the_recording(recorded: Samples, recorded_elsewhere: Samples) -> None:
     recorded = recorded_elsewhere | recorded
     for observer in observe.observers():
-        # Recorded on real devices, and before these were observed: see test_emulation.py and test_ends.py, and below.
+        # Recorded on real devices, before these were observed: see test_emulation.py and test_ends.py, and below.
         later = {"emulation", "pg_statements", "pg_relations", "maria_statements", "maria_relations"}
         if observer.name not in later | {"pg_replication", "slapd_monitor"}:
             assert observer.parse(recorded, WINDOW_S).metrics, observer.name
@@ -178,7 +178,7 @@ def test_the_lag_of_the_slowest_replica_is_the_highest_of_the_window() -> None:
 
 
 def test_a_directory_tells_its_operations_and_threads() -> None:
-    """As slapd 2.5 answers."""
+    """Answers of slapd 2.5."""
 
     def operations(searches: int, adds: int) -> bytes:
         each = f"cn=Search,cn=Operations,cn=Monitor\t{searches}\ncn=Add,cn=Operations,cn=Monitor\t{adds}\n"

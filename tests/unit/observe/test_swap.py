@@ -1,4 +1,4 @@
-"""Swapping, which the kernel counts in pages: those of the machine that was read."""
+"""Swapping is counted in pages of the machine that was read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _samples(meminfo: str, mapped: int | None) -> dict[str, list[Sample]]:
 
 @pytest.mark.parametrize("page_bytes", [4096, 16384, 65536])
 def test_what_was_swapped_is_counted_in_pages_of_the_machine_that_was_read(page_bytes: int) -> None:
-    """Both files are read one after the other: a few pages may be mapped meanwhile."""
+    """Both files are read one after the other, and a few pages may be mapped in between."""
     seen = OBSERVER.parse(_samples(f"Mapped: {3000 * page_bytes // 1024} kB\n", 3100), 2.0)
     assert seen.metrics["swap_in_bytes_per_s"] == pytest.approx(10 * page_bytes)
     assert seen.metrics["swap_out_bytes_per_s"] == pytest.approx(20 * page_bytes)

@@ -1,4 +1,4 @@
-"""A change on another machine after the link was lost during the one before."""
+"""A change on another machine after the link was lost during the previous one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironbench.host.remote.link import Link
 
 
 class _Held:
-    """A shell there that has made the change."""
+    """A shell on that machine that has made the change."""
 
     def __init__(self, last: list[str]) -> None:
         self._last = last

@@ -1,4 +1,4 @@
-"""The doctor on another machine, which is made of answers to its commands."""
+"""The doctor on another machine, which consists of answers to its commands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_directory_may_be_where_the_user_may_not_look(tmp_path: Path, place: s
     (tmp_path / "there").mkdir()
     (tmp_path / "closed").mkdir()
     (tmp_path / "file").touch()
-    # Root may look everywhere: what is closed to it says so itself.
+    # Root can read everything, so an inaccessible directory is simulated.
     command = host._MAY_BE.format(path=quoted(str(tmp_path / place)))
     closed = (
         f'[() {{ case "$1 $2" in "! -x") case "$3" in */closed) return 0;; esac;; esac; command [ "$@"; }}; {command}'

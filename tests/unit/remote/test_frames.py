@@ -1,4 +1,4 @@
-"""What another machine answers, put into the form and the time of local samples."""
+"""Answers of another machine, converted to the form and time of local samples."""
 
 from __future__ import annotations
 

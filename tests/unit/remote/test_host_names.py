@@ -1,4 +1,4 @@
-"""Names of machines: a Host of ~/.ssh/config is told by its letters, a known host is not."""
+"""Machine names: the case of a Host in ~/.ssh/config matters, that of a known host does not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_host_is_kept_as_it_was_written(text: str, host: str) -> None:
 def test_a_key_is_looked_for_under_the_name_in_small_letters_too(
     written: str, asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the same machine: another name may lead to another one."""
+    """The names belong to the same machine; another name may lead to another machine."""
     names: list[tuple[str, str]] = []
 
     async def connect(host: str, host_key_alias: str = "", **_: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A machine with so many processes that an answer is longer than a window of ssh."""
+"""A machine with so many processes that an answer is longer than an ssh window."""
 
 from __future__ import annotations
 

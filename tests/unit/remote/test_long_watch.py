@@ -1,4 +1,4 @@
-"""A trial of days on a watched machine takes no more memory than is kept for its samples."""
+"""A trial of days on a watched machine uses no more memory than its stored samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user whose ~/.bashrc greets every ssh session in words."""
+"""A user whose ~/.bashrc prints a greeting in every ssh session."""
 
 from __future__ import annotations
 

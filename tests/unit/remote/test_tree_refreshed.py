@@ -1,4 +1,4 @@
-"""Files of another machine that are asked for again."""
+"""Files of another machine that are read again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Machine:
 
 
 def test_a_process_that_has_ended_is_not_seen_any_more() -> None:
-    """A server that was restarted is one process, and not the old one beside it."""
+    """A restarted server is one process, without the old one."""
     machine = _Machine()
     tree = RemoteTree(Path("/dev/null"), cast(Link, machine))
     machine.shown = b"/proc/10/comm:mariadbd\n/proc/20/comm:sh\n"

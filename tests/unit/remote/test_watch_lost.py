@@ -1,4 +1,4 @@
-"""What a trial is told of a machine that fell silent while it was watched."""
+"""Warnings of a trial whose watched machine stopped answering."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironbench.model.observation import Source
 
 
 class Silent:
-    """A machine behind a cable that was pulled: it neither lets in nor refuses."""
+    """A machine with an unplugged cable: it neither accepts nor refuses connections."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()

@@ -1,4 +1,4 @@
-"""Connections that say nothing are limited in number and time, and messages about them in lines."""
+"""Silent connections are limited in number and time, and messages about them in lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IDLE = 400
 
 @asynccontextmanager
 async def echoing(listener: Listener) -> AsyncIterator[int]:
-    """A server that answers each line; only what the listener does is under test."""
+    """A server that echoes each line; only the listener is under test."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         descriptor = writer.get_extra_info("socket").fileno()

@@ -1,4 +1,4 @@
-"""Nobody comes in without the token, by a name that is not ours, or from a page of another site."""
+"""Access requires the token, a host name of the server, and a page of the same site."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(client: TestClient) -
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
     assert client.get("/archive").status_code == 200
-    # Who opens the printed address in the morning has the cookie already.
+    # A user who opens the printed address again already has the cookie.
     again = client.get("/archive", params={"token": TOKEN})
     assert again.status_code == 303 and again.headers["location"] == "/archive"
 
@@ -74,7 +74,7 @@ def test_names_of_this_machine_are_ours(host: str) -> None:
 
 def test_an_address_of_another_machine_and_a_taken_port_are_refused_with_what_helps() -> None:
     with pytest.raises(InputError) as caught:
-        _listening(Door("192.0.2.1", 0, TOKEN))  # of examples (RFC 5737)
+        _listening(Door("192.0.2.1", 0, TOKEN))  # documentation address (RFC 5737)
     assert caught.value.hint == "name an address of this machine"
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as caught:
         _listening(Door("127.0.0.1", taken.getsockname()[1], TOKEN))

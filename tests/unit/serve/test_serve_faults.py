@@ -1,4 +1,4 @@
-"""Pages when the disk is full, or the clock jumps."""
+"""Pages when the disk is full or the clock jumps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ironbench.serve.shelf import Shelf
 
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Path]:
-    """Results on a file system without a free byte."""
+    """Results on a file system without free space."""
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=0755", "none", str(disk)]

@@ -1,4 +1,4 @@
-"""A lab that is measured shows its trial each second, its answer after each record, its report at the end."""
+"""A running lab shows its trial each second, its answer after each record and its report at the end."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from ironbench.trial.drive.live import IN_TURN, PREPARING, Live, place, read
 TRIAL = Trial(Cell("log=disk", Load(8, duration_s=30.0)), 1)
 
 CHART = "so-far-narrowing"
-"""Id of the chart of a lab that runs."""
+"""Id of the chart for a running lab."""
 
 
 class Progress:
-    """Stands for the core's."""
+    """Substitute for the core's progress."""
 
     phase, elapsed_s, transactions, errors = "run", 2.5, 900, 3
 
@@ -124,7 +124,7 @@ with directory.locked():
 
 @contextmanager
 def measuring(lab: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that measures it."""
+    """A process that measures the lab."""
     with subprocess.Popen([sys.executable, "-c", HOLDS, str(lab)], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == "holds\n"
@@ -135,7 +135,7 @@ def measuring(lab: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that measures the lab, of which half is done."""
+    """A process that measures the lab, half of which is done."""
     with measuring(begun(tmp_path, share=0.5).path) as process:
         yield process
 
@@ -245,7 +245,7 @@ def test_what_a_page_that_was_left_still_waits_for_is_not_made(tmp_path: Path, m
     async def left() -> None:
         limiter = current_default_thread_limiter()
         limiter.total_tokens = 1
-        async with limiter:  # another page is made
+        async with limiter:  # another page is being made
             stream = Events(Shelf(tmp_path), Counting(), Gauge()).of(LAB)
             await asyncio.wait_for(anext(stream), 30)
             await stream.aclose()  # type: ignore[attr-defined]
@@ -268,7 +268,7 @@ def test_the_interval_is_drawn_after_each_block_from_the_third(tmp_path: Path) -
 
 
 def test_what_a_block_that_is_measured_now_still_lacks_is_no_mistake(tmp_path: Path) -> None:
-    directory = begun(tmp_path, share=0.55)  # of ten blocks, the sixth has one of its two trials
+    directory = begun(tmp_path, share=0.55)  # ten blocks; the sixth has one of its two trials
     assert len(directory.records()) % 2 == 1
     _, so_far = Known().of(directory)
     words = " ".join(so_far.parts.values())
@@ -277,7 +277,7 @@ def test_what_a_block_that_is_measured_now_still_lacks_is_no_mistake(tmp_path: P
 
 
 def test_nothing_is_decided_before_the_look_that_decides(tmp_path: Path) -> None:
-    directory = begun(tmp_path / "before", share=0.7)  # seven of the ten blocks before the only look
+    directory = begun(tmp_path / "before", share=0.7)  # seven of the ten blocks before the only interim analysis
     needs = Known().of(directory)[1].parts["needs"]
     assert ">faster" in needs and "the look after block 10" in needs and "it is decided" not in needs
     assert "it is decided" in Known().of(begun(tmp_path / "after"))[1].parts["needs"]
@@ -313,7 +313,7 @@ def test_differences_of_counters_become_shares_and_rates(tmp_path: Path) -> None
     shown = gauge.now(1.0)
     assert shown["busy"] == pytest.approx(150 / 200)
     assert shown["devices"] == [{"name": "sda", "read": 2000 * 512, "written": 0.0, "busy": 0.5}]
-    assert gauge.now(1.5) is shown  # many pages cost what one does
+    assert gauge.now(1.5) is shown  # many pages cost as much as one
 
 
 def test_time_passes_between_looks() -> None:

@@ -1,4 +1,4 @@
-"""Every page of the archive shows what is there, and damage, absence and strange names spoil none."""
+"""Every page of the archive shows what exists, despite damaged or missing files and unusual names."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def test_labs_are_shown_with_their_questions_as_they_began_and_all_of_their_answ
         copy = shutil.copytree(results / "labs" / LAB, results / "labs" / f"copy-{number}")
         os.utime(copy / "plan.json", (1.1e9 + number, 1.1e9 + number))
     shown = re.findall(r"/lab/([\w-]+)", client.get("/archive?view=labs").text)
-    assert shown == [LAB, *(f"copy-{number}" for number in reversed(range(20)))]  # it bears its time in its name
+    assert shown == [LAB, *(f"copy-{number}" for number in reversed(range(20)))]  # its name contains its time
     assert "Is the log what holds this database back?" in client.get("/archive?view=labs").text
     assert 'data-fill="/fragment/answers?page=2"' in client.get("/findings?page=2").text
     first, second = (client.get(f"/fragment/answers?page={page}").text for page in (1, 99))
@@ -307,7 +307,7 @@ def test_the_page_of_a_lab_that_failed_says_why_until_it_is_resumed(results: Pat
     (folder / "b.json").write_bytes(msgspec.json.encode(done))
     assert "It failed" not in browser(results).get(f"/lab/{LAB}").text
     (folder / "b.json").unlink()
-    (results / "put aside").rename(last)  # somebody went on with it in a terminal
+    (results / "put aside").rename(last)  # another user resumed it in a terminal
     assert "It failed" not in browser(results).get(f"/lab/{LAB}").text
 
 

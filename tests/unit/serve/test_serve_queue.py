@@ -1,4 +1,4 @@
-"""The queue begins one lab at a time, in order, when each is due; and survives whatever ends its server."""
+"""The queue starts one lab at a time, in order, at the scheduled times, and survives any end of its server."""
 
 from __future__ import annotations
 
@@ -109,10 +109,11 @@ def test_a_nightly_lab_is_put_in_again_once_a_night_whatever_the_clock_does(
     waiting = [one for one in queue.entries() if one.state == WAITING]
     assert [one.not_before for one in waiting] == [datetime(2026, 11, 26, 22, 0).timestamp()]
     labs.end(0)
-    clock.now -= 3600  # the clock is set back: it does not begin again
+    clock.now -= 3600  # the clock is set back: it does not start again
     queue.tick()
     assert len(labs.begun) == 1
-    clock.now = datetime(2026, 12, 1, 8, 0).timestamp()  # the machine was off for days: once, not once for each
+    # the machine was off for days: it starts once, not once per day
+    clock.now = datetime(2026, 12, 1, 8, 0).timestamp()
     queue.tick()
     labs.end(0)
     queue.tick()
@@ -133,7 +134,7 @@ def test_a_restarted_server_finds_the_lab_that_goes_on_and_how_it_ended(
 ) -> None:
     put(queue, "one")
     queue.tick()
-    queue.close()  # as a SIGKILL does: the kernel lets go of its lock
+    queue.close()  # as after SIGKILL, when the kernel releases its lock
     with contextlib.closing(Queue(tmp_path, clock, labs.begin)) as other:
         other.tick()
         assert states(other) == [("one", RUNNING)] and len(labs.begun) == 1
@@ -157,7 +158,7 @@ def test_blocks_are_added_once_however_often_the_lab_is_killed(tmp_path: Path, m
     begun: list[list[str]] = []
 
     class Killed:
-        """A lab that is gone at once."""
+        """A lab that ends immediately."""
 
         process = ProcessId(0, "")
 
@@ -274,7 +275,7 @@ def test_what_a_terminal_begins_beside_a_queued_lab_keeps_the_next_lab_waiting()
     assert lock is not None
     with measuring.shared(heard.append):
         assert "queued lab" in heard[0]
-        os.close(lock)  # that lab is over
+        os.close(lock)  # that lab has ended
         assert measuring.alone() is None
     lock = measuring.alone()
     assert lock is not None
@@ -344,7 +345,7 @@ def test_files_of_a_queue_are_read_again_only_after_it_has_changed(
     tmp_path: Path, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(queue, "one")
-    time.sleep(0.06)  # what changed just now may change again within the resolution of the file system's clock
+    time.sleep(0.06)  # a new change may fall within the resolution of the file system's clock
     before = queue.entries()
     monkeypatch.setattr(queue, "_entries", lambda: pytest.fail("nothing has changed"))
     assert queue.entries() == before

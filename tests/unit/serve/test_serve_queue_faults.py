@@ -1,4 +1,4 @@
-"""What goes wrong around the queue: a full disk, no place for a lock, a lab that is stopped before it has begun."""
+"""Faults around the queue: a full disk, no place for a lock, a lab that is stopped before it has started."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_lab_whose_plan_is_still_made_can_be_stopped(tmp_path: Path) -> None:
     with contextlib.closing(Queue(tmp_path)) as queue:
         entry = queue.put(Wish("one", PLAN))
         queue.tick()
-        time.sleep(0.3)  # it imports the program, and has written no plan
+        time.sleep(0.3)  # it is importing the program and has written no plan
         assert not queue.begun(entry)
         deadline = time.monotonic() + 30
         while states(queue) == [("one", RUNNING)]:

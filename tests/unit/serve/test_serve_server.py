@@ -1,4 +1,4 @@
-"""A real server: many requests at once, strange ones, and its end."""
+"""A real server with many simultaneous requests and unusual ones, and its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ vary.clients = [1, 2]
 SECRET = "what-lies-outside-the-results"
 
 pytestmark = pytest.mark.xdist_group("serve-server")
-"""Begun once, by the test whose requests are its first."""
+"""Started once, by the test whose requests are its first."""
 
 
 class Server:
@@ -49,7 +49,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One for all tests: whatever is asked of it, it goes on, and says nothing of failures when it ends."""
+    """One server for all tests. It survives all requests and reports no failures when it ends."""
     place = tmp_path_factory.mktemp("serve")
     results = stocked(place / "results")
     (place / "outside.json").write_text(SECRET)
@@ -83,14 +83,14 @@ def test_a_lab_file_of_ten_megabytes_is_refused_and_the_server_goes_on(server: S
         try:
             status, answer = server.ask("POST", path, b"text=" + b"#" * 10_000_000)
             assert status == 413 and b"At most 1 MiB" in answer
-        except (ConnectionResetError, BrokenPipeError):  # it hung up before all of it was sent
+        except (ConnectionResetError, BrokenPipeError):  # it disconnected before everything was sent
             pass
     assert server.ask("GET", "/queue")[0] == 200
 
 
 @pytest.mark.long
 def test_readers_that_never_read_keep_nobody_waiting(server: Server) -> None:
-    """A browser on a laptop that was shut: its connections stay open, and nothing is taken from them."""
+    """A browser on a closed laptop: its connections stay open and it reads nothing."""
     lines = []
     for _ in range(20):
         line = socket.create_connection(("127.0.0.1", server.port))
@@ -141,7 +141,7 @@ def fuzzed(server: Server, requests: int, seed: int) -> dict[int, int]:
         method, path, body, headers = strange(dice)
         try:
             status, answer = server.ask(method, path, body, **headers)
-        except http.client.HTTPException as error:  # what is no request is hung up on
+        except http.client.HTTPException as error:  # an invalid request is disconnected
             raise AssertionError(f"request {number}: {method} {path!r}: {error}") from error
         statuses[status] = statuses.get(status, 0) + 1
         assert status < 500, f"request {number}: {method} {path!r} gave {status}"

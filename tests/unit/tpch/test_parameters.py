@@ -1,4 +1,4 @@
-"""Parameters stay in the specified domains, and every text gets all that it asks for."""
+"""Parameters stay in the specified domains, and every query text gets all of its parameters."""
 
 import re
 from datetime import date

@@ -1,4 +1,4 @@
-"""Refresh sets are cut into transactions that keep an order and its lines together."""
+"""Refresh sets are split into transactions that keep an order and its lines together."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ def test_deleted_keys_are_those_of_the_load_for_the_first_thousand_sets() -> Non
 
 
 class KilledError(Exception):
-    """In place of a signal."""
+    """Raised in place of a signal."""
 
 
 class Data:
-    """A session on a database in memory, which ends after so many statements."""
+    """A session on a database in memory, which ends after a number of statements."""
 
     engine = "sqlite"
 

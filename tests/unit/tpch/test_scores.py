@@ -1,4 +1,4 @@
-"""Figures of merit follow the specified formulas."""
+"""Benchmark scores follow the specified formulas."""
 
 import math
 

@@ -180,7 +180,7 @@ def test_without_the_answer_of_its_slowest_query_no_system_has_a_mean_of_all() -
 
 
 class Told:
-    """A line to a server that tells the plan of every query but one that it refuses."""
+    """A connection to a server that returns the plan of every query except one that it refuses."""
 
     def __init__(self, refused: str) -> None:
         self.asked: list[str] = []
@@ -198,7 +198,7 @@ class Told:
         return ["QUERY PLAN"]
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
 
 def test_a_query_that_was_cancelled_is_not_run_again_for_its_plan_and_a_refused_plan_ends_no_trial() -> None:
