@@ -1,36 +1,37 @@
-//! What every model is: a function from arrivals to completions.
+//! The interface of every model: a function from arrivals to completions.
 
-/// What an I/O does.
+/// The operation of an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
     Read,
     Write,
-    /// Everything written before is on stable storage when it completes. Its offset and length mean nothing.
+    /// When it completes, everything written before is on stable storage. Offset and length are ignored.
     Flush,
 }
 
-/// A device between its arrivals and its completions. The same seed and the same arrivals give the same completions.
+/// A device model. The same seed and the same arrivals give the same completions.
 pub trait Device: Send {
-    /// When this I/O, which arrives at `now`, is done: at or after `now`, both in nanoseconds since the device was made.
+    /// Returns when an I/O that arrives at `now` completes: at `now` or later, both in nanoseconds since the device was
+    /// created.
     ///
-    /// Calls come in the order of arrival. `offset + length` is at most `capacity()`.
+    /// Calls come in order of arrival. `offset + length` is at most `capacity()`.
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64;
 
-    /// Bytes.
+    /// Capacity in bytes.
     fn capacity(&self) -> u64;
 
-    /// Nanoseconds of the host's own CPU that the device's driver takes for this I/O; most take none worth a model.
+    /// CPU time in nanoseconds that the device's driver takes on the host for this I/O; negligible for most devices.
     fn host_cpu(&self, _op: Op, _length: u32) -> u64 {
         0
     }
 
-    /// Whether anything may be done later than it arrives.
+    /// Whether any I/O may complete later than it arrives.
     fn takes_time(&self) -> bool {
         true
     }
 }
 
-/// The device; in debug builds, one that asserts that its I/Os come in order of arrival.
+/// Returns the device. In debug builds, wraps it to assert that its I/Os come in order of arrival.
 pub fn in_order(device: Box<dyn Device>) -> Box<dyn Device> {
     if cfg!(debug_assertions) { Box::new(InOrder { device, latest: 0 }) } else { device }
 }

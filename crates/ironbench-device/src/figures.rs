@@ -1,11 +1,11 @@
-//! What a model is made of: the figures of its data sheet, in seconds, bytes, and per second.
+//! Parameters of the models, from data sheets, in seconds, bytes, and per second.
 
 use std::collections::BTreeMap;
 
 use ironbench_core::{Error, Result};
 use serde::Deserialize;
 
-/// Models by name. One device may be made of several.
+/// Models by name. A device may be composed of several.
 #[derive(Debug, Clone, Default)]
 pub struct Models(BTreeMap<String, Figures>);
 
@@ -17,7 +17,7 @@ pub enum Figures {
     Disk(DiskFigures),
     Flash(FlashFigures),
     Volume(VolumeFigures),
-    /// Shared by what is behind it: a controller or a bus. Holds no data.
+    /// A controller or a bus, shared by the devices behind it. Stores no data.
     Controller(ControllerFigures),
 }
 
@@ -31,12 +31,12 @@ pub struct FreeFigures {
 #[serde(deny_unknown_fields)]
 pub struct MemoryFigures {
     pub capacity: f64,
-    /// Of one access.
+    /// Latency of one access.
     pub latency: f64,
     pub rate: f64,
 }
 
-/// A rotating disk.
+/// Parameters of a rotating disk.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskFigures {
@@ -49,18 +49,18 @@ pub struct DiskFigures {
     pub seek_track_write: f64,
     pub seek_average_write: f64,
     pub seek_full_write: f64,
-    /// Of the media, on the outermost and the innermost track.
+    /// Media transfer rate on the outermost and the innermost track.
     pub rate_outer: f64,
     pub rate_inner: f64,
     pub interface_rate: f64,
-    /// Of the drive's electronics, per command.
+    /// Time per command in the drive's electronics.
     pub overhead: f64,
-    /// Commands among which the drive chooses.
+    /// Number of commands among which the drive chooses.
     pub queue: u32,
-    /// Volatile memory: holds written data while `write_cache` is on.
+    /// Size of the volatile cache, which holds written data while `write_cache` is on.
     pub cache: f64,
     pub write_cache: bool,
-    /// What the drive reads on by itself behind a sequential read.
+    /// Number of bytes that the drive reads ahead after a sequential read.
     pub read_ahead: f64,
 }
 
@@ -68,52 +68,52 @@ pub struct DiskFigures {
 #[serde(deny_unknown_fields)]
 pub struct FlashFigures {
     pub capacity: f64,
-    /// What works side by side inside: channels, or dies where the controller interleaves them.
+    /// Number of units that work in parallel: channels, or dies if the controller interleaves them.
     pub units: u32,
-    /// What one unit reads or programs in one go.
+    /// Number of bytes that a unit reads or programs at a time.
     pub page: f64,
-    /// What a unit loses each time it turns from reading to programming or back.
+    /// Time that a unit needs to switch between reading and programming.
     pub switch: f64,
-    /// Of one 4 KiB read on an idle device, all in all.
+    /// Total latency of one 4 KiB read on an idle device.
     pub read_latency: f64,
-    /// 4 KiB random reads per second at `read_depth`.
+    /// 4 KiB random reads per second at queue depth `read_depth`.
     pub read_iops: f64,
     pub read_depth: u32,
-    /// Sequential.
+    /// Sequential read rate.
     pub read_rate: f64,
-    /// Of one 4 KiB write on an idle device, all in all.
+    /// Total latency of one 4 KiB write on an idle device.
     pub write_latency: f64,
     /// 4 KiB random writes per second while the buffer has room.
     pub write_iops: f64,
-    /// Sequential, while the buffer has room.
+    /// Sequential write rate while the buffer has room.
     pub write_rate: f64,
-    /// 4 KiB random writes per second for ever, at `rated_fill`.
+    /// Sustained 4 KiB random writes per second, at fill level `rated_fill`.
     pub sustained_write_iops: f64,
-    /// Sequential, for ever.
+    /// Sustained sequential write rate.
     pub sustained_write_rate: f64,
     pub interface_rate: f64,
-    /// Whether reads and writes pass the interface at the same time.
+    /// Whether the interface transfers reads and writes at the same time.
     pub duplex: bool,
-    /// Memory that takes writes before flash does.
+    /// Size of the memory that buffers writes before flash.
     pub buffer: f64,
-    /// Flash that takes writes quickly before they move on; shrinks with the capacity.
+    /// Size of the fast (SLC) flash that accepts writes first; shrinks in proportion to the capacity.
     pub quick_flash: f64,
     pub write_cache: bool,
     /// Whether the buffer survives a power cut, so that a flush need not empty it.
     pub protected: bool,
-    /// Of a flush on an idle device.
+    /// Latency of a flush on an idle device.
     pub flush_latency: f64,
-    /// Share of the flash that is kept in reserve.
+    /// Fraction of the flash that is spare (over-provisioning).
     pub spare: f64,
-    /// How full the device was when `sustained_write_iops` was rated; 0 to 1.
+    /// Fill level, 0 to 1, at which `sustained_write_iops` was rated.
     pub rated_fill: f64,
-    /// Whether it writes less where data can be compressed. The rates here are those of incompressible data.
+    /// Whether the device compresses data and so writes less. The rates here are those for incompressible data.
     pub compresses: bool,
-    /// Of the host's CPU, per I/O, beyond that of an ordinary driver.
+    /// Host CPU time per I/O, in addition to that of an ordinary driver.
     pub host_cpu: f64,
 }
 
-/// A volume in a cloud: limits that are sold, on top of a latency.
+/// Parameters of a cloud volume: purchased limits, and a latency.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeFigures {
@@ -122,9 +122,10 @@ pub struct VolumeFigures {
     pub rate: f64,
     pub read_latency: f64,
     pub write_latency: f64,
-    /// An I/O of more counts as several; sequential ones of less count as one up to this.
+    /// Maximum size of an operation: a larger I/O counts as several, and sequential smaller ones are merged up to this
+    /// size.
     pub io_size: f64,
-    /// Time for which unused operations and bytes are saved up.
+    /// Time over which unused operations and bytes accumulate.
     pub burst: f64,
 }
 
@@ -133,15 +134,15 @@ pub struct VolumeFigures {
 pub struct ControllerFigures {
     pub rate: f64,
     pub iops: f64,
-    /// Added to every I/O.
+    /// Latency added to every I/O.
     pub latency: f64,
-    /// Memory with a battery that takes writes.
+    /// Size of the battery-backed write cache.
     pub cache: f64,
     pub write_cache: bool,
 }
 
 impl Models {
-    /// From JSON: name → figures with their `kind`.
+    /// Parses JSON: name → parameters with their `kind`.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         let table: BTreeMap<String, serde_json::Value> =
             serde_json::from_slice(json).map_err(|error| Error::input("device models", error.to_string()))?;
@@ -162,7 +163,7 @@ impl Models {
         self.0.keys().map(String::as_str)
     }
 
-    /// Of what holds data.
+    /// Names of the models that store data.
     pub fn devices(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(_, figures)| !matches!(figures, Figures::Controller(_))).map(|(name, _)| name.as_str())
     }

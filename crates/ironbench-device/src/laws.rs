@@ -1,4 +1,4 @@
-//! What holds of every device, whatever its figures and whatever it is asked.
+//! Properties of every device, for any parameters and any sequence of I/Os.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn made(text: &str, seed: u64) -> Box<dyn Device> {
     build(&parse(text).unwrap(), &models(), Some(CAPACITY), seed).unwrap()
 }
 
-/// (nanoseconds since the one before, operation, block, blocks) of 4 KiB.
+/// I/Os as (nanoseconds since the previous one, operation, block, number of 4 KiB blocks).
 type Asked = Vec<(u64, Op, u64, u32)>;
 
 fn asked() -> impl Strategy<Value = Asked> {
@@ -80,14 +80,14 @@ proptest! {
         ][which];
         let answers = run(&mut *made(text, 1), &asked);
         let transfers = asked.iter().zip(&answers).filter(|((_, op, _, _), _)| *op != Op::Flush);
-        // From any arrival on, the bytes that arrived since then need their time.
+        // From any arrival on, transferring the bytes that arrived since then takes its time.
         let (mut bytes, mut first, mut last) = (0u64, None, 0);
         for ((_, _, _, blocks), (now, done)) in transfers {
             first.get_or_insert(*now);
             bytes += u64::from(*blocks) << 12;
             last = last.max(*done);
         }
-        // What a bucket had saved up passes at once.
+        // A token bucket passes what it has accumulated immediately.
         let saved = if text == "volume" { 0.1 * rate } else { 0.0 };
         let least = (bytes as f64 - saved).max(0.0) / rate * 1e9;
         prop_assert!((last - first.unwrap_or(last)) as f64 >= least * 0.999_999 - 1.0, "{}", text);
@@ -106,7 +106,8 @@ proptest! {
     #[test]
     fn more_work_before_never_helps_a_device_that_serves_in_turn(asked in asked(), more in asked(), which in 0..3usize) {
         let text = ["memory", "behind(card(cache=off), raid0(2, memory))", "volume"][which];
-        // At the same moments, so that only the extra work differs; volumes count neighbours as one, so far away.
+        // Same arrival times, so that only the additional load differs. Its offsets are far away, because volumes merge
+        // adjacent I/Os.
         let extra = more.iter().take(20);
         let mut device = made(text, 1);
         for (_, op, block, blocks) in extra {
@@ -128,7 +129,8 @@ fn throughput_grows_and_answers_take_longer_with_depth() {
             for (less, more) in points.iter().zip(&points[1..]) {
                 assert!(more.iops() >= less.iops() * 0.95, "{text} {reads} {random}: {} {}", less.iops(), more.iops());
                 let (less, more) = (less.latency.mean_s(), more.latency.mean_s());
-                // In a mix, a drive with a cache has more writes to choose from at depth, and reads wait less for them.
+                // In a mixed load, a drive with a cache has more writes to choose from at depth, so reads wait less for
+                // them.
                 let mixed = reads > 0.0 && reads < 1.0;
                 assert!(mixed || more >= less * 0.95, "{text} {reads} {random}: {less} {more}");
             }
@@ -138,7 +140,7 @@ fn throughput_grows_and_answers_take_longer_with_depth() {
 
 #[test]
 fn seek_and_rotation_have_the_averages_of_the_book() {
-    // 8 ms of seek, half a turn of 8.33 ms, 4 KiB at 100 MB/s.
+    // 8 ms of seek, half a revolution of 8.33 ms, and 4 KiB at 100 MB/s.
     let mean = measured("flat", Probe::default()).latency.mean_s();
     let book = 8e-3 + 60.0 / 7200.0 / 2.0 + 4096.0 / 100e6;
     assert!((mean - book).abs() < book * 0.02, "{mean} {book}");
@@ -149,7 +151,7 @@ fn a_shorter_stroke_shortens_seeks() {
     let strokes = ["flat", "flat(stroke=50%)", "flat(stroke=20%)", "flat(stroke=5%)"];
     let means: Vec<f64> = strokes.iter().map(|text| measured(text, Probe::default()).latency.mean_s()).collect();
     assert!(means.windows(2).all(|pair| pair[1] < pair[0]), "{means:?}");
-    // Half a turn remains, and the least seek.
+    // Half a revolution remains, and the minimum seek.
     assert!(means[3] > 60.0 / 7200.0 / 2.0 + 0.0005);
 }
 
@@ -202,7 +204,7 @@ fn a_flush_of_flash_without_power_loss_protection_waits_for_its_buffer() {
         let written = (0..writes).map(|number| device.submit(0, Op::Write, far(number), 4096)).max().unwrap();
         (device.submit(written, Op::Flush, 0, 0) - written) as f64 / 1e9
     };
-    // 32 MiB at 10,000 random writes of 4 KiB a second; the last of them were begun before the flush.
+    // 32 MiB at 10,000 random 4 KiB writes per second; the last of them started before the flush.
     let full = f64::from(32 << 20) / 4096.0 / 10_000.0;
     assert!((flushed_s("", 40_000) - full).abs() < full * 0.02, "{}", flushed_s("", 40_000));
     assert!((flushed_s("", 1) - 0.001).abs() < 0.0001, "a small write is a part of the time of a flush");

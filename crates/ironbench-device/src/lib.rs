@@ -1,8 +1,9 @@
 //! Storage devices as pure functions of time.
 //!
-//! A `Device` is asked when an I/O that arrives now will be done; it holds no data, waits for nothing and reads no
-//! clock. `model` has the devices, `array` what is made of several, `text` how they are written and `build` how an
-//! expression becomes a device. The front ends answer from them: live ones wait until the time has come, replay does not.
+//! A `Device` computes when an I/O that arrives now will complete. It stores no data, never waits, and reads no clock.
+//! `model` contains the devices, `array` composes several, `text` parses device expressions, and `build` turns an
+//! expression into a device. The front ends use these completion times:
+//! `live` waits until they have passed, `replay` does not.
 
 pub mod array;
 pub mod build;

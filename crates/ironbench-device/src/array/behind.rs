@@ -1,7 +1,8 @@
-//! Devices behind a controller or a bus: its limits are shared by all of them.
+//! Devices behind a controller or a bus, which limits them all together.
 //!
-//! I/Os take their slot when they arrive, so that the limits hold whatever the devices behind do meanwhile. A controller with
-//! a battery may take writes into memory of its own: they are done there, and leave when the devices have done them.
+//! I/Os reserve their slot when they arrive, so that the limits hold whatever the devices behind do meanwhile.
+//! A controller with a battery-backed cache may accept writes into it: they are complete then, and leave the cache when
+//! the devices have written them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +23,7 @@ pub struct Behind {
     memory: Option<Memory>,
 }
 
-/// Written data that are not on the devices yet.
+/// The write cache: data that are not on the devices yet.
 struct Memory {
     room: u64,
     used: u64,
@@ -30,7 +31,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// When there is room for `length` bytes that leave at `leaves`.
+    /// Returns when there is room for `length` bytes that leave the cache at `leaves`.
     fn accept(&mut self, now: u64, leaves: u64, length: u32) -> u64 {
         self.leaving.push(Reverse((leaves, length)));
         self.used += u64::from(length);
@@ -68,9 +69,9 @@ impl Device for Behind {
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
         if op == Op::Flush {
             if self.memory.is_some() {
-                return now + self.latency; // what is in memory with a battery is stored
+                return now + self.latency; // data in a battery-backed cache are durable
             }
-            // Behind the I/Os that the controller has not passed on yet.
+            // A flush follows the I/Os that the controller has not passed on yet.
             return self.inner.submit(now.max(self.passed), op, offset, length) + self.latency;
         }
         let takes = self.byte.of(length);

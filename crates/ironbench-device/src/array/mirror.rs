@@ -1,13 +1,13 @@
-//! RAID 1: every byte on every member; a read goes to one of them.
+//! RAID 1: every member stores every byte, and each read uses one of them.
 
 use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
 
 pub struct Mirror {
     members: Members,
-    /// Of each member: when it will have done what it was given, and where its last read ended.
+    /// For each member: when its I/Os so far will be done, and where its last read ended.
     states: Vec<(u64, u64)>,
-    /// Whose turn it is among members that are equally busy.
+    /// The preferred member among those that are equally busy.
     turn: usize,
 }
 
@@ -17,8 +17,8 @@ impl Mirror {
         Self { members, states, turn: 0 }
     }
 
-    /// The member whose last read ended here, so that a stream stays where the arm is; else the one that is done first,
-    /// as Linux's md does (drivers/md/raid1.c, `read_balance`).
+    /// Chooses the member for a read: the one whose last read ended at this offset, so that a sequential stream stays
+    /// on one arm, otherwise the one that is free first, like Linux's md (drivers/md/raid1.c, `read_balance`).
     fn reader(&self, now: u64, offset: u64) -> usize {
         let streaming = self.states.iter().position(|(_, end)| *end == offset);
         let count = self.states.len();

@@ -1,4 +1,4 @@
-//! Devices made of devices.
+//! Devices composed of other devices.
 
 mod behind;
 mod mirror;
@@ -17,17 +17,17 @@ mod tests;
 
 type Members = Vec<Box<dyn Device>>;
 
-/// CPU of the host for an I/O on one of them, whichever has its turn.
+/// Returns the host CPU time of an I/O on a single member, averaged over the members.
 fn host_cpu(members: &Members, op: Op, length: u32) -> u64 {
     all_host_cpu(members, op, length) / members.len().max(1) as u64
 }
 
-/// CPU of the host for an I/O on each of them.
+/// Returns the host CPU time of an I/O on every member.
 fn all_host_cpu(members: &Members, op: Op, length: u32) -> u64 {
     members.iter().map(|member| member.host_cpu(op, length)).sum()
 }
 
-/// All members do it; done when the last is.
+/// Submits an I/O to all members. Returns when the last has completed it.
 fn all(members: &mut Members, now: u64, op: Op, offset: u64, length: u32) -> u64 {
     members.iter_mut().map(|member| member.submit(now, op, offset, length)).max().unwrap_or(now)
 }

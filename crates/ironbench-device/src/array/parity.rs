@@ -1,28 +1,30 @@
-//! RAID 5: chunks on all members but one, and on that one their parity; which one that is goes round.
+//! RAID 5: in each row, the data chunks are on all members but one, and their parity is on that one.
+//! The parity member rotates from row to row.
 //!
-//! The layout is Linux md's default, left-symmetric. A write that does not cover a whole row of chunks first reads what it
-//! needs to compute the new parity: either what it replaces and the old parity, or the chunks it leaves alone, whichever
-//! are fewer (Patterson, Gibson, Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988; Linux
-//! drivers/md/raid5.c, `handle_stripe_dirtying`).
+//! The layout is Linux md's default, left-symmetric.
+//! A write that does not cover a whole row first reads the chunks needed to compute the new parity: either the data it
+//! replaces and the old parity, or the chunks it leaves unchanged, whichever are fewer (Patterson, Gibson, Katz, "A
+//! case for redundant arrays of inexpensive disks", SIGMOD 1988; Linux drivers/md/raid5.c, `handle_stripe_dirtying`).
 //!
-//! The new data and parity can be written only once those reads are done. Members still get the writes together with the
-//! reads, when the I/O arrives: they would otherwise get I/Os in another order than that of their arrival, and a member
-//! that reserves time for a write in the future idles until then. The array adds what the member could not know. Where
-//! members serve one I/O after another, the rate of small writes is that of a simulation of every event, or up to a tenth
-//! above it (`tests`); with writes reserved in the future it was up to half below.
+//! The new data and parity can be written only when those reads are complete.
+//! But the members get the writes together with the reads, when the I/O arrives: otherwise their I/Os would not be in
+//! order of arrival, and a member that reserves time for a write in the future would idle until then.
+//! The array adds the delay that the member does not know.
+//! If members serve one I/O after another, the rate of small writes equals that of an event-by-event simulation, or
+//! exceeds it by up to 10% (`tests`); reserving the writes in the future gave up to 50% less.
 
 use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
 
 pub struct Parity {
     members: Members,
-    /// For each member: when everything it was given is done.
+    /// For each member: when all its I/Os so far are complete.
     busy: Vec<u64>,
     chunk: u64,
     capacity: u64,
 }
 
-/// A part of an I/O that lies in one chunk.
+/// The part of an I/O that lies in one chunk.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     member: usize,
@@ -53,7 +55,7 @@ impl Parity {
         Part { member, at: row * self.chunk + from % self.chunk, length: (to - from) as u32 }
     }
 
-    /// The parts of the bytes `from..to`, chunk by chunk.
+    /// Splits the bytes `from..to` into parts, one per chunk.
     fn parts(&self, from: u64, to: u64) -> impl Iterator<Item = Part> + '_ {
         let mut at = from;
         std::iter::from_fn(move || {
@@ -74,10 +76,10 @@ impl Parity {
         parts.iter().map(|part| self.submit_part(now, Op::Read, *part)).max().unwrap_or(now)
     }
 
-    /// When a part is written whose data are known at `ready`.
+    /// Returns when a part is written whose data are known at `ready`.
     ///
-    /// A member that serves one I/O after another begins the write when everything before it is done; one that has several
-    /// under way at a time begins it at once. Either way the write takes that long after `ready` as well.
+    /// A member that serves one I/O after another starts the write when everything before it is complete; a member that
+    /// serves several concurrently starts it immediately. Either way the write takes the same time after `ready`.
     fn write_part(&mut self, now: u64, ready: u64, part: Part) -> u64 {
         let before = self.busy[part.member].max(now);
         let done = self.submit_part(now, Op::Write, part);
@@ -85,13 +87,13 @@ impl Parity {
         done.max(ready + takes)
     }
 
-    /// The bytes `from..to`, all in one row.
+    /// Writes the bytes `from..to`, which lie in one row.
     fn write_row(&mut self, now: u64, from: u64, to: u64) -> u64 {
         let width = self.data() * self.chunk;
         let row = from / width;
         let mut written: Vec<Part> = self.parts(from, to).collect();
         let whole = to - from == width;
-        // Parity of the same places within the chunk; of all of it when several chunks are touched.
+        // The parity covers the same range within the chunk, or the whole chunk if several chunks are written.
         let within = from % self.chunk;
         let covered = if written.len() == 1 { (within, written[0].length) } else { (0, self.chunk as u32) };
         let parity = Part { member: self.parity_member(row), at: row * self.chunk + covered.0, length: covered.1 };

@@ -1,4 +1,4 @@
-//! RAID 0, and `spread`: chunks of the address space on one member after another, alike or not.
+//! RAID 0 and `spread`: consecutive chunks of the address space on one member after another; members may differ.
 
 use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
@@ -7,12 +7,12 @@ pub struct Stripe {
     members: Members,
     chunk: u64,
     capacity: u64,
-    /// Reused: per member the first byte and the number of bytes of an I/O that covers several chunks.
+    /// Scratch space: for each member, the first byte and the number of bytes of an I/O that covers several chunks.
     shares: Vec<(u64, u32)>,
 }
 
 impl Stripe {
-    /// As many chunks on each member as the smallest holds.
+    /// Uses as many chunks on each member as the smallest member has.
     pub fn new(members: Members, chunk: u64) -> Self {
         let least = members.iter().map(|member| member.capacity()).min().unwrap_or(0) / chunk * chunk;
         let capacity = least * members.len() as u64;
@@ -20,7 +20,7 @@ impl Stripe {
         Self { members, chunk, capacity, shares }
     }
 
-    /// Member and offset on it.
+    /// Returns the member of a byte, and the offset on that member.
     #[inline]
     fn place(&self, offset: u64) -> (usize, u64) {
         let number = offset / self.chunk;
@@ -38,7 +38,7 @@ impl Device for Stripe {
             let (member, at) = self.place(offset);
             return self.members[member].submit(now, op, at, length);
         }
-        // Chunks of one I/O on one member are neighbours there: one I/O for each member.
+        // The chunks of one I/O on one member are adjacent there, so each member gets one I/O.
         self.shares.fill((u64::MAX, 0));
         let end = offset + u64::from(length);
         let mut from = offset;

@@ -9,7 +9,7 @@ use crate::replay::{Probe, probe};
 
 type Log = Arc<Mutex<Vec<(usize, Op, u64, u32)>>>;
 
-/// Takes a microsecond and notes what it was asked.
+/// A device that takes a microsecond per I/O and records its requests.
 struct Noting {
     index: usize,
     capacity: u64,
@@ -36,7 +36,7 @@ fn members(count: usize) -> (Members, Log) {
     ((0..count).map(one).collect(), log)
 }
 
-/// Every byte of every member that an operation touched, how often.
+/// Counts how often an operation accessed each byte of each member.
 fn touched(log: &Log, wanted: Op) -> std::collections::BTreeMap<(usize, u64), u32> {
     let mut found = std::collections::BTreeMap::new();
     for (index, op, offset, length) in log.lock().unwrap().iter() {
@@ -60,7 +60,7 @@ proptest! {
         let touched = touched(&log, op);
         prop_assert_eq!(touched.len() as u32, sectors);
         prop_assert!(touched.values().all(|times| *times == 1));
-        // No more I/Os than members: neighbours on a member are one.
+        // Not more I/Os than members: adjacent chunks on a member are one I/O.
         prop_assert!(log.lock().unwrap().len() <= count);
     }
 
@@ -105,7 +105,7 @@ proptest! {
         let spare = written.len() as u64 - u64::from(sectors);
         prop_assert!(spare >= 1 && spare <= rows * (CHUNK / 512), "{} of parity in {} rows", spare, rows);
         prop_assert!(done == 1000 || done == 2000);
-        // Nothing is read that a full row makes unnecessary.
+        // A full row requires no reads.
         let whole = offset % width == 0 && u64::from(sectors) * 512 % width == 0;
         prop_assert_eq!(touched(&log, Op::Read).is_empty(), whole);
     }
@@ -143,11 +143,11 @@ impl Device for Serial {
     }
 }
 
-/// A time and, for a write whose reads are done then, its two members.
+/// A time and, for a write whose reads complete then, its two members.
 type Event = (u64, Option<(usize, usize)>);
 
-/// Small writes per second on RAID 5 of such members, each `depth` in flight, event by event: the writes to the members
-/// arrive when the reads before them are done.
+/// Simulates small writes per second on RAID 5 of such members, with `depth` in flight, event by event: the members get
+/// the writes when the reads before them have completed.
 fn simulated_small_writes(members: usize, depth: u32, count: u64) -> f64 {
     let mut random = pgbench_script::Random::new(1);
     let mut devices: Vec<Serial> = (0..members).map(|_| Serial::default()).collect();

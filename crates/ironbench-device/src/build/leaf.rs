@@ -1,4 +1,4 @@
-//! One model by its name, with its options.
+//! Builds a single model from its name and options.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use crate::figures::{DiskFigures, Figures, FlashFigures, VolumeFigures};
 use crate::model::{Choice, Disk, Flash, Free, Memory, Use, Volume, checked_disk, checked_flash, read_seek};
 use crate::text::Expression;
 
-/// Flash keeps this much free for itself unless told how full it is: databases leave room to grow.
+/// Assumed fill level of flash, unless the expression sets it: databases leave room to grow.
 const FILL: f64 = 0.5;
 
 impl Builder<'_> {
@@ -87,7 +87,7 @@ impl Builder<'_> {
     }
 }
 
-/// Found once for all disks of the same mechanics: it takes some 10 ms.
+/// Computed once for all disks with the same mechanics, because it takes about 10 ms.
 fn choice(figures: &DiskFigures) -> Arc<Choice> {
     type Known = (Mechanics, Arc<Choice>);
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());

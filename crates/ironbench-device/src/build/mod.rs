@@ -1,4 +1,4 @@
-//! From an expression and models to a device.
+//! Builds a device from an expression and the models.
 
 mod leaf;
 mod options;
@@ -12,7 +12,7 @@ use crate::device::{Device, in_order};
 use crate::figures::{Figures, Models};
 use crate::text::{Expression, Member};
 
-/// What is built around devices: name, what it is. All else is a model's name.
+/// Composite devices: name and description. Every other name is that of a model.
 pub const ARRAYS: [(&str, &str); 6] = [
     ("raid0", "stripes over its members: raid0(4, ssd-sata-2011, stripe=64K)"),
     ("raid1", "every byte on every member: raid1(2, hdd-10k)"),
@@ -22,15 +22,15 @@ pub const ARRAYS: [(&str, &str); 6] = [
     ("behind", "a controller's or a bus's limits, shared by what is behind it: behind(raid-card, raid0(8, hdd-7200))"),
 ];
 
-/// Of an array that does not say it. Linux md's was 64 KiB until 2010; an extent of SQL Server has 64 KiB.
+/// Default chunk size of an array. Linux md's was 64 KiB until 2010; an extent of SQL Server has 64 KiB.
 const CHUNK: u64 = 64 << 10;
 
-/// Models that one device is made of, at most: arrays of arrays have the product of their counts, and each model takes
-/// memory.
+/// Maximum number of models in one device: nested arrays multiply their counts, and each model takes memory.
 const MOST: u64 = 4096;
 
-/// The device that `expression` describes, with at least `capacity` bytes: its models are scaled to that, with all speeds
-/// kept, so that a small database is spread over it as a large one is over the original. None: the models' own capacity.
+/// Builds the device that `expression` describes, with at least `capacity` bytes. Its models are scaled to that
+/// capacity with unchanged speeds, so that a small database is spread over it as a large one is over the original. None
+/// keeps the models' own capacity.
 ///
 /// Input errors name the column.
 pub fn build(expression: &Expression, models: &Models, capacity: Option<u64>, seed: u64) -> Result<Box<dyn Device>> {
@@ -146,7 +146,7 @@ impl Builder<'_> {
         Ok(chunk)
     }
 
-    /// The options of one part of the expression, refused if it does not have them.
+    /// Returns the options of one part of the expression, or an error if one is unknown.
     fn options<'e>(&self, expression: &'e Expression, known: &[&str]) -> Result<Options<'e>> {
         Options::new(self.whole, expression, known)
     }
@@ -164,13 +164,13 @@ fn count(expression: &Expression) -> u64 {
     expression.members.iter().map(|member| u64::from(member.count)).sum()
 }
 
-/// How many models are in it; of more than can be told, as many as can.
+/// Counts the models in an expression, saturating.
 fn parts(expression: &Expression) -> u64 {
     let of = |member: &Member| u64::from(member.count).saturating_mul(parts(&member.device));
     expression.members.iter().map(of).fold(0, u64::saturating_add).max(1)
 }
 
-/// What each of `members` holds, in whole chunks.
+/// Returns the capacity of each of `members`, in whole chunks.
 fn share(all: u64, members: u64, chunk: u64) -> u64 {
     all.div_ceil(members.max(1)).next_multiple_of(chunk)
 }

@@ -1,4 +1,4 @@
-//! The options of one part of an expression.
+//! Options of one part of an expression.
 
 use ironbench_core::{Error, Result};
 use pgbench_script::nearest;
@@ -11,7 +11,7 @@ pub struct Options<'e> {
 }
 
 impl<'e> Options<'e> {
-    /// Refuses options that are not `known`.
+    /// Rejects options that are not `known`.
     pub fn new(whole: &Expression, part: &'e Expression, known: &[&str]) -> Result<Self> {
         let options = Self { whole: whole.written.clone(), settings: &part.options };
         match part.options.iter().find(|option| !known.contains(&option.key.as_str())) {
@@ -33,7 +33,7 @@ impl<'e> Options<'e> {
         }
     }
 
-    /// 0 to 1.
+    /// Returns a percentage as a number from 0 to 1.
     pub fn share(&self, key: &str) -> Result<Option<f64>> {
         match self.value(key) {
             None => Ok(None),

@@ -1,4 +1,4 @@
-//! How long the way to a device takes here: measured through its block device, with direct I/O, as a file system sees it.
+//! Measures the I/O path overhead on this machine: through the block device with direct I/O, as a file system sees it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,17 +14,17 @@ use ironbench_core::measure::crew::{Gate, Post, led};
 use super::drift::Seen;
 use crate::Op;
 
-/// Addresses, lengths and offsets that suit every kind of direct I/O (open(2), O_DIRECT).
+/// Alignment of addresses, lengths and offsets that suits every kind of direct I/O (open(2), O_DIRECT).
 const ALIGNED: usize = 4096;
-/// Of I/Os of a kind.
+/// Number of groups into which I/Os of a kind are divided.
 const GROUPS: usize = 9;
-/// Of the time for which many are under way.
+/// Number of slices into which the measurement of the rate is divided.
 const SLICES: u32 = 3;
 
 #[repr(C, align(4096))]
 struct Page([u8; ALIGNED]);
 
-/// A part of a block device that may be overwritten.
+/// A range of a block device that may be overwritten.
 #[derive(Debug)]
 pub struct Probe {
     file: File,
@@ -37,16 +37,18 @@ impl Probe {
         Ok(Self { file, length })
     }
 
-    /// Mean nanoseconds of one I/O after another at scattered places: the median of the means of groups, of each of which
-    /// the slowest tenth does not count. So other work of the machine does not count, unless it goes on for most of the
-    /// time (median of means: Lugosi and Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019).
+    /// Measures the mean time in nanoseconds of sequentially issued I/Os at scattered offsets. It is the median of
+    /// group means, each without the slowest tenth of its group.
+    /// So other load on the machine has no effect, unless it lasts for most of the time (median of means:
+    /// Lugosi and Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019).
     pub fn mean_ns(&self, op: Op, size: usize, count: usize) -> io::Result<f64> {
         let mut taken = self.taken(op, size, count + count / 8)?;
         Ok(median_of_means(&mut taken[count / 8..]))
     }
 
-    /// The same of 4 KiB reads; and what they take before and after the block device has them, when the kernel says how
-    /// long that was (`stat`) for just these. Their plain mean, for the kernel tells a sum.
+    /// Measures the same for 4 KiB reads, and also how much time they spend before and after the block device, if the
+    /// kernel's statistics (`stat`) cover exactly these reads.
+    /// That time is a plain mean, because the kernel reports a sum.
     pub fn reads_ns(&self, stat: Option<&Path>, count: usize) -> io::Result<(f64, Option<f64>)> {
         let stats = stat.map(Path::to_owned).into_iter().collect::<Vec<_>>();
         let before = Seen::now(&stats, Op::Read).ok();
@@ -68,8 +70,8 @@ impl Probe {
         (0..count).map(one).collect()
     }
 
-    /// 4 KiB reads a second with so many at a time, in the best of `SLICES` of the time: other work of the machine only
-    /// takes away.
+    /// Measures 4 KiB reads per second at this queue depth.
+    /// Uses the best of `SLICES` slices, because other load only reduces the rate.
     pub fn rate(&self, depth: usize, span: Duration) -> io::Result<f64> {
         let done = AtomicU64::new(0);
         let gate = Gate::<()>::default();
@@ -98,7 +100,7 @@ impl Probe {
     fn one(&self, op: Op, pages: &mut [Page], number: u64) -> io::Result<()> {
         let bytes = bytes(pages);
         let places = (self.length / bytes.len() as u64).max(1);
-        // Fibonacci hashing: scattered, and different for different numbers (Knuth, volume 3, section 6.4).
+        // Fibonacci hashing: scattered offsets that differ for different numbers (Knuth, volume 3, section 6.4).
         let place = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) % places;
         let offset = place * bytes.len() as u64;
         match op {
@@ -125,7 +127,7 @@ fn pages(size: usize) -> Vec<Page> {
 }
 
 fn bytes(pages: &mut [Page]) -> &mut [u8] {
-    // SAFETY: pages are plain bytes without padding, one after the other.
+    // SAFETY: pages are contiguous plain bytes without padding.
     unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), pages.len() * ALIGNED) }
 }
 

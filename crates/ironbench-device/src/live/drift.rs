@@ -1,8 +1,9 @@
-//! The way to a device while it is used: it changes by a few microseconds, much of what an SSD takes, as other programs or
-//! other virtual machines share processors differently.
+//! Tracks the I/O path overhead while the device is used.
+//! The overhead changes by a few microseconds, a large part of an SSD's latency, when other programs or virtual
+//! machines use the processors differently.
 //!
-//! The kernel counts how long requests to a block device took (Documentation/block/stat.rst), and here it is known how
-//! long their answers were held. What lies between is the way, as it is now.
+//! The kernel reports how long requests to a block device took (Documentation/block/stat.rst), and this process knows
+//! how long it held their answers. The difference is the current overhead.
 
 use std::fs;
 use std::io;
@@ -19,14 +20,14 @@ use super::pace::Answered;
 use crate::Op;
 
 const EVERY: Duration = Duration::from_millis(250);
-/// The kernel tells milliseconds: of so many I/Os that is a microsecond each.
+/// Minimum number of I/Os: the kernel's unit is a millisecond, so for this many the resolution is a microsecond each.
 const LEAST: u64 = 1000;
-/// Larger I/Os take what copying them takes, which says nothing about small ones.
+/// Maximum mean size: larger I/Os mostly measure copying, which says nothing about small ones.
 const LARGEST_MEAN: u64 = 64 << 10;
-/// No more than one in so many may be something else: a request that was divided on its way, or is under way.
+/// At most one in this many requests may not match: it was split on its way, or is in flight.
 const OTHERS_ONE_IN: u64 = 100;
 
-/// Requests to block devices since they were made, as the kernel counts them; their milliseconds begin anew at 2³².
+/// Requests to block devices since their creation, as the kernel counts them. The milliseconds wrap around at 2³².
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seen {
     pub count: u64,
@@ -35,7 +36,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Sums over the block devices, by their entries in `/sys`.
+    /// Sums the statistics of the block devices, given by their entries in `/sys`.
     pub fn now(stats: &[PathBuf], op: Op) -> io::Result<Self> {
         let mut sum = Self::default();
         for stat in stats {
@@ -74,13 +75,13 @@ impl Seen {
     }
 }
 
-/// Where the kernel tells how long requests to a block device took.
+/// Returns the file in which the kernel reports the statistics of a block device.
 pub fn statistic(block_device: &str) -> io::Result<PathBuf> {
     let number = fs::metadata(block_device)?.rdev();
     Ok(PathBuf::from(format!("/sys/dev/block/{}:{}/stat", libc::major(number), libc::minor(number))))
 }
 
-/// Tells the exchange how the way changes; until it is dropped.
+/// A thread that reports changes of the overhead to the exchange, until dropped.
 #[derive(Debug)]
 pub struct Watch {
     _thread: Resident,
@@ -107,25 +108,26 @@ impl Watch {
     }
 }
 
-/// Of I/Os of one kind, in nanoseconds.
+/// Mean values over I/Os of one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Means {
-    /// Their answers were held for so long …
+    /// How long their answers were held, in nanoseconds.
     pub held_ns: f64,
-    /// … and the block device saw them take so long.
+    /// How long they took according to the block device.
     pub took_ns: f64,
-    /// So many others were under way when they arrived.
+    /// Number of other I/Os that were in flight when they arrived.
     pub others: f64,
     pub bytes: f64,
 }
 
-/// What there was at some moment.
+/// Statistics at an earlier moment.
 #[derive(Debug, Default)]
 struct Since(Option<(Seen, Answered)>);
 
 impl Since {
-    /// Of what came since then, once that is enough; None too when it cannot be compared. Writes that wait for flushes
-    /// take longer than their own answers, and the kernel counts flushes as writes.
+    /// Returns the means since the last call, when there are enough I/Os. None as long as there are not, or if the
+    /// counts cannot be compared: writes that wait for flushes take longer than their own answers, and the kernel
+    /// counts flushes as writes.
     fn means(&mut self, seen: Seen, answered: Answered) -> Option<Means> {
         let (seen_before, before) = *self.0.get_or_insert((seen, answered));
         let (arrived, count) = (seen.since(seen_before), answered.count - before.count);

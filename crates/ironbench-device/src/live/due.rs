@@ -1,8 +1,8 @@
-//! Delays answers until they are due: a heap, and a thread that sleeps most of the wait and spins for the rest.
+//! Delays answers until their time: a heap, and a thread that sleeps for most of the wait and spins for the rest.
 //!
 //! A sleeping thread wakes some microseconds late, and later after a longer sleep (timers, idle states of the
-//! processor); a spinning thread is on time. So the thread sets its wake-up early by twice its recent wake-up latency,
-//! and then spins until the answer is due.
+//! processor); a spinning thread is on time.
+//! So the thread sets its wake-up early by twice its recent wake-up latency, and spins until the answer must leave.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,25 +16,26 @@ use ironbench_core::measure::crew::{Gate, Post, Resident, Timing};
 
 /// Assumed wake-up latency before the first measurement.
 const LATE_NS: u64 = 15_000;
-/// Longest spin, however high the wake-up latency. A spin also takes at most a quarter of a wait that is longer than
-/// this, since wake-ups from short sleeps are less late.
+/// Maximum spin, however high the wake-up latency.
+/// If a wait is longer than this, the spin also takes at most a quarter of it, since wake-ups from short sleeps are
+/// less late.
 const LONGEST_SPIN_NS: u64 = 100_000;
 const SHORT_SPIN_NS: u64 = 20_000;
-/// From this queue depth on, no client waits for a single answer, so the CPU is left to the clients: no spinning, and
-/// answers due within `TOGETHER_NS` leave together, some slightly early, others slightly late.
+/// From this queue depth on, no client waits for a single answer, so there is no spinning and the CPU is left to the
+/// clients. Answers that are less than `TOGETHER_NS` apart leave together, some slightly early, others slightly late.
 const MANY: usize = 8;
 const TOGETHER_NS: u64 = 16_000;
-/// Due answers taken at a time, which bounds the wait of answers that become due meanwhile.
+/// Maximum number of answers taken at a time, which limits the wait of answers that become due meanwhile.
 const BATCH: usize = 16;
 const NEVER: u64 = u64::MAX;
 
-/// If two readings of the clock are this far apart, another thread or the host had the CPU in between.
+/// If two readings of the clock are this far apart, another thread or the host used the CPU in between.
 const KEPT_FROM_IT_NS: u64 = 5_000;
 
 /// CPU time spent waiting, in nanoseconds.
 static WATCHED_NS: AtomicU64 = AtomicU64::new(0);
 
-/// CPU time so far that was spent spinning until an answer was due, or on behalf of a driver.
+/// Returns the CPU time so far that was spent spinning until an answer could leave, or on behalf of a driver.
 pub fn watched_ns() -> u64 {
     WATCHED_NS.load(Relaxed)
 }
@@ -58,7 +59,7 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// Spins until `until`, which is read again each time. Returns the CPU time used, in nanoseconds.
+    /// Spins until `until`, which is evaluated again each time. Returns the CPU time used, in nanoseconds.
     pub fn watch(self, until: impl Fn() -> u64) -> u64 {
         let began = self.now();
         let (mut now, mut kept) = (began, 0);
@@ -82,7 +83,7 @@ pub struct Due<T> {
 struct Shared<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// When the first waiting answer is due; `NEVER` without one.
+    /// When the first waiting answer becomes due; `NEVER` without one.
     earliest: AtomicU64,
 }
 
@@ -92,7 +93,7 @@ struct State<T> {
     ended: bool,
 }
 
-/// Items in the order in which they are due; equal ones in order of arrival.
+/// Items ordered by due time; equal ones in order of arrival.
 #[derive(Debug)]
 struct Waiting<T> {
     heap: BinaryHeap<Reverse<Held<T>>>,
@@ -108,14 +109,14 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// `now`: time of arrival.
+    /// Adds an item that arrived at `now`.
     fn push(&mut self, now: u64, due: u64, what: T) {
         self.heap.push(Reverse(Held { due, number: self.number, what }));
         self.number += 1;
         self.happened(now);
     }
 
-    /// Notes that an item arrived or left.
+    /// Records that an item arrived or left.
     fn happened(&mut self, now: u64) {
         self.active = self.active.max(now);
     }
@@ -124,12 +125,13 @@ impl<T> Waiting<T> {
         self.heap.len() >= MANY
     }
 
-    /// When the first item has to leave: before it is due if nothing happened for long. `NEVER` without items.
+    /// Returns when the first item must leave, which is before its due time if nothing has happened for long.
+    /// `NEVER` without items.
     fn earliest(&self, ahead: impl Fn(u64) -> u64) -> u64 {
         self.heap.peek().map_or(NEVER, |Reverse(first)| first.due.saturating_sub(self.ahead(first.due, ahead)))
     }
 
-    /// The first item if it has to leave now, and how long before it is due.
+    /// Removes the first item if it must leave now. Also returns how long that is before its due time.
     fn pop(&mut self, now: u64, ahead: impl Fn(u64) -> u64) -> Option<(T, u64)> {
         let first = &self.heap.peek()?.0;
         let ahead = self.ahead(first.due, ahead);
@@ -156,7 +158,7 @@ impl Default for Naps {
 }
 
 impl Naps {
-    /// How long to sleep until an item has to leave; None if that is so soon that the thread should spin.
+    /// Returns how long to sleep until an item must leave; None if that is so soon that the thread should spin.
     fn until(&self, earliest: u64, now: u64, many: bool) -> Option<u64> {
         let left = earliest.saturating_sub(now);
         let longest = (left / 4).clamp(SHORT_SPIN_NS, LONGEST_SPIN_NS);
@@ -164,7 +166,7 @@ impl Naps {
         left.checked_sub(spin_ns).filter(|&nap| nap > 0)
     }
 
-    /// Records a wake-up latency: a sleep without an interruption took this much longer than requested.
+    /// Records a wake-up latency: an uninterrupted sleep took this much longer than requested.
     fn woke(&mut self, late_ns: u64) {
         self.late_ns = (self.late_ns * 7 + late_ns) / 8;
     }
@@ -210,9 +212,9 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Due<T> {
-    /// The thread calls `answer` for each item in the order in which they are due, equal ones in order of arrival, with
-    /// the time by which `ahead` made the call earlier. `ahead` gets the time for which nothing will have happened by
-    /// then.
+    /// Starts the thread. It calls `answer` for each item in the order of due times (equal ones in order of arrival),
+    /// with the time by which `ahead` made the call earlier.
+    /// `ahead` gets the time for which nothing will have happened by then.
     pub fn start(
         clock: Clock,
         ahead: impl Fn(u64) -> u64 + Send + 'static,
@@ -230,7 +232,7 @@ impl<T: Send + 'static> Due<T> {
         Ok(Self { shared, _thread: thread })
     }
 
-    /// `now`: when it came.
+    /// Delays an item that arrived at `now`.
     pub fn hold(&self, now: u64, due: u64, what: T) {
         let mut state = self.shared.locked();
         state.waiting.push(now, due, what);
@@ -317,7 +319,7 @@ mod tests {
         waiting.push(0, 100_000, "first");
         assert_eq!((waiting.earliest(ahead), waiting.pop(89_999, ahead)), (90_000, None));
         waiting.push(60_000, 200_000, "second");
-        assert_eq!(waiting.earliest(ahead), 96_000); // something came at 60 000
+        assert_eq!(waiting.earliest(ahead), 96_000); // an item arrived at 60 000
         assert_eq!(waiting.pop(96_000, ahead), Some(("first", 4_000)));
         waiting.happened(96_000);
         assert_eq!(waiting.earliest(ahead), 200_000 - 10_400);
@@ -329,7 +331,7 @@ mod tests {
         (0..MANY as u64 + 1).for_each(|number| waiting.push(0, 100_000 + number * 10_000, number));
         let mut leave = |now: u64| std::iter::from_fn(|| waiting.pop(now, |_| 0)).count();
         assert_eq!((leave(100_000 - TOGETHER_NS - 1), leave(100_000)), (0, 2));
-        assert_eq!((leave(119_999), leave(120_000)), (0, 1)); // fewer than many are left
+        assert_eq!((leave(119_999), leave(120_000)), (0, 1)); // fewer than `MANY` are left
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Passes requests to the model and the images, and delays answers until they are due.
+//! Passes requests to the model and the images, and delays their answers.
 
 use std::fs::File;
 use std::io;
@@ -30,12 +30,12 @@ pub struct Partition {
     tally: Tally,
 }
 
-/// Where the answer to a request goes. Each request is answered once.
+/// The destination of an answer. Each request is answered once.
 pub trait Answer {
     fn data(self, bytes: &[u8]);
     fn written(self, length: u32);
     fn done(self);
-    /// `error`: as in errno(3).
+    /// Refuses the request. `error` is an errno(3).
     fn refuse(self, error: i32);
 }
 
@@ -48,23 +48,23 @@ struct Asked {
     length: u32,
     /// For a flush: number of the last write that it covers.
     covers: u64,
-    /// The write is a discard or zeroing, which brings no data.
+    /// How a write clears its range, if it is a discard or zeroing, which has no data.
     clears: Option<Cleared>,
 }
 
-/// What happens to a range whose bytes are no longer needed.
+/// How a range is cleared whose bytes are no longer needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cleared {
-    /// The device forgets them, by a command that changes its map of blocks.
+    /// By a discard, a command that changes the device's map of blocks.
     Discarded,
-    /// The device writes zeros.
+    /// By writing zeros.
     Zeroed,
 }
 
-/// The model treats a discard as a write of this many bytes: one block of the device's map changes.
+/// The model treats a discard as a write of this many bytes, because one block of the device's map changes.
 const DISCARD: u64 = 4096;
-/// For a power cut, discards and zeroing are logged in pieces of this many bytes, without pieces that contain zeros
-/// already.
+/// For a power cut, discards and zeroing are logged in pieces of this many bytes, skipping pieces that contain only
+/// zeros.
 const PIECE: u64 = 1 << 20;
 
 /// An I/O whose answer is delayed.
@@ -74,12 +74,12 @@ pub struct Held<A> {
     asked: Asked,
     arrival: u64,
     plan: Plan,
-    /// Data of a file, read before the answer is due: waiting for a disk then would delay all other answers.
+    /// Data of a file, read before the answer leaves: waiting for a disk then would delay all other answers.
     bytes: Option<Vec<u8>>,
 }
 
 impl<A> Held<A> {
-    /// By the clock of the exchange, like the next field.
+    /// When the answer leaves, by the clock of the exchange, like the arrival.
     pub fn due(&self) -> u64 {
         self.plan.due
     }
@@ -102,18 +102,18 @@ pub struct Exchange {
     dead: AtomicBool,
 }
 
-/// The contents of the file `counters`.
+/// Content of the file `counters`.
 #[derive(Debug, Serialize)]
 struct Told<'a> {
     model: &'a str,
     now_ns: u64,
-    /// CPU time of this whole process so far.
+    /// CPU time of this process so far.
     cpu_ns: u64,
     /// Whether the model determines the time of answers.
     modelled: bool,
-    /// 4 KiB reads a second that get through here; see `Calibration`.
+    /// 4 KiB reads per second without a model; see `Calibration`.
     reads_per_s: f64,
-    /// Rows that did not get into the trace.
+    /// Number of rows dropped from the trace.
     untraced: u64,
     partitions: std::collections::BTreeMap<&'a str, Counts>,
 }
@@ -121,7 +121,7 @@ struct Told<'a> {
 impl Exchange {
     pub fn new(spec: &Spec) -> Result<Self> {
         let device = spec.device()?;
-        // Only the kernel then needs to see the requests.
+        // In that case only the kernel needs to see the requests.
         let passes = !device.takes_time() && spec.backing.is_none() && spec.trace.is_none() && !spec.cuttable;
         let mut start = 0;
         let mut partitions = Vec::new();
@@ -152,7 +152,7 @@ impl Exchange {
         self.clock
     }
 
-    /// The file that the bytes of a partition are, if requests may be passed through to it.
+    /// Returns the file with the bytes of a partition, if requests may be passed through to it.
     pub fn shared(&self, partition: usize) -> Option<&File> {
         self.partitions[partition].image.shared()
     }
@@ -165,7 +165,7 @@ impl Exchange {
         self.pace.set(mode, self.clock.now());
     }
 
-    /// How long before it is due an answer must leave to arrive on time, given the time for which nothing happened.
+    /// Returns how early an answer must leave to arrive on time, given the time for which nothing happened.
     pub fn ahead(&self, idle_ns: u64) -> u64 {
         self.pace.overhead().waking.after(idle_ns)
     }
@@ -180,7 +180,7 @@ impl Exchange {
         self.reads_per_s.store(reads_per_s as u64, Release);
     }
 
-    /// Cumulative, as JSON.
+    /// Returns cumulative counters as JSON.
     pub fn counters(&self) -> Vec<u8> {
         let partitions = self.partitions().iter().map(|one| (one.name.as_str(), one.tally.counts())).collect();
         let told = Told {
@@ -199,7 +199,7 @@ impl Exchange {
         self.recording.as_ref().map_or(Ok(()), Recording::end)
     }
 
-    /// Total lateness and number of held answers so far.
+    /// Returns the total lateness and the number of late answers so far.
     pub fn lateness(&self) -> (u64, u64) {
         let mut sums = (0, 0);
         for partition in self.partitions() {
@@ -211,7 +211,7 @@ impl Exchange {
         sums
     }
 
-    /// Cuts the power: every request fails from now on, and unflushed writes are treated as `how` says.
+    /// Cuts the power: all later requests fail, and unflushed writes are treated as `how` says.
     /// Returns the number of unflushed writes. Input error if the device was not created for power cuts.
     pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
         let Some(undo) = &self.undo else {
@@ -231,7 +231,7 @@ impl Exchange {
         self.dead.store(false, Release);
     }
 
-    /// This method and the next two answer immediately, or delay the answer, which `answer` then sends.
+    /// This method and the next two answer immediately, or return the delayed answer, which `answer` then sends.
     pub fn read<A: Answer>(&self, partition: usize, offset: u64, size: u32, answer: A) -> Option<Held<A>> {
         let length = self.within(partition, offset, size);
         let asked = Asked { partition, op: Op::Read, offset, length, covers: 0, clears: None };
@@ -254,7 +254,7 @@ impl Exchange {
         self.submit(asked, answer, || Ok(None))
     }
 
-    /// Zeroing takes the time of writing as many bytes, a discard that of a small write.
+    /// Clears a range. Zeroing takes as long as writing the bytes, a discard as long as a small write.
     pub fn clear<A: Answer>(
         &self,
         partition: usize,
@@ -271,8 +271,8 @@ impl Exchange {
         self.submit(asked, answer, || self.zero(partition, offset, length).map(|()| None))
     }
 
-    /// `work`: what the images are to do, which may take time. It begins once the model has been asked, so that this
-    /// time is a part of what the model says, or makes the answer late.
+    /// Submits a request to the model, then runs `work` on the images.
+    /// The time of `work` is part of the time that the model returned; if it is longer, the answer is late.
     fn submit<A: Answer>(
         &self,
         asked: Asked,
@@ -304,8 +304,8 @@ impl Exchange {
         None
     }
 
-    /// What the host's processor does for the device is a part of the time that the model says, as the work is. Here,
-    /// not before the answer leaves: the one thread that answers would be kept from all others.
+    /// Spends the host CPU time of the device's driver, which is part of the model's time, like the work.
+    /// This happens here and not before the answer leaves, because that would block the only thread that sends answers.
     fn worked<T>(&self, host_cpu_ns: u64, work: impl FnOnce() -> T) -> T {
         if host_cpu_ns == 0 {
             return work();
@@ -318,12 +318,12 @@ impl Exchange {
         done
     }
 
-    /// Sends a delayed answer, `ahead` nanoseconds before it is due.
+    /// Sends a delayed answer, `ahead` nanoseconds before its due time.
     pub fn answer<A: Answer>(&self, held: Held<A>, ahead: u64) {
         let Held { answer, asked, arrival, plan, bytes } = held;
         let Asked { partition, op, offset, length, covers, clears } = asked;
         let tally = &self.partitions[partition].tally;
-        // Before another request can appear to follow this answer.
+        // Read the clock before another request can appear to follow this answer.
         let leaves = self.clock.now();
         self.pace.answered(&plan, arrival, op, length);
         if self.dead.load(Acquire) {
@@ -339,7 +339,7 @@ impl Exchange {
         let late_ns = if plan.modelled { now.saturating_sub(plan.due + usually_late_ns) } else { 0 };
         let beside = plan.way_ns.saturating_sub(usually_late_ns);
         if clears == Some(Cleared::Discarded) {
-            tally.uncounted(); // as the kernel counts it: a discard is no write
+            tally.uncounted(); // the kernel does not count a discard as a write either
         } else {
             tally.ended(op, length, now - arrival + beside, late_ns);
         }
@@ -350,11 +350,12 @@ impl Exchange {
         self.reply(answer, &asked, bytes);
     }
 
-    /// Whether the writes that a flush covers are durable now; not if the power was cut meanwhile.
+    /// Whether the writes that a flush covers are durable now, which they are not if the power was cut meanwhile.
     fn settled(&self, covers: u64) -> bool {
         let Some(undo) = &self.undo else { return true };
         let mut undo = locked(undo);
-        // Under the lock under which a cut takes its writes back: either it sees this flush, or this flush sees it.
+        // A power cut takes its writes back under the same lock, so either the cut sees this flush or this flush sees
+        // the cut.
         let powered = !self.dead.load(Acquire);
         if powered {
             undo.flushed(covers);
@@ -387,7 +388,7 @@ impl Exchange {
     fn store(&self, partition: usize, offset: u64, data: &[u8]) -> io::Result<()> {
         let image = &self.partitions[partition].image;
         let Some(undo) = &self.undo else { return image.write(offset, data) };
-        // Held over both, so that the log has the writes of one place in their order.
+        // The lock covers both steps, so that the log has the writes to one range in their order.
         let mut undo = locked(undo);
         if self.dead.load(Acquire) {
             return Err(io::Error::from_raw_os_error(libc::EIO));

@@ -1,4 +1,4 @@
-//! The files through `/dev/fuse`: a thread reads a request, whoever answers writes the answer (fuse(4)).
+//! The FUSE file system: a thread reads requests from `/dev/fuse`, and any thread may answer them (fuse(4)).
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -55,14 +55,14 @@ impl Answer for Reply {
     }
 }
 
-/// Answers come from `Exchange`; this only translates.
+/// Translates FUSE requests for `Exchange`, which provides the answers.
 #[derive(Debug)]
 pub struct Files {
     exchange: Arc<Exchange>,
     due: Due<Held<Reply>>,
-    /// Whether the kernel passes requests through to the files that images are.
+    /// Whether the kernel passes requests through to the files of the images.
     passes: Arc<AtomicBool>,
-    /// By inode, for as long as this lives.
+    /// Passed-through files by inode; they live as long as this value.
     passed: Mutex<HashMap<u64, BackingId>>,
     counters: tree::Texts,
 }
@@ -142,7 +142,8 @@ impl Filesystem for Files {
             Some(id) => id,
             None => match reply.open_backing(file) {
                 Ok(id) => id,
-                // The first of all: then none is passed through. Files of one mount are all alike.
+                // If passing through fails for the first file, no file is passed through. All files of a mount behave
+                // alike.
                 Err(_) if passed.is_empty() => {
                     self.passes.store(false, Release);
                     return ours(reply);
@@ -228,7 +229,7 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         match self.partition(inode) {
-            // The loop driver zeroes by a discard wherever it may (Linux: drivers/block/loop.c, `lo_fallocate`).
+            // The loop driver zeroes with a discard whenever possible (Linux: drivers/block/loop.c, `lo_fallocate`).
             Some(partition) if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0 => {
                 let zeroes = mode & libc::FALLOC_FL_ZERO_RANGE != 0;
                 let how = if zeroes { Cleared::Zeroed } else { Cleared::Discarded };

@@ -1,4 +1,4 @@
-//! The bytes of a partition: in memory, or in a sparse file of a directory.
+//! The contents of a partition: in memory, or in a sparse file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use ironbench_core::{Error, Result};
 
-/// Bytes by offset; offsets and lengths are within the image.
+/// Bytes by offset. Offsets and lengths must be within the image.
 #[derive(Debug)]
 pub enum Image {
     Memory(Memory),
@@ -17,19 +17,19 @@ pub enum Image {
 }
 
 impl Image {
-    /// Memory is taken page by page as it is written (mmap(2), MAP_NORESERVE).
+    /// Creates an image in memory, which is allocated page by page as it is written (mmap(2), MAP_NORESERVE).
     pub fn in_memory(length: u64) -> Result<Self> {
         Memory::new(length).map(Self::Memory)
     }
 
-    /// Memory that is a file too, which the kernel can be given; all of it is taken now. Pages that are taken when they are
-    /// written belong to the control group of whoever writes, through the loop driver as well (Linux: drivers/block/loop.c),
-    /// and would take from what a server is allowed.
+    /// Creates an image in memory that is also a file, to be passed to the kernel. Its memory is allocated now: pages
+    /// allocated on write belong to the control group of the writer, even through the loop driver (Linux:
+    /// drivers/block/loop.c), and would count against a server's memory limit.
     pub fn in_shared_memory(length: u64) -> Result<Self> {
         Memory::shared(length).map(Self::Memory)
     }
 
-    /// The file that a shared memory is.
+    /// Returns the file of an image in shared memory.
     pub fn shared(&self) -> Option<&File> {
         match self {
             Self::Memory(memory) => memory.file.as_ref(),
@@ -37,7 +37,7 @@ impl Image {
         }
     }
 
-    /// A new file, as long as the image and empty as yet: what is written to it takes room of its file system.
+    /// Creates a sparse file of the image's length; blocks are allocated when written.
     pub fn in_file(path: &Path, length: u64) -> Result<Self> {
         let failed = |error: io::Error| Error::failure(format!("image {}", path.display()), error.to_string());
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(failed)?;
@@ -45,7 +45,7 @@ impl Image {
         Ok(Self::File(file))
     }
 
-    /// Gives `use_` the bytes as they are now.
+    /// Calls `use_` with the current bytes.
     pub fn read<T>(&self, offset: u64, length: usize, use_: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         match self {
             Self::Memory(memory) => Ok(use_(memory.bytes(offset, length))),
@@ -53,7 +53,7 @@ impl Image {
         }
     }
 
-    /// The bytes of a file, which may have to be waited for; None of memory, which needs no copy.
+    /// Reads bytes from a file in advance, which may take time. Returns None for memory, which needs no copy.
     pub fn ahead(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
         match self {
             Self::Memory(_) => Ok(None),
@@ -71,7 +71,7 @@ impl Image {
         }
     }
 
-    /// The bytes become zeroes, and what held them is given back, unless it is shared.
+    /// Zeroes a range and frees its memory, unless the memory is shared.
     pub fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
         match self {
             Self::Memory(memory) => memory.discard(offset, length),
@@ -92,8 +92,9 @@ fn from_file(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Anonymous memory, or that of a file. Reads and writes of the same bytes at the same time are the file system's to
-/// avoid, as on a disk: either may come first, and nothing but the bytes depends on it.
+/// Anonymous memory, or the memory of a file.
+/// As on a disk, the file system must avoid concurrent reads and writes of the same bytes: they may happen in any
+/// order, and affect nothing but the bytes.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
@@ -101,12 +102,12 @@ pub struct Memory {
     file: Option<File>,
 }
 
-// SAFETY: the mapping belongs to this value and lives as long; threads share nothing but plain bytes in it.
+// SAFETY: this value owns the mapping for its whole life, and threads share only plain bytes in it.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// MADV_DONTNEED fails on locked pages; this does not (madvise(2), Linux 5.18).
+/// Like MADV_DONTNEED, but also works on locked pages (madvise(2), Linux 5.18).
 const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
 impl Memory {
@@ -116,7 +117,7 @@ impl Memory {
 
     fn shared(length: u64) -> Result<Self> {
         let failed = |error: io::Error| Error::failure("memory of the device", error.to_string());
-        // SAFETY: the name is a string that ends with zero, and the descriptor that comes back is nobody else's.
+        // SAFETY: the name is zero-terminated, and the returned descriptor is not used anywhere else.
         let file = unsafe {
             let descriptor = libc::memfd_create(c"ironbench-image".as_ptr(), libc::MFD_CLOEXEC);
             if descriptor < 0 {
@@ -134,8 +135,10 @@ impl Memory {
             }
         }
         let memory = Self::mapped(length, libc::MAP_SHARED, Some(file))?;
-        // Touched once, pages are locked (`process::prepare`). Kernels before 5.14 lock those that are discarded first.
-        // SAFETY: the range is the mapping just made.
+        // Populated pages become locked (`process::prepare`).
+        // Kernels before 5.14 lack the call and lock a
+        // page only when this process first zeroes it.
+        // SAFETY: the range is the new mapping.
         unsafe { libc::madvise(memory.start.as_ptr().cast(), memory.length, libc::MADV_POPULATE_WRITE) };
         Ok(memory)
     }
@@ -143,14 +146,14 @@ impl Memory {
     fn mapped(length: u64, how: libc::c_int, file: Option<File>) -> Result<Self> {
         let length = usize::try_from(length).map_err(|_| Error::input("capacity", "is more than memory can hold"))?;
         let descriptor = file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, how, descriptor, 0) };
         if start == libc::MAP_FAILED {
             return Err(Error::failure("memory of the device", io::Error::last_os_error().to_string()));
         }
-        // A helper that is started must not get a copy of the page tables.
-        // SAFETY: the range is the mapping just made.
+        // A forked helper process must not get a copy of the page tables.
+        // SAFETY: the range is the new mapping.
         unsafe { libc::madvise(start, length, libc::MADV_DONTFORK) };
         let start = NonNull::new(start.cast()).expect("a mapping is never at address 0");
         Ok(Self { start, length, file })
@@ -158,13 +161,13 @@ impl Memory {
 
     fn bytes(&self, offset: u64, length: usize) -> &[u8] {
         let offset = self.within(offset, length);
-        // SAFETY: within the mapping, as just asserted; see the type for who else may write there.
+        // SAFETY: within the mapping, as asserted above; for concurrent writes see the type.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), length) }
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) {
         let offset = self.within(offset, bytes.len());
-        // SAFETY: within the mapping, as just asserted; `bytes` is not of it.
+        // SAFETY: within the mapping, as asserted above; `bytes` does not overlap it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(offset), bytes.len()) }
     }
 
@@ -174,7 +177,7 @@ impl Memory {
         let offset = self.within(offset, length);
         let (first, last) = (offset.next_multiple_of(PAGE), (offset + length) / PAGE * PAGE);
         let zero = |from: usize, to: usize| {
-            // SAFETY: within the mapping, as just asserted.
+            // SAFETY: within the mapping, as asserted above.
             unsafe { std::ptr::write_bytes(self.start.as_ptr().add(from), 0, to.saturating_sub(from)) };
         };
         if first >= last || self.file.is_some() {
@@ -200,7 +203,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` and nobody refers to it any more.
+        // SAFETY: the mapping was created by `new`, and no reference to it is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

@@ -1,7 +1,8 @@
-//! A modelled device that real file systems can be made on: files of a FUSE file system, answered when the model says.
+//! A live emulated device, on which real file systems can be created: files in a FUSE file system, whose answers leave
+//! when the model says.
 //!
-//! The caller makes loop devices of the files (`ironbench.devices` in Python does). Nothing here may wait for memory
-//! that only a write to this device would free: see `process`.
+//! The caller creates loop devices from the files (in Python, `ironbench.devices` does).
+//! Nothing here may wait for memory that only a write to this device would free: see `process`.
 
 mod calibrate;
 mod drift;
@@ -40,16 +41,17 @@ use way::{AfterHold, Overhead, Way};
 
 use crate::Op;
 
-/// Threads that receive requests. Images in files make them wait for those.
+/// Number of threads that receive requests. Images in files need more, because the threads wait for those files.
 const THREADS_IN_MEMORY: usize = 2;
 const THREADS_IN_FILES: usize = 16;
-/// A held answer of the calibration: short, so that all who wait for it are awake still …
+/// Hold time for calibration, so short that all waiting processors stay awake.
 const HELD_NS: u64 = 60_000;
-/// … or long, so that they are not; and so many of them. The first takes its place for whatever is shorter.
-/// The kernel tells their time inside the block device in milliseconds, so there are more of the short ones.
+/// Hold times for calibration and how often each is measured.
+/// Longer ones let processors go to sleep; the first is also used for all shorter ones.
+/// The kernel reports time inside the block device in milliseconds, so short ones need more repetitions.
 const LONG_HELD: [(u64, usize); AfterHold::POINTS] =
     [(HELD_NS, 1000), (200_000, 400), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
-/// A large one takes long to be copied.
+/// Hold time of a large I/O, which takes long to copy.
 const LARGE_HELD_NS: u64 = 200_000;
 const SMALL: usize = 4096;
 const LARGE: usize = 256 << 10;
@@ -58,24 +60,24 @@ const LARGE_COUNT: usize = 100;
 const RATE_DEPTH: usize = 16;
 const RATE_SPAN: Duration = Duration::from_millis(300);
 
-/// What the way to a device here is like.
+/// The measured I/O path of this machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Calibration {
     pub overhead: Overhead,
-    /// 4 KiB reads a second that get through when nothing is held.
+    /// 4 KiB reads per second when no answer is delayed.
     pub reads_per_s: f64,
-    /// Mean time of one 4 KiB read after another when nothing is held.
+    /// Mean latency of consecutive 4 KiB reads when no answer is delayed.
     pub read_latency_ns: f64,
-    /// Whether the kernel passes requests through; otherwise they come to this process, through `/dev/fuse`.
+    /// Whether the kernel passes requests through; otherwise this process gets them through `/dev/fuse`.
     pub passes: bool,
     pub granted: Granted,
 }
 
-/// A mounted device. Dropping it unmounts its files, which must not be in use any more.
+/// A mounted device. Dropping it unmounts its files, which must no longer be in use.
 #[derive(Debug)]
 pub struct Live {
     exchange: Arc<Exchange>,
-    /// While the model decides.
+    /// Tracks the overhead while the model determines the time.
     watch: Mutex<Option<Watch>>,
     session: Mutex<Option<BackgroundSession>>,
     passes: Arc<AtomicBool>,
@@ -84,7 +86,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// The files appear in `directory`. Answers come at once until `pace` says otherwise.
+    /// Mounts the device's files in `directory`. Answers leave immediately until `pace` is called.
     pub fn mount(spec: &Spec, directory: &Path) -> Result<Self> {
         let (granted, awake) = process::prepare();
         let exchange = Arc::new(Exchange::new(spec)?);
@@ -105,15 +107,16 @@ impl Live {
         Ok(Self { exchange, watch: Mutex::new(None), session, passes, granted, _awake: awake })
     }
 
-    /// Measures the way through a block device made of one of the files, whose first `length` bytes are overwritten.
+    /// Measures the I/O path through a block device created from one of the files, whose first `length` bytes are
+    /// overwritten.
     pub fn calibrate(&self, block_device: &str, length: u64) -> Result<Calibration> {
         let measured = self.measured(block_device, length);
         self.exchange.pace(Mode::Free);
         measured.map_err(|error| Error::failure(format!("calibration on {block_device}"), error.to_string()))
     }
 
-    /// Answers come when the model says, as seen by the block devices that were made of the files: see `drift`. Where the
-    /// kernel keeps no account of them, by the way at mount.
+    /// Makes answers leave when the model says, as seen by the block devices created from the files: see `drift`.
+    /// If the kernel keeps no statistics for them, uses the overhead measured at mount.
     pub fn pace(&self, block_devices: &[String]) {
         let stats = block_devices.iter().map(|one| statistic(one)).collect::<std::io::Result<_>>();
         let wanted = self.exchange.takes_time().then_some(stats);
@@ -122,7 +125,7 @@ impl Live {
         self.exchange.pace(Mode::Model);
     }
 
-    /// Answers come at once.
+    /// Makes answers leave immediately.
     pub fn hurry(&self) {
         self.watched(None);
         self.exchange.pace(Mode::Free);
@@ -137,9 +140,9 @@ impl Live {
         self.exchange.counters()
     }
 
-    /// See `Exchange::cut`.
+    /// Cuts the power; see `Exchange::cut`.
     pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
-        self.watched(None); // the block devices will be others
+        self.watched(None); // there will be new block devices
         self.exchange.cut(how, seed)
     }
 
@@ -152,7 +155,7 @@ impl Live {
         self.exchange.end_trace()
     }
 
-    /// Unmounts the files. Failure while something uses them.
+    /// Unmounts the files. Failure if something still uses them.
     pub fn unmount(&self) -> Result<()> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(session) = session else { return Ok(()) };
@@ -162,7 +165,7 @@ impl Live {
     fn measured(&self, block_device: &str, length: u64) -> std::io::Result<Calibration> {
         let probe = Probe::open(block_device, length)?;
         self.exchange.pace(Mode::Free);
-        probe.mean_ns(Op::Write, LARGE, LARGE_COUNT)?; // the image's pages are there from then on
+        probe.mean_ns(Op::Write, LARGE, LARGE_COUNT)?; // allocates the image's pages
         let read_latency_ns = probe.mean_ns(Op::Read, SMALL, SMALL_COUNT)?;
         let reads_per_s = probe.rate(RATE_DEPTH, RATE_SPAN)?;
         let held = |op, size, count, held_ns| -> std::io::Result<f64> {

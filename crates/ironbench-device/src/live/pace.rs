@@ -1,4 +1,4 @@
-//! When an answer is due: the time of the model, minus the I/O path overhead that exists anyway.
+//! Determines when an answer must leave: the time of the model, minus the I/O path overhead that exists anyway.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ use super::tally::KINDS;
 use super::way::Overhead;
 use crate::{Device, Op};
 
-/// What determines when an answer is due.
+/// How the time of answers is determined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
     /// Immediately, while file systems are created and data are loaded.
@@ -25,10 +25,12 @@ pub enum Mode {
 /// When an I/O that arrived will be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
+    /// When the answer must leave.
     /// May be before the arrival, if the I/O path overhead alone exceeds the time of the model.
     pub due: u64,
-    /// When it reached the model, by our clock: not before those were done, by the model's word, which it is taken to
-    /// follow, and later than all that reached it before.
+    /// When the I/O reached the model, by the clock of the exchange.
+    /// This is not before the completion (in model time) of the I/Os that it follows, and after all I/Os that reached
+    /// the model before.
     pub reached: u64,
     /// When the I/O is complete by the clock of the model.
     pub done: u64,
@@ -36,19 +38,21 @@ pub struct Plan {
     pub modelled: bool,
     /// Whether the I/O went through the model at all.
     pub asked: bool,
-    /// CPU time of the host that the device uses meanwhile.
+    /// Host CPU time that the device uses meanwhile.
     pub host_cpu_ns: u64,
     /// Assumed I/O path overhead in nanoseconds.
     pub way_ns: u64,
-    /// Other I/Os with a model time that were in flight when the I/O arrived.
+    /// Number of other I/Os with a model time that were in flight when the I/O arrived.
     pub others: u64,
 }
 
 impl Plan {
-    /// When it is done for a trace: by the model's word, or when the answer leaves where that is later. What is taken
-    /// to follow it reaches the model no earlier. By the times at which requests come in here some would be there
-    /// before the answer that they follow, when the way is shorter than it is taken to be, and would seem to follow
-    /// another one. So lateness up to the length of the way is not the device's in a trace: it is time between I/Os.
+    /// Returns the completion time for a trace: the model's, or the time the answer leaves if that is later.
+    /// An I/O that is assumed to follow this one reaches the model no earlier.
+    /// With the actual arrival times, an I/O could arrive before the completion that it follows, if the path is
+    /// currently shorter than assumed, and would seem to follow another I/O.
+    /// Therefore lateness up to the path overhead is not part of the device's time in a trace; it counts as time
+    /// between I/Os.
     pub fn over(&self, leaves: u64) -> u64 {
         leaves.max(if self.modelled { self.due + self.way_ns } else { self.reached })
     }
@@ -58,24 +62,24 @@ pub struct Pace {
     inner: Mutex<Inner>,
     takes_time: bool,
     overhead: OnceLock<Overhead>,
-    /// On their way to `Inner::answered`, so that who answers never waits for a model.
+    /// Completions that `Inner::answered` has not collected yet, so that sending an answer never waits for a model.
     left: Mutex<Vec<Reverse<u64>>>,
-    /// By kind; of I/Os that the model was asked for.
+    /// By kind: sums over the I/Os that went through the model.
     sums: [Sums; KINDS],
-    /// Nanoseconds by which the ways are longer now than they were at mount, by kind.
+    /// Increase of the path overhead since mount in nanoseconds, by kind.
     longer_ns: [AtomicI64; KINDS],
-    /// I/Os that take time by the model's word and whose answers have not left.
+    /// Number of I/Os that have a model time and are not answered yet.
     under_way: AtomicU64,
 }
 
-/// Cumulative.
+/// Cumulative sums over answered I/Os.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Answered {
     pub count: u64,
     pub bytes: u64,
-    /// Answers were to be held for so long.
+    /// Total time for which answers were to be held.
     pub held_ns: u64,
-    /// Under way when each arrived, summed up.
+    /// Sum of the number of I/Os that were in flight at each arrival.
     pub others: u64,
 }
 
@@ -90,12 +94,12 @@ struct Sums {
 struct Inner {
     device: Box<dyn Device>,
     mode: Mode,
-    /// Added to our time to make the model's, which stands still while the model is not asked.
+    /// Difference between real time and model time, which stops while the model is not used.
     behind: u64,
-    /// The earliest at which the next request may reach the model: later than the last did, so that the order of their
-    /// times is that in which the model had them.
+    /// The earliest time at which the next request may reach the model: after the last one, so that arrival times keep
+    /// the order of the calls.
     next: u64,
-    /// When those were done, by the model's time, whose answers have left and were not yet followed by another request.
+    /// Completions, in model time, whose answers have left and which no request has followed yet.
     answered: BinaryHeap<Reverse<u64>>,
 }
 
@@ -105,10 +109,10 @@ impl Inner {
         self.answered.extend(left);
     }
 
-    /// When a request that arrives now reaches the model. Whoever has an answer sees the device done with it, even when
-    /// the way there was shorter than usual. Requests are taken to follow answers in the order in which those were
-    /// done; with nothing else under way, all of them. What was done longer ago than `way_ns` was followed or is by
-    /// none.
+    /// Returns when a request that arrives now reaches the model.
+    /// A client that has an answer must see the device as done with that I/O, even if the path was shorter than usual.
+    /// Requests are assumed to follow answers in the order of completion; if nothing else is in flight, the request
+    /// follows all of them. A completion older than `way_ns` has been followed or never will be.
     fn reaches(&mut self, arrival: u64, others: u64, way_ns: u64) -> u64 {
         let now = arrival.saturating_sub(self.behind).max(self.next);
         if others == 0 {
@@ -136,12 +140,12 @@ impl Pace {
         }
     }
 
-    /// Whether an answer may ever be held.
+    /// Whether answers are ever delayed.
     pub fn takes_time(&self) -> bool {
         self.takes_time
     }
 
-    /// `now` reads the clock: calls reach the model in the order of their times.
+    /// Plans an I/O. `now` reads the clock under the lock, so that calls reach the model in the order of their times.
     pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
         let mut inner = self.locked();
         let arrival = now();
@@ -173,7 +177,8 @@ impl Pace {
                     plan
                 } else {
                     self.under_way.fetch_add(1, Relaxed);
-                    // Not from the arrival on: the model's time would run away from ours with each that came too early.
+                    // Not counted from the arrival: model time would drift away from real time with each I/O that
+                    // arrives too early.
                     Plan { due: (done + inner.behind).saturating_sub(way_ns), modelled: true, ..plan }
                 }
             }
@@ -181,7 +186,7 @@ impl Pace {
         (arrival, plan)
     }
 
-    /// Once for each plan, before the answer to what came at `arrival` leaves.
+    /// Must be called once for each plan, before the answer to the I/O that came at `arrival` leaves.
     pub fn answered(&self, plan: &Plan, arrival: u64, op: Op, length: u32) {
         if !plan.asked {
             return;
@@ -193,7 +198,7 @@ impl Pace {
         sums.count.fetch_add(1, Relaxed);
         if plan.modelled {
             self.left.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(plan.done));
-            // Last: who finds nothing under way finds all that left.
+            // This comes last: a thread that finds nothing in flight must find all answers that have left.
             self.under_way.fetch_sub(1, Release);
         }
     }
@@ -205,15 +210,15 @@ impl Pace {
         Answered { count, bytes, held_ns, others }
     }
 
-    /// Nanoseconds that the way to the device takes beside it now, for one that takes so long with so many others under
-    /// way.
+    /// Returns the current path overhead in nanoseconds, for an I/O that takes `takes_ns` on the device, with this many
+    /// others in flight.
     fn way(&self, op: Op, length: u32, takes_ns: u64, others: u64) -> u64 {
         let overhead = self.overhead();
         let longer_ns = self.longer_ns[op as usize].load(Relaxed).min(overhead.longest_more(op, takes_ns, others));
         overhead.of(op, length).saturating_add_signed(longer_ns)
     }
 
-    /// The way becomes what it was lately, half of it at a time.
+    /// Moves the assumed overhead half-way towards the overhead observed lately.
     pub fn seen(&self, op: Op, means: Means) {
         let overhead = self.overhead();
         let Some(beyond) = overhead.beyond else { return };
@@ -226,7 +231,7 @@ impl Pace {
         longer_ns.store(middle_ns.clamp(shortest_ns, overhead.longest_more(op, held_ns, means.others as u64)), Relaxed);
     }
 
-    /// The ways are what they were at mount.
+    /// Resets the overhead to the values measured at mount.
     pub fn as_at_mount(&self) {
         self.longer_ns.iter().for_each(|one| one.store(0, Relaxed));
     }
@@ -245,7 +250,7 @@ impl Pace {
         self.locked().mode
     }
 
-    /// Once; the first stays.
+    /// Sets the measured overhead. Only the first call has an effect.
     pub fn calibrated(&self, overhead: Overhead) {
         let _ = self.overhead.set(overhead);
     }

@@ -1,4 +1,4 @@
-//! What the process of a device does for itself, so that it never waits for its own device and wakes on time.
+//! Settings of the device's process, so that it never waits for its own device and wakes on time.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -6,29 +6,29 @@ use std::io::Write;
 use ironbench_core::measure::cpu::hasten_thread;
 use ironbench_core::measure::crew::together;
 
-/// Lock pages as they are touched (mlockall(2), Linux 4.4), not all of a sparse image at once.
+/// Locks pages when they are first accessed (mlockall(2), Linux 4.4), not all pages of a sparse image immediately.
 const MCL_ONFAULT: libc::c_int = 4;
-/// Memory that this process asks for must not be freed by writing to its own device (prctl(2), Linux 5.6).
+/// Memory for this process must not be freed by writing to its own device (prctl(2), Linux 5.6).
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
-/// What was granted, for the record.
+/// Settings that the kernel granted, for the record.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Granted {
     pub memory_locked: bool,
     pub io_flusher: bool,
     pub dma_latency: bool,
-    /// Threads run before ordinary ones (sched(7), SCHED_FIFO), as an interrupt of a real device would.
+    /// Whether threads run before ordinary ones (sched(7), SCHED_FIFO), like an interrupt of a real device.
     pub real_time: bool,
 }
 
-/// Held for as long as the processor must not sleep deeply.
+/// Keeps the processor out of deep idle states as long as it exists.
 #[derive(Debug)]
 pub struct Awake(#[allow(dead_code)] Option<File>);
 
 pub fn prepare() -> (Granted, Awake) {
-    // SAFETY: these calls take numbers only.
+    // SAFETY: these calls take only numbers.
     let memory_locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | MCL_ONFAULT) } == 0;
-    // The kernel wants whole words, and zero in those that it does not use.
+    // The kernel requires full words, with zero in unused ones.
     let (yes, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: as above.
     let io_flusher = unsafe { libc::prctl(PR_SET_IO_FLUSHER, yes, none, none, none) } == 0;
@@ -37,26 +37,26 @@ pub fn prepare() -> (Granted, Awake) {
     (Granted { memory_locked, io_flusher, dma_latency: awake.is_some(), real_time: may_hasten() }, Awake(awake))
 }
 
-/// The kernel keeps the processor out of idle states for as long as this stays open (Documentation/power/pm_qos_interface).
+/// Opens the file that keeps the processor out of idle states while it is open (Documentation/power/pm_qos_interface).
 fn held_awake() -> Option<File> {
     let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
     file.write_all(&0i32.to_ne_bytes()).ok()?;
     Some(file)
 }
 
-/// User and system time of all threads of this process so far.
+/// Returns the user and system time of all threads of this process so far.
 pub fn cpu_ns() -> u64 {
     cpu_of(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Of the calling thread.
+/// Returns the CPU time of the calling thread.
 pub fn thread_cpu_ns() -> u64 {
     cpu_of(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 fn cpu_of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes to a structure that lives on the stack.
+    // SAFETY: the call writes to a structure on the stack.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,4 +1,4 @@
-//! The trace of a device: one row per I/O, written by a thread of its own.
+//! Records the trace of a device: one row per I/O, written to the file by a separate thread.
 
 mod processors;
 
@@ -17,9 +17,10 @@ use self::processors::{Counted, Processors};
 use crate::Op;
 
 const ROWS: usize = 16 << 10;
-/// So many pieces may wait to be written; beyond them rows are dropped and counted.
+/// Maximum number of pieces that wait to be written; beyond it, rows are dropped and counted.
 const PIECES: usize = 64;
-/// Bytes of a row: time, offset, completed, CPU used, runnable, own CPU 8 each, length 4, op 1, none 3; little-endian.
+/// Size of a row in bytes: time, offset, completed, CPU used, runnable, own CPU (8 each), length (4), op (1), padding
+/// (3); little-endian.
 const ROW: usize = 56;
 
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl Recording {
         self.dropped.load(Relaxed)
     }
 
-    /// Writes what is left and closes the file.
+    /// Writes the remaining rows and closes the file.
     pub fn end(&self) -> Result<()> {
         let rest = std::mem::take(&mut *locked(&self.piece));
         if let Some(sender) = locked(&self.sender).take() {

@@ -1,4 +1,4 @@
-//! What a live device is made from, as the process of the device is told.
+//! The specification of a live device, passed to the process of the device.
 
 use std::path::PathBuf;
 
@@ -12,17 +12,17 @@ use crate::{Device, Free, Models, build, parse};
 pub struct Spec {
     /// A device expression.
     pub model: String,
-    /// What its names mean: name → kind and figures in base units.
+    /// The models for the expression: name → kind and parameters in base units.
     #[serde(default)]
     pub models: serde_json::Value,
     pub seed: u64,
-    /// In the order in which they lie on the device.
+    /// Partitions, in their order on the device.
     pub partitions: Vec<PartitionSpec>,
-    /// Directory of the images; none: they are in memory.
+    /// Directory of the images; without one, the images are in memory.
     pub backing: Option<PathBuf>,
-    /// Whether a power cut must be possible: then every write is kept twice until it is flushed.
+    /// Whether a power cut must be possible. If so, every write is kept twice until it is flushed.
     pub cuttable: bool,
-    /// Where what the model was asked is written; see `recording`.
+    /// File for the trace of I/Os; see `recording`.
     #[serde(default)]
     pub trace: Option<PathBuf>,
 }

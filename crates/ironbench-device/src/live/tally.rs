@@ -1,4 +1,4 @@
-//! What a partition was asked for and how long it took, counted as it happens; readable at any time.
+//! Counts a partition's requests and their latencies; can be read at any time.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::Op;
 
-/// Sizes by power of two: up to 512 bytes, 1 KiB, … 1 MiB, more.
+/// Size buckets by power of two: up to 512 bytes, 1 KiB, … 1 MiB, larger.
 const SIZES: usize = 13;
 const SMALLEST_SIZE: u64 = 512;
-/// Latencies in eighths of an octave (9 % apart) from 1 µs to 2^27 µs.
+/// Latency buckets of an eighth of an octave (9%) from 1 µs to 2^27 µs.
 const PER_OCTAVE: u64 = 8;
 const LATENCIES: usize = (27 * PER_OCTAVE) as usize + 1;
-/// The kinds, as indices.
+/// Number of operation kinds, which are used as indices.
 pub const KINDS: usize = 3;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Kind {
     count: AtomicU64,
     bytes: AtomicU64,
     latency_ns: AtomicU64,
-    /// How much later than its model wanted; only what was late.
+    /// Total delay beyond the time of the model, over late answers only.
     late_ns: AtomicU64,
     late: AtomicU64,
     sizes: [AtomicU64; SIZES],
@@ -60,14 +60,14 @@ impl Default for Tally {
     }
 }
 
-/// Cumulative since the mount. Histograms are sparse: bucket and count.
+/// Cumulative counts since the mount. Histograms are sparse: bucket and count.
 #[derive(Debug, Serialize)]
 pub struct Counts {
     pub read: KindCounts,
     pub write: KindCounts,
     pub flush: KindCounts,
     pub in_flight: u64,
-    /// The most that were ever in flight.
+    /// Maximum number of requests in flight.
     pub deepest: u64,
 }
 
@@ -78,9 +78,9 @@ pub struct KindCounts {
     pub latency_ns: u64,
     pub late: u64,
     pub late_ns: u64,
-    /// Largest size of the bucket in bytes, count.
+    /// Upper limit of the bucket in bytes, and the count.
     pub sizes: Vec<(u64, u64)>,
-    /// Upper edge of the bucket in nanoseconds, count.
+    /// Upper limit of the bucket in nanoseconds, and the count.
     pub latencies: Vec<(u64, u64)>,
 }
 
@@ -90,7 +90,7 @@ impl Tally {
         self.deepest.fetch_max(now, Relaxed);
     }
 
-    /// `late_ns`: see `Kind`.
+    /// Counts a completed request. For `late_ns` see `Kind`.
     pub fn ended(&self, op: Op, length: u32, latency_ns: u64, late_ns: u64) {
         self.in_flight.fetch_sub(1, Relaxed);
         let kind = &self.kinds[op as usize];
@@ -105,7 +105,7 @@ impl Tally {
         kind.latencies[latency_bucket(latency_ns)].fetch_add(1, Relaxed);
     }
 
-    /// It is over without being counted: it was refused, or is no read, write or flush.
+    /// Ends a request without counting it: it was refused, or is not a read, write or flush.
     pub fn uncounted(&self) {
         self.in_flight.fetch_sub(1, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The device as files: one per partition, and `counters`. The kernel's loop driver makes block devices of them.
+//! Files of the device: one per partition, and `counters`. The kernel's loop driver turns them into block devices.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -9,27 +9,27 @@ use fuser::{FileAttr, FileType, FopenFlags, INodeNo, InitFlags, KernelConfig};
 
 use super::exchange::Exchange;
 
-/// Nothing about these files ever changes.
+/// Cache lifetime; the attributes of these files never change.
 pub const FOREVER: Duration = Duration::from_secs(1 << 30);
-/// A request has so many bytes at most (Linux: 256 pages, `fs.fuse.max_pages_limit`).
+/// Maximum size of a request (Linux: 256 pages, `fs.fuse.max_pages_limit`).
 pub const LONGEST: u32 = 1 << 20;
 const ROOT: u64 = 1;
 const COUNTERS: u64 = 2;
 const FIRST_PARTITION: u64 = 3;
 const COUNTERS_NAME: &str = "counters";
-/// Requests that the kernel may have under way at once, beyond those of waiting threads.
+/// Maximum number of requests that the kernel may have in flight, in addition to those of waiting threads.
 const BACKGROUND: u16 = 256;
 
-/// What is asked of the kernel at the start.
+/// Negotiates capabilities and limits with the kernel.
 pub fn configure(config: &mut KernelConfig) {
-    // Older kernels lack it: then writes of one file wait for each other.
+    // Without this, on older kernels, writes to one file wait for each other.
     let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
     let _ = config.set_max_background(BACKGROUND);
     let _ = config.set_congestion_threshold(BACKGROUND);
     let _ = config.set_max_write(LONGEST);
 }
 
-/// How files are opened. Without the second, writes to one file wait for each other.
+/// Flags for open files. Without the second, writes to one file wait for each other.
 pub fn opened() -> FopenFlags {
     FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
 }
@@ -38,21 +38,21 @@ pub fn is_counters(inode: u64) -> bool {
     inode == COUNTERS
 }
 
-/// What those who have `counters` open are told. A text is made anew when it is read from its beginning, as in `/proc`
-/// (Linux: Documentation/filesystems/seq_file.rst): pieces of two moments make no text.
+/// Texts of open `counters` files. A text is generated when read from offset 0, as in `/proc` (Linux:
+/// Documentation/filesystems/seq_file.rst), so that it does not mix two moments.
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<Open>);
 
 #[derive(Debug, Default)]
 struct Open {
-    /// By handle.
+    /// Texts by handle.
     texts: HashMap<u64, Vec<u8>>,
-    /// Handles that were given out.
+    /// Number of handles issued.
     handles: u64,
 }
 
 impl Texts {
-    /// A handle of its own, from 1.
+    /// Returns a new handle, from 1.
     pub fn open(&self) -> u64 {
         self.with(|open| {
             open.handles += 1;
@@ -60,7 +60,7 @@ impl Texts {
         })
     }
 
-    /// The bytes of the text from `offset` on, at most `size`. `now` makes it.
+    /// Returns up to `size` bytes of the text from `offset` on. `now` generates the text.
     pub fn read(&self, handle: u64, offset: u64, size: u32, now: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
         self.with(|open| {
             let text = open.texts.entry(handle).or_default();
@@ -90,7 +90,7 @@ pub fn partition(exchange: &Exchange, inode: u64) -> Option<usize> {
 pub fn attributes(exchange: &Exchange, inode: u64) -> Option<FileAttr> {
     let (kind, size, perm) = match inode {
         ROOT => (FileType::Directory, 0, 0o700),
-        // As other files whose size nobody knows before they are read (proc(5)).
+        // Like other files whose size is unknown before they are read (proc(5)).
         COUNTERS => (FileType::RegularFile, 0, 0o444),
         _ => (FileType::RegularFile, exchange.partitions()[partition(exchange, inode)?].length, 0o600),
     };
@@ -114,14 +114,14 @@ pub fn attributes(exchange: &Exchange, inode: u64) -> Option<FileAttr> {
     })
 }
 
-/// The file of that name in a directory.
+/// Looks up a file by name in a directory.
 pub fn found(exchange: &Exchange, parent: u64, name: &OsStr) -> Option<FileAttr> {
     let mut files = files(exchange);
     let (inode, _, _) = files.find(|(_, _, known)| parent == ROOT && OsStr::new(known) == name)?;
     attributes(exchange, inode)
 }
 
-/// What the one directory has, in order.
+/// Lists the only directory, in order.
 pub fn entries(exchange: &Exchange) -> impl Iterator<Item = (u64, FileType, &str)> {
     [(ROOT, FileType::Directory, "."), (ROOT, FileType::Directory, "..")].into_iter().chain(files(exchange))
 }
@@ -136,7 +136,7 @@ fn files(exchange: &Exchange) -> impl Iterator<Item = (u64, FileType, &str)> {
 mod tests {
     use super::*;
 
-    /// A text that is longer whenever it is made.
+    /// Returns a function whose texts become longer with each call.
     fn growing() -> impl FnMut() -> Vec<u8> {
         let mut count = 5;
         move || {

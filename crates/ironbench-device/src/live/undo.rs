@@ -1,26 +1,26 @@
-//! What a power cut takes: writes that no flush has followed.
+//! The writes that a power cut loses: those without a later flush.
 
 use ironbench_core::SplitMix64;
 use serde::Deserialize;
 
-/// What becomes of writes that were not flushed when the power goes.
+/// How a power cut treats unflushed writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cut {
-    /// All of them are lost.
+    /// Every unflushed write is lost.
     Lose,
-    /// Some of them are there, in whatever order they were sent.
+    /// A random subset survives, regardless of order.
     Subset,
-    /// Of each some sectors are there.
+    /// A random subset of the sectors of each write survives.
     Torn,
 }
 
-/// The unit that a device writes as a whole.
+/// Size of the unit that a device writes atomically.
 const SECTOR: usize = 512;
 
 #[derive(Debug)]
 struct Written {
-    /// Of the write; parts of one have the same.
+    /// Number of the write, which all its parts share.
     number: u64,
     partition: usize,
     offset: u64,
@@ -28,7 +28,7 @@ struct Written {
     after: Vec<u8>,
 }
 
-/// The writes since the last flush, oldest first. Discards and zeroing are writes of zeros.
+/// Unflushed writes, oldest first. Discards and zeroing are writes of zeros.
 #[derive(Debug, Default)]
 pub struct Undo {
     written: std::collections::VecDeque<Written>,
@@ -36,7 +36,7 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// A write of these parts: offset, the bytes before it, the bytes after it.
+    /// Records a write of these parts: offset, bytes before, bytes after.
     pub fn note(&mut self, partition: usize, parts: impl IntoIterator<Item = (u64, Vec<u8>, Vec<u8>)>) {
         self.number += 1;
         let number = self.number;
@@ -44,19 +44,20 @@ impl Undo {
         self.written.extend(parts.into_iter().map(written));
     }
 
-    /// The last write so far: a flush that begins now covers it.
+    /// Number of the last write so far, which a flush that starts now covers.
     pub fn last(&self) -> u64 {
         self.number
     }
 
-    /// A flush that covered these writes is done.
+    /// Drops the writes that a completed flush covered, up to `last`.
     pub fn flushed(&mut self, last: u64) {
         while self.written.front().is_some_and(|first| first.number <= last) {
             self.written.pop_front();
         }
     }
 
-    /// What to write, in this order, so that the partitions are as the cut leaves them; how many writes were at stake.
+    /// Returns the writes that bring the partitions into the state after the cut, in order, and the number of unflushed
+    /// writes.
     pub fn cut(&mut self, how: Cut, seed: u64) -> (Vec<(usize, u64, Vec<u8>)>, usize) {
         let mut dice = SplitMix64::new(seed);
         let written: Vec<Written> = self.written.drain(..).collect();
@@ -91,7 +92,7 @@ mod tests {
 
     const LENGTH: usize = 8 * SECTOR;
 
-    /// A partition, the writes made to it, and the undo log of those after the flush.
+    /// Returns a partition as of the flush, after all writes, and the undo log of the writes after the flush.
     fn disk(flush_after: usize) -> (Vec<u8>, Vec<u8>, Undo) {
         let (mut disk, mut undo, mut flushed) = (vec![0u8; LENGTH], Undo::default(), vec![0u8; LENGTH]);
         for number in 1..=40usize {

@@ -1,14 +1,15 @@
-//! The way to a device and back, which every answer takes beside what the model says.
+//! The I/O path overhead: the time that every answer takes in addition to the time of the model.
 
 use serde::Serialize;
 
 use crate::Op;
 
-/// Others under way make a way longer, by as much as it was at mount for so many of them: what served best on two cores. With
-/// a longer way few answers are held at a time, and each leaves by itself, which takes more of the processors.
+/// Other I/Os in flight increase the overhead: this many double the value measured at mount.
+/// The constant gave the best results on two cores.
+/// If the overhead is assumed longer, fewer answers are held at a time and each leaves separately, which uses more CPU.
 const OTHERS_IN_A_WAY: u64 = 8;
 
-/// Nanoseconds that the way to the device takes beside the device: so much for each I/O, so much more for each byte.
+/// I/O path overhead in nanoseconds: a constant per I/O, and an increase per byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Way {
     pub each_ns: f64,
@@ -16,7 +17,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// From the mean times of a small and a large I/O.
+    /// Derives the overhead from the mean times of a small and a large I/O.
     pub fn through(small: (usize, f64), large: (usize, f64)) -> Self {
         let byte_ns = ((large.1 - small.1) / (large.0 - small.0) as f64).max(0.0);
         Self { each_ns: (small.1 - byte_ns * small.0 as f64).max(0.0), byte_ns }
@@ -27,20 +28,20 @@ impl Way {
     }
 }
 
-/// What a hold adds to the time until an answer arrives: the processor of whoever waits for it goes to sleep, and on a
-/// virtual machine is given to others.
+/// Additional delay of an answer after an idle period: the waiting client's processor goes to sleep, and on a virtual
+/// machine the host gives it to others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct AfterHold {
-    /// After so many nanoseconds without any request or answer, in ascending order …
+    /// Idle times in nanoseconds, without any request or answer, in ascending order.
     pub after_ns: [u64; Self::POINTS],
-    /// … so many more.
+    /// Additional delay in nanoseconds after each of these idle times.
     pub more_ns: [f64; Self::POINTS],
 }
 
 impl AfterHold {
     pub const POINTS: usize = 5;
 
-    /// Between the points on a line; as the first before it and the last one beyond it.
+    /// Interpolates linearly between the points; constant outside of them.
     pub fn after(&self, idle_ns: u64) -> u64 {
         let next = self.after_ns.partition_point(|&point| point <= idle_ns);
         if next == 0 || next == Self::POINTS {
@@ -52,18 +53,18 @@ impl AfterHold {
     }
 }
 
-/// What was measured at mount.
+/// Overheads measured at mount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Overhead {
     pub read: Way,
     pub write: Way,
     pub flush: Way,
-    /// How much later an answer arrives when nothing happened here for a while.
+    /// Additional delay of an answer after an idle period.
     pub waking: AfterHold,
-    /// Held answers are usually so late; the ways contain it.
+    /// Usual lateness of held answers, included in the overheads.
     pub late_ns: u64,
-    /// What a read takes before and after the block device has it, which is a part of its way; None where the kernel keeps
-    /// no account of block devices.
+    /// The part of a read's overhead before and after the block device; None if the kernel has no block device
+    /// statistics.
     pub beyond: Option<AfterHold>,
 }
 
@@ -82,8 +83,8 @@ impl Overhead {
         }
     }
 
-    /// Nanoseconds by which a way may be longer than it was at mount: as much as it was, and waking, and waiting for
-    /// others. What takes longer than that is not the way: more is asked than gets through here.
+    /// Returns the maximum credible increase of the overhead since mount, in nanoseconds: the measured overhead itself,
+    /// waking up, and waiting for others. A larger increase is not overhead: the load exceeds the capacity of the path.
     pub fn longest_more(&self, op: Op, takes_ns: u64, others: u64) -> i64 {
         let each_ns = self.of(op, 0);
         (each_ns + each_ns * others / OTHERS_IN_A_WAY + self.waking.after(takes_ns)) as i64

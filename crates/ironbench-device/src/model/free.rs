@@ -1,8 +1,8 @@
-//! The device that costs nothing: what remains of an emulation's time is the emulation's own.
+//! The zero-latency device, with which only the cost of the emulation remains.
 
 use crate::device::{Device, Op};
 
-/// Done as soon as asked.
+/// Completes every I/O immediately.
 #[derive(Debug, Clone)]
 pub struct Free {
     capacity: u64,

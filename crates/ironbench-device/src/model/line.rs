@@ -1,18 +1,18 @@
-//! One thing at a time: what arrives while it is at work waits for its turn.
+//! A server that handles one request at a time; others wait in order of arrival.
 
-/// Nanoseconds of something that lasts `seconds`, at least `least`.
+/// Converts seconds to nanoseconds; negative values become 0.
 pub fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round().max(0.0) as u64
 }
 
-/// A server with a queue in order of arrival.
+/// A server with a first-in, first-out queue.
 #[derive(Debug, Clone, Default)]
 pub struct Line {
     free: u64,
 }
 
 impl Line {
-    /// When the work that arrives at `now` and takes so long is done.
+    /// Returns when work that arrives at `now` and takes `takes` is complete.
     #[inline]
     pub fn pass(&mut self, now: u64, takes: u64) -> u64 {
         self.free = self.free.max(now) + takes;
@@ -20,7 +20,7 @@ impl Line {
     }
 }
 
-/// Time per byte, in nanoseconds with a fraction: at 7 GB/s a byte takes a seventh of one.
+/// Nanoseconds per byte, as a fraction: at 7 GB/s a byte takes 1/7 ns.
 #[derive(Debug, Clone, Copy)]
 pub struct PerByte(f64);
 
@@ -31,7 +31,7 @@ impl PerByte {
 
     #[inline]
     pub fn of(self, bytes: u32) -> u64 {
-        // Rounded up: no byte is ever faster than the rate.
+        // Rounded up, so that no transfer exceeds the rate.
         (self.0 * f64::from(bytes)).ceil() as u64
     }
 }

@@ -1,4 +1,4 @@
-//! Memory: a latency, and a rate that all share.
+//! Memory: a latency, and a rate shared by all accesses.
 
 use super::line::{Line, PerByte, nanoseconds};
 use crate::device::{Device, Op};

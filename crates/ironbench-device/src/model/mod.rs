@@ -1,4 +1,4 @@
-//! The devices, each a pure function of its figures, its seed and its arrivals.
+//! The device models, each a pure function of its parameters, its seed and its arrivals.
 
 mod disk;
 mod flash;

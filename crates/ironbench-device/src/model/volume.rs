@@ -1,18 +1,20 @@
-//! A volume in a cloud: two token buckets, one of operations and one of bytes, on top of a latency.
+//! A cloud volume: two token buckets, one for operations and one for bytes, and a latency.
 //!
-//! An operation has at most `io_size` bytes. A larger I/O counts as several operations; small I/Os that are physically
-//! sequential are merged into one (Amazon EBS user guide, "I/O characteristics and monitoring",
-//! docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html). Merged are I/Os of 32 KiB or more, "before
-//! processing" (AWS knowledge center, "How does Amazon EBS calculate the optimal I/O size",
-//! repost.aws/knowledge-center/ebs-calculate-optimal-io-size); "each I/O operation under 32 KiB counts as 1 operation" (the
-//! user guide's edition of 2020). So an I/O joins the one before it only while that one is still in flight: writes that
-//! wait for each other, such as WAL appends, are never merged.
+//! An operation has at most `io_size` bytes.
+//! A larger I/O counts as several operations; small I/Os that are physically sequential are merged into one (Amazon EBS
+//! user guide, "I/O characteristics and monitoring",
+//! docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html).
+//! I/Os of 32 KiB or more are merged "before processing" (AWS knowledge center, "How does Amazon EBS calculate the
+//! optimal I/O size", repost.aws/knowledge-center/ebs-calculate-optimal-io-size); "each I/O operation under 32 KiB
+//! counts as 1 operation" (the user guide's edition of 2020).
+//! So an I/O joins the previous one only while that one is in flight: writes that wait for each other, such as WAL
+//! appends, are never merged.
 
 use super::line::{PerByte, nanoseconds};
 use crate::device::{Device, Op};
 use crate::figures::VolumeFigures;
 
-/// Smaller I/Os are not merged, in bytes.
+/// Minimum size in bytes of I/Os that are merged.
 const MERGED_FROM: u64 = 32 << 10;
 
 #[derive(Debug, Clone)]
@@ -30,20 +32,20 @@ pub struct Volume {
     latest: u64,
 }
 
-/// Sequential I/Os that are merged so far.
+/// The sequential I/Os merged so far.
 #[derive(Debug, Clone, Default)]
 struct Run {
     op: Option<Op>,
     end: u64,
     bytes: u64,
-    /// When the latest of them is done.
+    /// When the latest of them completes.
     done: u64,
 }
 
-/// A token bucket by its theoretical arrival time (the generic cell rate algorithm, ITU-T I.371, annex A).
+/// A token bucket, described by its theoretical arrival time (the generic cell rate algorithm, ITU-T I.371, annex A).
 #[derive(Debug, Clone, Default)]
 struct Bucket {
-    /// When the bucket would be full again, in nanoseconds with a fraction.
+    /// When the bucket would be full again, in nanoseconds as a fraction.
     full: f64,
     burst: f64,
 }
@@ -72,7 +74,7 @@ impl Volume {
         }
     }
 
-    /// How many operations this I/O counts as; 0 when it is merged into the ones before it.
+    /// Returns how many operations this I/O counts as; 0 if it is merged into the previous ones.
     fn counted(&mut self, now: u64, op: Op, offset: u64, length: u64) -> u64 {
         let sequential = self.run.op == Some(op) && self.run.end == offset;
         let merged = sequential && now < self.run.done && length >= MERGED_FROM;
@@ -88,7 +90,7 @@ impl Volume {
 impl Device for Volume {
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
         let latency = match op {
-            // What was acknowledged is stored: a flush waits for that and has nothing to write.
+            // Acknowledged writes are durable: a flush waits for them and has nothing to write.
             Op::Flush => return self.latest.max(now) + self.write_latency,
             Op::Read => self.read_latency,
             Op::Write => self.write_latency,
@@ -147,7 +149,8 @@ mod tests {
         assert!((299..=301).contains(&passed.count()));
     }
 
-    /// Operations that sequential I/Os of this size are counted as. `next`: when an I/O arrives, after one that is done then.
+    /// Returns how many operations sequential I/Os of this size count as.
+    /// `next` returns when an I/O arrives, given when the previous one completed.
     fn operations(count: u64, length: u32, next: impl Fn(u64) -> u64) -> u64 {
         let mut volume = Volume { read_latency: 1_000_000, write_latency: 1_000_000, ..volume(1e9) };
         let (mut now, mut taken) = (0, 0.0);

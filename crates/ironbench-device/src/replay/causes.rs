@@ -1,8 +1,9 @@
-//! Which I/O each waited for: what a trace does not say, from the order of its arrivals and completions.
+//! Infers which I/O each I/O waited for, from the order of arrivals and completions. A trace does not contain this.
 //!
-//! Where one thread at a time is at work, an I/O comes from the thread that the last completion woke. Where `k` are, the
-//! oldest of them comes first, and it was woken by the k-th last completion: threads take turns on the cores. How many
-//! are at work is what the machine counted as runnable. Without that count it is taken to be one.
+//! If one thread is active at a time, an I/O comes from the thread that the last completion woke.
+//! If `k` threads are active, the oldest of them issues the next I/O, and the k-th last completion woke it, because
+//! threads take turns on the cores.
+//! The number of active threads is the machine's count of runnable threads; without that count, one is assumed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -10,23 +11,23 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::Trace;
 
 pub(super) const NONE: u32 = u32::MAX;
-/// More threads at a time are taken for so many.
+/// Limit for the number of active threads.
 const MOST: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Causes {
-    /// By row: the I/O that it came after; `NONE` where nothing had been completed yet.
+    /// By row: the I/O that it waited for; `NONE` if nothing had completed yet.
     pub of: Vec<u32>,
-    /// By row: when that was completed, or when the trace began.
+    /// By row: when that I/O completed, or when the trace began.
     pub since: Vec<u64>,
-    /// The first that comes after this one; the last entry is for those that come after nothing.
+    /// The first I/O that waited for this one; the last entry is for I/Os that waited for nothing.
     first: Vec<u32>,
-    /// The next that comes after the same.
+    /// The next I/O that waited for the same one.
     next: Vec<u32>,
 }
 
 impl Causes {
-    /// `at_work`: how many threads were at a moment.
+    /// Infers the causes. `at_work` returns the number of active threads at a moment.
     pub fn of(trace: &Trace, at_work: impl Fn(u64) -> usize) -> Self {
         let rows = trace.len();
         let start = trace.time.first().copied().unwrap_or(0);
@@ -37,7 +38,7 @@ impl Causes {
             next: vec![NONE; rows],
         };
         let mut running: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
-        // The last to be completed are at the front.
+        // Latest completions at the front.
         let mut completed: VecDeque<(u64, u32)> = VecDeque::new();
         for row in 0..rows {
             let now = trace.time[row];
@@ -61,7 +62,7 @@ impl Causes {
         found
     }
 
-    /// Those that come after `row`, or after nothing.
+    /// Calls `each` for every I/O that waited for `row`, or for nothing.
     #[inline]
     pub fn after(&self, row: u32, mut each: impl FnMut(u32)) {
         let place = if row == NONE { self.next.len() } else { row as usize };

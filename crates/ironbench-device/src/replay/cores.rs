@@ -1,11 +1,11 @@
-//! The cores of a machine, which serve those that compute in the order in which they come.
+//! The cores of a machine, which serve computations in order of arrival.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 #[derive(Debug)]
 pub(super) struct Cores {
-    /// When each will have nothing to do.
+    /// When each core becomes idle.
     free: BinaryHeap<Reverse<u64>>,
 }
 
@@ -14,8 +14,8 @@ impl Cores {
         Self { free: (0..count.max(1)).map(|_| Reverse(0)).collect() }
     }
 
-    /// When a thread that wants to compute for `own` from `now` on is through. `beside`: what is computed on that core
-    /// afterwards. Calls come in the order of `now`.
+    /// Returns when a thread completes `own` nanoseconds of computation, requested at `now`.
+    /// `beside` is computed on the same core afterwards. Calls come in the order of `now`.
     #[inline]
     pub fn through(&mut self, now: u64, own: u64, beside: u64) -> u64 {
         if own == 0 && beside == 0 {

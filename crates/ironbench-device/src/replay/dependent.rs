@@ -1,11 +1,13 @@
-//! The same work on another device.
+//! Replays a trace on another device.
 //!
-//! In a closed replay an I/O waits for the one that let it come (`causes`). The time between is think time (`thinking`):
-//! the program's own work, which stays as it was; the I/O's own time is the new device's. So a trace of fixed work takes
-//! shorter on a faster device, and what was issued together stays together. (The idea is that of inferred dependencies in
-//! trace replay; Tarihi, Asadi, Sarbazi-Azad, "DiskAccel", SIGMETRICS 2015, and Mesnier et al., "//TRACE", FAST 2007,
-//! which finds them by throttling nodes.) Where the trace tells what the processors did, computing takes a core, and there
-//! are as many as there were: on a fast device they become what is waited for. An open replay keeps the recorded arrivals.
+//! In a closed replay an I/O waits for the one that caused it (`causes`).
+//! The time in between is think time (`thinking`): the program's own work, which stays the same, while the I/O takes
+//! the new device's time.
+//! So a trace of fixed work takes less time on a faster device, and I/Os issued together stay together.
+//! (The idea is that of inferred dependencies in trace replay; Tarihi, Asadi, Sarbazi-Azad, "DiskAccel", SIGMETRICS
+//! 2015, and Mesnier et al., "//TRACE", FAST 2007, which infers them by throttling nodes.) If the trace contains
+//! processor usage, computing needs a core, of which there are as many as on the recorded machine: on a fast device,
+//! the cores become the bottleneck. An open replay keeps the recorded arrivals.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,40 +23,41 @@ use crate::device::Device;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// Fixed work: each I/O comes when what it waited for is done, and the think time has passed.
+    /// Fixed work: each I/O starts when the one it waited for is complete and the think time has passed.
     Closed,
-    /// Fixed arrivals.
+    /// Fixed arrival times.
     Open,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct Replayed {
-    /// From the first arrival to the last completion; nanoseconds.
+    /// Nanoseconds from the first arrival to the last completion.
     pub elapsed: u64,
     pub recorded_elapsed: u64,
-    /// By operation: read, write, flush.
+    /// Latencies by operation: read, write, flush.
     pub latency: [Histogram; 3],
     pub recorded_latency: [Histogram; 3],
     /// Bytes read and written.
     pub bytes: [u64; 2],
-    /// The longest chain of think times: what no device can shorten.
+    /// The longest chain of think times, a lower bound of the time on any device.
     pub thinking: u64,
-    /// CPU that the work takes, on all cores together; 0 where the trace does not tell.
+    /// CPU time of the work, summed over all cores; 0 if the trace does not contain it.
     pub computing: u64,
-    /// CPU that the machine used while it was recorded.
+    /// CPU time that the machine used during recording.
     pub used: u64,
-    /// Of all think times, what was neither computing nor waiting for a core.
+    /// The part of all think times that was neither computing nor waiting for a core.
     pub idling: u64,
-    /// All think times, those of I/Os that were thought about at the same time added up.
+    /// Sum of all think times, including concurrent ones.
     pub thoughts: u64,
-    /// Host CPU that the device's driver would take.
+    /// CPU time that the device's driver would take on the host.
     pub host_cpu: u64,
 }
 
-/// Rows between two questions whether to go on.
+/// Number of rows between two calls of `go_on`.
 const PATIENCE: usize = 1 << 20;
 
-/// Runs the trace through the device. `go_on` is asked now and then; where it says no, the replay fails as interrupted.
+/// Replays the trace on the device.
+/// `go_on` is called regularly; when it returns false, the replay fails as interrupted.
 pub fn replay(trace: &Trace, device: &mut dyn Device, pace: Pace, go_on: &mut dyn FnMut() -> bool) -> Result<Replayed> {
     if trace.end() > device.capacity() {
         let cause = format!("it reaches byte {}, and the device holds {}", trace.end(), device.capacity());
@@ -91,7 +94,7 @@ fn closed(trace: &Trace, device: &mut dyn Device, found: &mut Replayed, go_on: &
     let (cores, answering) = trace.processors.as_ref().map_or((1, 0), |told| (told.cores, told.answering));
     let mut work = Work { due: BinaryHeap::new(), cores: Cores::new(cores), thoughts: &thoughts };
     causes.after(NONE, |row| work.think(0, row));
-    // Per I/O, the think times on its chain so far; only of those still waited for.
+    // For each pending I/O, the sum of think times on its chain so far.
     let mut chains: Vec<u64> = thoughts.iter().map(|one| one.computes + one.waits).collect();
     let mut seen = 0;
     while let Some(Reverse((now, what, row))) = work.due.pop() {
@@ -103,7 +106,7 @@ fn closed(trace: &Trace, device: &mut dyn Device, found: &mut Replayed, go_on: &
             if counts.is_some() {
                 let driver = device.host_cpu(trace.op[row as usize], trace.length[row as usize]);
                 work.cores.through(now, 0, driver + answering);
-                // Who gets a core first is known when all that ended before have been seen.
+                // Which thread gets a core first is known only after all earlier completions have been handled.
                 work.due.push(Reverse((done, Event::Done, row)));
                 continue;
             }
@@ -117,7 +120,7 @@ fn closed(trace: &Trace, device: &mut dyn Device, found: &mut Replayed, go_on: &
     Ok(())
 }
 
-/// Without counts of the machine, all of a think time is kept as it is.
+/// Without the machine's counts, the whole think time is kept unchanged.
 fn idle(think: u64) -> Thought {
     Thought { waits: think, ..Thought::default() }
 }
@@ -128,7 +131,7 @@ enum Event {
     Comes,
 }
 
-/// What is to happen.
+/// Pending events.
 struct Work<'a> {
     due: BinaryHeap<Reverse<(u64, Event, u32)>>,
     cores: Cores,
@@ -136,7 +139,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// What comes before this I/O can begin now.
+    /// Starts the think time before this I/O.
     #[inline]
     fn think(&mut self, now: u64, row: u32) {
         let Thought { computes, beside, waits } = self.thoughts[row as usize];
@@ -182,7 +185,7 @@ mod tests {
     use crate::testing::models;
     use crate::{build, parse};
 
-    /// `(time, op, offset, length, completed)` rows.
+    /// Builds a trace from rows of `(time, op, offset, length, completed)`.
     fn trace(rows: &[(u64, Op, u64, u32, u64)]) -> Trace {
         let mut trace = Trace::default();
         for (time, op, offset, length, completed) in rows {

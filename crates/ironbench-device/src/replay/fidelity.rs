@@ -1,4 +1,4 @@
-//! How well a replay predicts what programs would have done on the other device, where that is known exactly.
+//! Tests how well a replay predicts a program on another device, for programs whose true time is known.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,7 +16,8 @@ fn device(text: &str) -> Box<dyn Device> {
     build(&parse(text).unwrap(), &models(), Some(CAPACITY), 1).unwrap()
 }
 
-/// Clients that think for a while, read a block, think again; a fixed number of reads each. Times in nanoseconds.
+/// Simulates clients that think, read a block, and think again, with a fixed number of reads each.
+/// Times are in nanoseconds.
 fn clients(device: &mut dyn Device, clients: usize, reads: usize, mean_think: f64) -> Trace {
     let mut randoms: Vec<Random> = (0..clients).map(|client| Random::new(client as u64)).collect();
     let mut think = |client: usize| (-(1.0 - randoms[client].fraction()).ln() * mean_think) as u64;
@@ -24,7 +25,7 @@ fn clients(device: &mut dyn Device, clients: usize, reads: usize, mean_think: f6
         (0..clients).map(|client| Reverse((think(client), client, 0))).collect();
     let mut trace = Trace::default();
     while let Some(Reverse((now, client, number))) = due.pop() {
-        // The same blocks on every device.
+        // Chosen so that every device gets the same blocks.
         let block = Random::new((client * reads + number) as u64).up_to(CAPACITY / 8192 - 1);
         let done = device.submit(now, Op::Read, block * 8192, 8192);
         trace.time.push(now);
@@ -39,7 +40,7 @@ fn clients(device: &mut dyn Device, clients: usize, reads: usize, mean_think: f6
     trace
 }
 
-/// Predicted over true time of the work recorded on `from`, on `to`.
+/// Returns predicted time divided by true time on `to`, for work recorded on `from`.
 fn error(from: &str, to: &str, count: usize, mean_think: f64) -> f64 {
     let recorded = clients(&mut *device(from), count, 600, mean_think);
     let truth = clients(&mut *device(to), count, 600, mean_think);
@@ -60,7 +61,8 @@ fn one_client_is_predicted_exactly_and_several_that_wait_for_the_device_nearly()
     }
 }
 
-/// What docs/concepts/devices.md says of many clients that think for long, and `devices/replay.py` warns of.
+/// Tests the limitation for many clients with long think times that docs/concepts/devices.md describes and
+/// `devices/replay.py` warns of.
 #[test]
 fn several_clients_that_think_for_long_are_predicted_as_if_they_waited_for_each_other() {
     let faster = error("disk", "flash", 8, 10e6);
@@ -69,16 +71,17 @@ fn several_clients_that_think_for_long_are_predicted_as_if_they_waited_for_each_
     assert!((1.1..2.2).contains(&slower), "{slower}");
 }
 
-/// The machine of clients that compute between two reads: threads take turns on its cores, and it counts.
+/// The machine of clients that compute between two reads: threads take turns on its cores, and the machine counts its
+/// usage.
 struct Machine {
     cores: u32,
     running: u32,
-    /// Client and what it still has to compute.
+    /// Client, and how much it still has to compute.
     ready: VecDeque<(usize, u64)>,
     now: u64,
     used: u64,
     runnable: u64,
-    /// Every `SAMPLED`: used and runnable.
+    /// CPU used and runnable time, every `SAMPLED` nanoseconds.
     samples: Vec<(u64, u64)>,
 }
 
@@ -100,13 +103,13 @@ impl Machine {
     }
 }
 
-/// Clients that compute for a while, read a block, compute again; a fixed number of reads each.
+/// Simulates clients that compute, read a block, and compute again, with a fixed number of reads each.
 fn computing(device: &mut dyn Device, clients: usize, reads: usize, mean: f64, cores: u32) -> Trace {
     let mut randoms: Vec<Random> = (0..clients).map(|client| Random::new(client as u64)).collect();
     let mut wanted = |client: usize| (-(1.0 - randoms[client].fraction()).ln() * mean) as u64;
     let mut machine =
         Machine { cores, running: 0, ready: VecDeque::new(), now: 0, used: 0, runnable: 0, samples: vec![(0, 0)] };
-    // When, and which client: with so much to compute, or at the end of a slice with so much left.
+    // Events: when, whether the client ran, which client, and how much it has left to compute.
     let mut due: BinaryHeap<Reverse<(u64, bool, usize, u64)>> =
         (0..clients).map(|client| Reverse((0, false, client, wanted(client)))).collect();
     let mut numbers = vec![0; clients];
@@ -115,7 +118,7 @@ fn computing(device: &mut dyn Device, clients: usize, reads: usize, mean: f64, c
         machine.until(now);
         machine.running -= u32::from(ran);
         if ran && left == 0 {
-            // The same blocks on every device.
+            // Chosen so that every device gets the same blocks.
             let block = Random::new((client * reads + numbers[client]) as u64).up_to(CAPACITY / 8192 - 1);
             let done = device.submit(now, Op::Read, block * 8192, 8192);
             trace.time.push(now);
@@ -149,7 +152,7 @@ fn computing(device: &mut dyn Device, clients: usize, reads: usize, mean: f64, c
     trace
 }
 
-/// `others`: cores that other programs keep busy all the while.
+/// Like `error`; `others` is the number of cores that other programs keep busy throughout.
 fn computing_error(from: &str, to: &str, clients: usize, mean: f64, cores: u32, others: f64) -> f64 {
     let mut recorded = computing(&mut *device(from), clients, 600, mean, cores);
     let processors = recorded.processors.as_mut().unwrap();
@@ -165,7 +168,7 @@ fn computing_error(from: &str, to: &str, clients: usize, mean: f64, cores: u32, 
     predicted.elapsed as f64 / elapsed as f64
 }
 
-/// What docs/concepts/devices.md says of clients that compute.
+/// Tests what docs/concepts/devices.md claims for clients that compute.
 #[test]
 fn clients_that_compute_are_predicted_where_the_trace_tells_what_the_processors_did() {
     let mut all = Vec::new();

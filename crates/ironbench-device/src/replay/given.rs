@@ -1,7 +1,8 @@
-//! I/Os that somebody has done, asked of a model in their order: what a program that waits for them would have seen.
+//! Submits given I/Os to a model in their order, as seen by a program that waits for them.
 //!
-//! Beside a live device this is the model without waiting, and without the doubt that other places would bring: on
-//! a disk the mean of 1,000 random reads is that of all within 3 % only, and a pass that began elsewhere has other zones.
+//! In comparison with a live device, this is the model without waiting, at exactly the same offsets.
+//! Other offsets would add uncertainty: on a disk, the mean of 1,000 random reads differs from the mean of all by up to
+//! 3%, and a pass that starts elsewhere is in other zones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,19 +20,19 @@ pub struct Given {
     pub write: bool,
     /// Bytes of each I/O.
     pub length: u32,
-    /// I/Os outstanding at any moment, until there are no more.
+    /// Number of outstanding I/Os, until none are left.
     pub depth: u32,
-    /// So many end before the measurement begins.
+    /// Number of I/Os that complete before the measurement starts.
     pub warm_up: usize,
-    /// So many that end after those are measured; what is left keeps them company.
+    /// Number of I/Os measured after those; the rest only keep up the queue depth.
     pub count: usize,
     pub seed: u64,
 }
 
-/// Measures the device, whose time begins at 0. `places`: where each I/O begins.
+/// Measures the device, whose time starts at 0. `places` are the offsets of the I/Os.
 ///
-/// The time is that from the last end of the warm-up to the last end of what is measured, so that it is the time of what
-/// is counted. Input errors where there are too few I/Os, or one is not on the device.
+/// The time is from the last completion of the warm-up to the last measured completion, so that it covers exactly the
+/// counted I/Os. Input errors: there are too few I/Os, or one is outside the device.
 pub fn given(device: &mut dyn Device, load: &Given, places: &[u64]) -> Result<Measured> {
     let last = load.warm_up.saturating_add(load.count);
     if load.count == 0 || places.len() < last {
@@ -114,7 +115,7 @@ mod tests {
             let after = seen("disk", &Given { depth, warm_up: 200, count: 180, ..load() }, &both);
             assert_eq!((after.latency.count(), after.bytes), (180, 180 << 20));
             assert!((after.rate() - 75e6).abs() < 75e6 * 0.03, "{depth}: {}", after.rate());
-            // What is counted fills its time, and the depth is the same from its begin to its end: Little's law.
+            // Little's law: the counted I/Os fill the time, and the depth is constant throughout.
             let under_way = after.iops() * after.latency.mean_s();
             assert!((under_way - f64::from(depth)).abs() < f64::from(depth) * 0.01, "{depth}: {under_way}");
         }

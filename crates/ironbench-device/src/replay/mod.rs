@@ -1,4 +1,4 @@
-//! Answers from a model without waiting: of a recorded trace, of a load made up on the spot, of given I/Os.
+//! Runs a model without waiting: on a recorded trace, a synthetic load, or given I/Os.
 
 mod causes;
 mod cores;

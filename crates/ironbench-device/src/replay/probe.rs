@@ -1,4 +1,4 @@
-//! A load made up on the spot, in a closed loop: what a storage benchmark would see of the model.
+//! A synthetic closed-loop load on a model, like that of a storage benchmark.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,21 +13,22 @@ use crate::model::line::nanoseconds;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Probe {
-    /// Share of reads, 0 to 1.
+    /// Fraction of reads, 0 to 1.
     pub reads: f64,
     pub random: bool,
     pub length: u32,
-    /// I/Os outstanding at any moment.
+    /// Number of outstanding I/Os.
     pub depth: u32,
-    /// Measured, after `warm_up` others.
+    /// Number of I/Os measured, after `warm_up` others.
     pub count: u64,
     pub warm_up: u64,
-    /// Above zero: what ends within so many seconds after the first `ramp_s` is measured, however many that are.
+    /// If above zero: measures what completes within this many seconds after the first `ramp_s`, instead of a number of
+    /// I/Os.
     pub seconds: f64,
     pub ramp_s: f64,
-    /// Only the first so many bytes are touched; 0: all.
+    /// Only this many bytes at the start are accessed; 0 for the whole device.
     pub span: u64,
-    /// Whether each write is followed by a flush, and the two count as one.
+    /// Whether each write is followed by a flush and counted together with it.
     pub flush: bool,
     pub seed: u64,
 }
@@ -53,7 +54,7 @@ impl Default for Probe {
 #[derive(Debug, Clone)]
 pub struct Measured {
     pub latency: Histogram,
-    /// Nanoseconds.
+    /// Duration in nanoseconds.
     pub elapsed: u64,
     pub bytes: u64,
 }
@@ -63,16 +64,16 @@ impl Measured {
         self.latency.count() as f64 / (self.elapsed.max(1) as f64 / 1e9)
     }
 
-    /// Bytes per second.
+    /// Rate in bytes per second.
     pub fn rate(&self) -> f64 {
         self.bytes as f64 / (self.elapsed.max(1) as f64 / 1e9)
     }
 }
 
-/// When something happens next; for a write that is to be flushed then, also when it was submitted, and its number.
+/// Time of the next event. For a write that must then be flushed, also when it was submitted, and its number.
 type Event = (u64, Option<(u64, u64)>);
 
-/// Measures the device; its time begins at 0.
+/// Measures the device, whose time starts at 0.
 pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
     let span = if load.span == 0 { device.capacity() } else { load.span.min(device.capacity()) };
     let places = (span / u64::from(load.length)).max(1);
@@ -122,7 +123,7 @@ pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
 mod tests {
     use super::*;
 
-    /// 1 ms for each of the first 500 I/Os, 10 ms for every other, one at a time.
+    /// Takes 1 ms for each of the first 500 I/Os and 10 ms for every other, one at a time.
     struct Tiring {
         done: u64,
         free_at: u64,

@@ -1,40 +1,42 @@
-//! What a program does between two I/Os: it computes, it waits for a core, it waits for something else.
+//! Divides a program's time between two I/Os into computing, waiting for a core, and waiting for something else.
 //!
-//! The machine's counts are divided among those that think at a moment: of `n` that think while `used` cores compute and
-//! `runnable` threads run or want to, each computes for `used / n` of the time, waits for a core for
-//! `(runnable − used) / n`, and for something else in the rest. Only computing and the rest are kept: how long to wait
-//! for a core is decided where it is replayed.
+//! The machine's counts are divided among the clients that think at a moment.
+//! If `n` clients think while `used` cores compute and `runnable` threads run or want to, each computes for `used /
+//! n` of the time, waits for a core for `(runnable − used) / n`, and waits for something else for the rest.
+//! Only computing and the rest are kept: the replay itself determines the wait for a core.
 //!
-//! CPU that more than those that think must have used is partly the work's: where another I/O is completed while one is
-//! thought about, the later of the two is taken for its cause, and the time before is missing. With exponential times and
-//! `k` threads that take turns, `(1 + runnable) / k` of what is seen is thought in all (the first of two such times that
-//! compete, the think time and the time to the next completion). Up to there it takes cores and holds up nobody directly.
-//! What is beyond is other programs', which goes with time and not with the work: on a slow device there can be more of
-//! it than of the work's, and it is left out.
+//! If the machine used more CPU than the thinking clients can have used, the excess is partly the work's own: if
+//! another I/O completes while one is thought about, the later completion is taken for the cause, and the think time
+//! before it is missing.
+//! With exponential times and `k` threads that take turns, the total think time is `(1 + runnable) / k` of the
+//! observed one (the first of two such times that compete, the think time and the time to the next completion).
+//! Up to that amount, the excess takes cores and directly delays no client.
+//! CPU use beyond it belongs to other programs and grows with time rather than with the work: on a slow device there
+//! can be more of it than of the work's own, so it is left out.
 
 use super::causes::Causes;
 use super::{Processors, Trace};
 
-/// Counts are sampled every 10 ms; a piece of some samples.
+/// Length of a piece in nanoseconds: a few of the samples, which are taken every 10 ms.
 const PIECE: u64 = 100_000_000;
-/// Longer pieces rather than more.
+/// Maximum number of pieces; a longer trace has longer pieces.
 const MOST_PIECES: u64 = 1 << 20;
 
-/// Of one I/O, before it comes.
+/// The time before an I/O, divided.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Thought {
     pub computes: u64,
-    /// What is computed meanwhile, not on its way.
+    /// Computing at the same time that does not delay the I/O.
     pub beside: u64,
     pub waits: u64,
 }
 
-/// The machine's counts in pieces of time.
+/// The machine's counts, divided into pieces of time.
 #[derive(Debug)]
 pub(super) struct Counts {
     start: u64,
     piece: u64,
-    /// By piece, nanoseconds.
+    /// Nanoseconds by piece.
     used: Vec<f64>,
     runnable: Vec<f64>,
 }
@@ -46,7 +48,7 @@ impl Counts {
         let piece = PIECE.max((end - start).div_ceil(MOST_PIECES));
         let pieces = (end - start) / piece + 1;
         let along = |values: &[u64]| -> Vec<f64> {
-            // Lines between pieces need no more than the outermost points of each.
+            // For linear interpolation between pieces, the outermost points of each piece are enough.
             let mut outermost: Vec<Option<[(u64, u64); 2]>> = vec![None; pieces as usize];
             for (time, value) in trace.completed.iter().copied().zip(values.iter().copied()) {
                 let [first, last] = outermost[((time - start) / piece) as usize].get_or_insert([(time, value); 2]);
@@ -60,17 +62,17 @@ impl Counts {
         Self { start, piece, used: along(&processors.used), runnable: along(&processors.runnable) }
     }
 
-    /// CPU that was used in all, nanoseconds.
+    /// Total CPU time used, in nanoseconds.
     pub fn used(&self) -> u64 {
         self.used.iter().sum::<f64>() as u64
     }
 
-    /// Threads that ran or wanted to, on average over the piece that the moment lies in.
+    /// Returns the mean number of threads that ran or wanted to, in the piece that contains the moment.
     pub fn at_work(&self, now: u64) -> usize {
         (self.runnable[self.place(now)] / self.piece as f64).round() as usize
     }
 
-    /// What each I/O was preceded by, given what it came after.
+    /// Returns the divided think time before each I/O, given its cause.
     pub fn thoughts(&self, trace: &Trace, causes: &Causes) -> Vec<Thought> {
         let thinking = self.thinking(trace, causes);
         let shares = |share: &dyn Fn(f64, f64, f64) -> f64| {
@@ -91,10 +93,10 @@ impl Counts {
         (0..trace.len()).map(thought).collect()
     }
 
-    /// By piece: nanoseconds that I/Os which were to come were thought about, all of them together.
+    /// By piece: total think time in nanoseconds of the I/Os issued later.
     fn thinking(&self, trace: &Trace, causes: &Causes) -> Vec<f64> {
         let mut within = vec![0.0; self.used.len()];
-        // How many more think in a whole piece than in the one before.
+        // Difference between the number of clients that think throughout a piece and throughout the previous one.
         let mut begun = vec![0i64; self.used.len() + 1];
         for row in 0..trace.len() {
             let (since, now) = (causes.since[row], trace.time[row]);
@@ -121,7 +123,7 @@ impl Counts {
     }
 }
 
-/// Straight lines through points in the order of their times, asked in that order, too.
+/// Interpolates linearly between points in order of time; queries must be in that order as well.
 struct Curve<I: Iterator<Item = (u64, u64)>> {
     points: std::iter::Peekable<I>,
     before: Option<(u64, u64)>,
@@ -134,7 +136,7 @@ impl<I: Iterator<Item = (u64, u64)>> Curve<I> {
 
     fn at(&mut self, now: u64) -> f64 {
         while let Some(point) = self.points.next_if(|(time, _)| *time <= now) {
-            // Answers that overtake each other bring counts in a slightly different order.
+            // Completions that overtake each other return counts in a slightly different order.
             let most = self.before.map_or(0, |(_, value)| value);
             self.before = Some((point.0, point.1.max(most)));
         }
@@ -148,12 +150,12 @@ impl<I: Iterator<Item = (u64, u64)>> Curve<I> {
     }
 }
 
-/// Of a share that is the same throughout a piece.
+/// The integral of a fraction that is constant within each piece.
 struct Integral {
     start: u64,
     piece: u64,
     shares: Vec<f64>,
-    /// Up to the start of each piece.
+    /// The integral up to the start of each piece.
     sums: Vec<f64>,
 }
 

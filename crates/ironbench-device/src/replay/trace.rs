@@ -1,10 +1,10 @@
-//! What a device was asked, and when it answered: one row per I/O, in columns.
+//! A device's requests and completions: one row per I/O, stored in columns.
 
 use ironbench_core::{Error, Result};
 
 use crate::device::Op;
 
-/// Rows in the order of their arrival.
+/// Rows in order of arrival.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     pub time: Vec<u64>,
@@ -12,25 +12,25 @@ pub struct Trace {
     pub offset: Vec<u64>,
     pub length: Vec<u32>,
     pub completed: Vec<u64>,
-    /// What the processors did meanwhile; older traces do not tell.
+    /// Processor usage; older traces do not contain it.
     pub processors: Option<Processors>,
 }
 
-/// What the processors of the machine had done when each I/O was completed, counted from some moment on; the
-/// emulation's own left out.
+/// Processor usage of the machine at the completion of each I/O, cumulative, without the emulation's own.
 #[derive(Debug, Clone, Default)]
 pub struct Processors {
     pub cores: u32,
-    /// Nanoseconds of CPU used.
+    /// CPU time used, in nanoseconds.
     pub used: Vec<u64>,
-    /// Nanoseconds of threads that ran or waited for a core.
+    /// Time in nanoseconds of threads that ran or waited for a core.
     pub runnable: Vec<u64>,
-    /// Nanoseconds of CPU that answering each I/O shall take beside: that of an emulation.
+    /// Additional CPU time in nanoseconds for answering each I/O, to model that of an emulation.
     pub answering: u64,
 }
 
 impl Processors {
-    /// Both columns as little-endian bytes, 8 each. Input error where they are not of `rows`, or no core is.
+    /// Decodes both columns from little-endian bytes, 8 per value.
+    /// Input error if their length is not `rows`, or `cores` is 0.
     pub fn from_bytes(cores: u32, used: &[u8], runnable: &[u8], answering: u64, rows: usize) -> Result<Self> {
         if [used, runnable].iter().any(|bytes| bytes.len() != rows * 8) {
             return Err(Error::input("trace", "its columns are not of one length"));
@@ -43,8 +43,9 @@ impl Processors {
 }
 
 impl Trace {
-    /// Columns as little-endian bytes: `time`, `offset`, `completed` 8 each, `length` 4, `op` one (0 read, 1 write,
-    /// 2 flush). Input errors where they do not fit together.
+    /// Decodes columns from little-endian bytes:
+    /// `time`, `offset` and `completed` 8 per value, `length` 4, `op` 1 (0 read, 1 write, 2 flush).
+    /// Input error if their lengths do not match.
     pub fn from_bytes(time: &[u8], op: &[u8], offset: &[u8], length: &[u8], completed: &[u8]) -> Result<Self> {
         let rows = op.len();
         let whole = [time.len(), offset.len(), completed.len()].iter().all(|bytes| *bytes == rows * 8);
@@ -88,7 +89,7 @@ impl Trace {
         self.op.is_empty()
     }
 
-    /// The first byte beyond all that was touched.
+    /// Returns the end of the highest range accessed.
     pub fn end(&self) -> u64 {
         let ends = (0..self.len()).filter(|row| self.op[*row] != Op::Flush);
         ends.map(|row| self.offset[row].saturating_add(u64::from(self.length[row]))).max().unwrap_or(0)

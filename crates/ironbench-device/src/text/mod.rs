@@ -1,9 +1,9 @@
-//! Devices as text: `raid0(4, ssd-sata-2011, stripe=64K)`.
+//! Device expressions, such as `raid0(4, ssd-sata-2011, stripe=64K)`.
 //!
 //! ```text
 //! device  = NAME [ "(" part { "," part } ")" ]
 //! part    = COUNT                     how many of the device that follows
-//!         | [ COUNT "x" ] device      a member, so many times
+//!         | [ COUNT "x" ] device      a member, repeated COUNT times
 //!         | KEY "=" VALUE             an option
 //! ```
 
@@ -15,7 +15,7 @@ pub use value::Value;
 
 use std::fmt;
 
-/// A device as it was written. Equal to another that means the same, wherever it was written.
+/// A parsed device expression. Two expressions are equal if they mean the same, whatever their columns.
 #[derive(Debug, Clone)]
 pub struct Expression {
     pub name: String,
@@ -23,7 +23,7 @@ pub struct Expression {
     pub options: Vec<Setting>,
     /// Column of the name, from 1.
     pub column: usize,
-    /// Of the outermost: as it was written, which is what columns count in.
+    /// The text of the outermost expression, to which columns refer.
     pub written: String,
 }
 
@@ -53,7 +53,7 @@ impl PartialEq for Setting {
     }
 }
 
-/// The normal form, which parses to an equal expression.
+/// Formats the normal form, which parses to an equal expression.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;

@@ -1,15 +1,15 @@
-//! Recursive descent over the grammar above; every mistake is told with its column.
+//! A recursive descent parser for the grammar above. Every error names its column.
 
 use ironbench_core::{Error, Result};
 
 use super::{Expression, Member, Setting, Value};
 
-/// Deeper than any array of arrays that could be built.
+/// Maximum nesting depth, more than any device that could be built.
 const DEEPEST: usize = 16;
-/// More members than any enclosure of the time held, few enough to be built in an instant.
+/// Maximum number of members: more than any real enclosure, and few enough to be built quickly.
 const MOST: u32 = 1024;
 
-/// `text` as an expression; names are looked up when it is built. Input errors with the column and the text.
+/// Parses `text`; names are looked up later, by `build`. Input errors contain the column and the text.
 pub fn parse(text: &str) -> Result<Expression> {
     let mut parser = Parser { text, at: 0 };
     let device = parser.device(0)?;
@@ -21,7 +21,7 @@ pub fn parse(text: &str) -> Result<Expression> {
 
 struct Parser<'a> {
     text: &'a str,
-    /// In bytes.
+    /// Current position in bytes.
     at: usize,
 }
 
@@ -56,7 +56,7 @@ impl Parser<'_> {
             let count = self.count()?;
             self.peek();
             let start = self.at;
-            // `4 x ssd` and `4, ssd` are the same; `x` alone is no name then.
+            // `4 x ssd` and `4, ssd` mean the same, so `x` by itself is not a name here.
             if !(self.word().eq_ignore_ascii_case("x")) {
                 self.at = start;
                 if !self.taken(',') {
@@ -103,7 +103,7 @@ impl Parser<'_> {
         Value::read(&text).ok_or_else(|| self.fault(start, format!("`{text}` is no number, size, share or word")))
     }
 
-    /// Lower case: names of models are.
+    /// Parses a name and converts it to lower case, like the names of models.
     fn name(&mut self) -> String {
         self.peek();
         self.while_(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.').to_ascii_lowercase()
@@ -126,7 +126,7 @@ impl Parser<'_> {
         found
     }
 
-    /// The next character that is not white space, which is passed over.
+    /// Returns the next character after white space, which is skipped.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();

@@ -1,21 +1,21 @@
-//! What an option may be set to: a number or size, a share, a word.
+//! Values of options: a number or size, a percentage, or a word.
 
 use std::fmt;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A plain number, or bytes: `4000`, `64K` and `64KiB` (2¹⁰), `64KB` (10³), as `ironbench.units` reads them.
+    /// A plain number, or bytes: `4000`, `64K` and `64KiB` (2¹⁰), `64KB` (10³), as parsed by `ironbench.units`.
     Number(u64),
-    /// `80%`, as 80.
+    /// A percentage: `80%` is 80.
     Percent(f64),
-    /// `on`, `off`.
+    /// A word: `on`, `off`.
     Word(String),
 }
 
 const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
 
 impl Value {
-    /// None where it is no value.
+    /// Parses a value; None if it is malformed.
     pub fn read(text: &str) -> Option<Self> {
         if let Some(share) = text.strip_suffix('%') {
             let share: f64 = decimal(share)?.parse().ok()?;
@@ -35,7 +35,7 @@ impl Value {
     }
 }
 
-/// Bytes of one unit, written in capitals.
+/// Returns the factor of a unit written in capitals.
 fn factor(unit: &str) -> Option<u64> {
     if matches!(unit, "" | "B") {
         return Some(1);
@@ -48,12 +48,12 @@ fn factor(unit: &str) -> Option<u64> {
     }
 }
 
-/// Only digits and a point: Rust's own parser would take `inf` and `1e9` too.
+/// Accepts only digits and a point: Rust's own parser would also accept `inf` and `1e9`.
 fn decimal(text: &str) -> Option<&str> {
     text.chars().all(|c| c.is_ascii_digit() || c == '.').then_some(text)
 }
 
-/// The shortest of the ways to write it without rounding; `20G` before `20GiB`, which mean the same.
+/// Formats a number in the shortest exact form; prefers `20G` to `20GiB`, which mean the same.
 fn written(number: u64) -> String {
     let binary = UNITS.iter().map(|(letter, shift)| (1u64 << shift, letter.to_string()));
     let decimal = UNITS.iter().map(|(letter, shift)| (1000u64.pow(shift / 10), format!("{letter}B")));

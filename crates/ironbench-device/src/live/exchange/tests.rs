@@ -1,6 +1,6 @@
 use super::*;
 
-/// Notes how a request was answered.
+/// Records how a request was answered.
 #[derive(Debug, Default)]
 struct Noted(std::sync::Arc<std::sync::Mutex<Vec<&'static str>>>);
 

@@ -2,7 +2,7 @@ use super::super::way::{AfterHold, Way};
 use super::*;
 use crate::model::Free;
 
-/// Takes 100 µs for everything, one thing at a time.
+/// Takes 100 µs for everything, one I/O at a time.
 struct Slow {
     free_at: u64,
 }
@@ -30,7 +30,7 @@ fn the_way_is_taken_off_what_the_model_says() {
     pace.set(Mode::Model, 0);
     let (arrival, plan) = pace.plan(|| 1_000, Op::Read, 0, 4096);
     assert_eq!((arrival, plan.due, plan.modelled), (1_000, 101_000 - 22_048, true));
-    // The device is busy until 101 000, whatever the way takes.
+    // The device is busy until 101 000, whatever the path overhead.
     assert_eq!(pace.plan(|| 2_000, Op::Write, 0, 4096).1.due, 201_000);
 }
 
@@ -52,11 +52,11 @@ fn the_models_time_stands_still_while_it_is_not_asked() {
     };
     assert_eq!(pace.plan(|| 60_000, Op::Read, 0, 512).1, at_once);
     pace.set(Mode::Model, 1_000_000);
-    // What it was asked for at its time 0 keeps it busy for 100 µs of its time still.
-    assert_eq!(pace.plan(|| 1_000_000, Op::Read, 0, 512).1.due, 1_199_999); // a moment has passed
+    // The request at model time 0 still keeps the model busy for 100 µs of model time.
+    assert_eq!(pace.plan(|| 1_000_000, Op::Read, 0, 512).1.due, 1_199_999); // one nanosecond has passed
 }
 
-/// Takes 100 µs for everything, however much that is.
+/// Takes 100 µs for each I/O, with any number of them in parallel.
 struct Wide;
 
 impl Device for Wide {
@@ -93,10 +93,10 @@ fn what_was_answered_is_done_when_the_next_arrives_however_early_that_is() {
     let first = pace.ask(0);
     assert_eq!((first.due, first.done), (80_000, 100_000));
     pace.answer(&first);
-    // Answered at 80 000; the way took 5 000, not 20 000.
+    // Answered at 80 000; the path took 5 000, not 20 000.
     let second = pace.ask(85_000);
     assert_eq!((second.due, second.done), (180_000, 200_000));
-    // In a trace, too, the second comes after the first; and ends when its answer left, where that was late.
+    // In a trace the second also follows the first. It ends when its answer left, if that was late.
     assert_eq!((second.reached, first.over(80_000)), (100_000, 100_000));
     assert_eq!(second.over(210_000), 210_000);
 }
@@ -108,9 +108,9 @@ fn what_takes_no_time_is_done_in_a_trace_when_its_answer_leaves() {
     pace.calibrated(Overhead { flush: way, ..Overhead::default() });
     pace.set(Mode::Model, 0);
     let plan = pace.plan(|| 5_000, Op::Flush, 0, 0).1;
-    // What follows may come before the way that was measured has passed.
+    // The next request may come before the measured path overhead has passed.
     assert_eq!((plan.reached, plan.over(6_000)), (5_000, 6_000));
-    // Nor is it done before it reached the model.
+    // Nor does it complete before it reached the model.
     let next = pace.plan(|| 4_000, Op::Flush, 0, 0).1;
     assert_eq!((next.reached, next.over(4_500)), (5_001, 5_001));
 }
@@ -121,7 +121,7 @@ fn requests_follow_answers_in_the_order_in_which_those_were_done() {
     let [first, second, _third] = [0, 20_000, 40_000].map(|now| pace.ask(now));
     pace.answer(&second);
     pace.answer(&first);
-    // Both have left, and two requests come: one when the first is done, the other when the second is.
+    // The answers have both left, and two requests come: one follows the first completion, the other the second.
     assert_eq!([90_000, 91_000].map(|now| pace.ask(now).done), [200_000, 220_000]);
 }
 
@@ -142,7 +142,7 @@ fn a_client_that_left_does_not_let_another_go_ahead() {
     pace.answer(&leaving);
     for turn in 1..4 {
         pace.answer(&staying);
-        staying = pace.ask(staying.done - 15_000); // what it follows came 15 000 too early
+        staying = pace.ask(staying.done - 15_000); // the request that it follows came 15 000 too early
         let early = staying.done.abs_diff(130_000 + turn * 100_000);
         assert!(early <= 15_000, "{early} in turn {turn}");
     }

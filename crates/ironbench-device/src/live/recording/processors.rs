@@ -1,4 +1,4 @@
-//! What the processors of the machine do while a trace is recorded, by a thread that asks the kernel now and then.
+//! Records the machine's processor usage during a trace, in a thread that reads the kernel's counters periodically.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,13 +11,14 @@ use ironbench_core::measure::crew::{Gate, Post, Resident};
 use crate::live::{due, process};
 
 const PERIOD: Duration = Duration::from_millis(10);
-/// Asking takes at most this share of a core: the kernel counts every core anew, which takes long where there are many.
+/// Reading the counters takes at most 1/100 of a core: the kernel sums over all cores each time, which is slow on large
+/// machines.
 const SHARE: u32 = 100;
 const STAT: &str = "/proc/stat";
-/// Unit of times in it, nanoseconds (USER_HZ, proc_stat(5)); a hundredth of a second on every Linux of ours.
+/// Unit of the times in `/proc/stat`, in nanoseconds (USER_HZ, proc_stat(5)); 10 ms on all supported Linux systems.
 const TICK: u64 = 10_000_000;
 
-/// Nanoseconds so far, since watching began.
+/// Nanoseconds since the start of watching, updated by the thread.
 #[derive(Debug, Default)]
 struct Counts {
     used: AtomicU64,
@@ -25,19 +26,18 @@ struct Counts {
     own: AtomicU64,
 }
 
-/// Nanoseconds since watching began.
+/// Nanoseconds since the start of watching.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counted {
-    /// CPU that the machine has used, without this process.
+    /// CPU time used on the machine, excluding this process.
     pub used: u64,
-    /// Threads that ran or waited for a core, without this process.
+    /// Time of threads that ran or waited for a core, excluding this process.
     pub runnable: u64,
-    /// CPU that this process has used, without waiting for an answer to be due, what is in place of a driver, and
-    /// asking the kernel.
+    /// CPU time used by this process, excluding spinning, the time that models a driver, and reading the counters.
     pub own: u64,
 }
 
-/// The thread, until it is dropped.
+/// A thread that updates the counts until dropped.
 #[derive(Debug)]
 pub struct Processors {
     counts: Arc<Counts>,
@@ -45,7 +45,7 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// Where the kernel does not tell, the counts stay as they are.
+    /// Starts the thread. If the kernel provides no counters, the counts do not change.
     pub fn watch() -> Result<Self> {
         let counts = Arc::new(Counts::default());
         let theirs = Arc::clone(&counts);
@@ -55,7 +55,8 @@ impl Processors {
                 let began = Instant::now();
                 if let (Some(watched), Some(now)) = (&mut watched, Moment::now()) {
                     let counted = watched.until(now);
-                    // Ticks are coarse, and waiting counts when it is over: these can seem to fall for a moment.
+                    // Ticks are coarse, and waiting is counted only when it is over, so the counts may seem to decrease
+                    // for a moment.
                     theirs.used.fetch_max(counted.used, Relaxed);
                     theirs.runnable.fetch_max(counted.runnable, Relaxed);
                     theirs.own.fetch_max(counted.own, Relaxed);
@@ -74,13 +75,13 @@ impl Processors {
     }
 }
 
-/// What the kernel tells at a moment.
+/// The kernel's counters at a moment.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     at: Instant,
     told: Told,
     own: u64,
-    /// Of it, what serves no I/O.
+    /// The part of `own` that serves no I/O.
     idly: u64,
 }
 
@@ -92,12 +93,12 @@ impl Moment {
     }
 }
 
-/// From a first moment on.
+/// Accumulates counts since a first moment.
 #[derive(Debug)]
 struct Watched {
     first: Moment,
     last: Moment,
-    /// Nanoseconds of threads that ran or waited for a core, without the one that asks.
+    /// Nanoseconds of threads that ran or waited for a core, excluding the thread that reads the counters.
     runnable: u64,
 }
 
@@ -114,23 +115,23 @@ impl Watched {
         let passed = now.at.duration_since(self.first.at).as_nanos() as u64;
         let idle = now.told.idle.saturating_sub(self.first.told.idle);
         let used = (passed * now.told.cores).saturating_sub(idle).saturating_sub(own);
-        // We run while we ask.
+        // The reading thread itself is running.
         let others = now.told.running.saturating_sub(1);
         self.runnable += now.at.duration_since(self.last.at).as_nanos() as u64 * others;
         self.last = now;
-        // Threads of the emulation go before all others: they run whenever they want to.
+        // Threads of the emulation have priority, so they run whenever they are runnable.
         Counted { used, runnable: self.runnable.saturating_sub(own), own: own.saturating_sub(idly) }
     }
 }
 
-/// From `/proc/stat`.
+/// Values from `/proc/stat`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Told {
     cores: u64,
-    /// Of all cores, nanoseconds. The kernel measures it, whereas computing is sampled by the tick (Linux:
+    /// Idle time of all cores in nanoseconds. The kernel measures it, whereas busy time is sampled by the tick (Linux:
     /// `get_idle_time`, fs/proc/stat.c).
     idle: u64,
-    /// Threads that run or wait for a core.
+    /// Number of threads that run or wait for a core.
     running: u64,
 }
 

@@ -1,28 +1,29 @@
-//! What a drive gains by choosing among the commands it holds.
+//! Models how a drive gains by choosing among its queued commands.
 //!
-//! With several commands the drive takes the one it can reach first (shortest positioning time first; Jacobson and
-//! Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991). A completion is promised when
-//! its command arrives, so the model cannot let later commands overtake. It keeps the order of arrival and shortens
-//! seeks and rotational delays by the mean that the drive gains at that depth, which is found here by letting
-//! a drive of this very geometry choose among random commands. Throughput and mean times are those of the
-//! choosing drive; its long tail of commands passed over again and again is not in the model.
+//! With several commands the drive executes the one it can reach first (shortest positioning time first; Jacobson and
+//! Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991).
+//! The model returns a completion when a command arrives, so later commands cannot overtake. It keeps the order of
+//! arrival and shortens seeks and rotational delays by the mean gain at that queue depth.
+//! That gain is computed here: a drive with the same geometry chooses among random commands.
+//! Throughput and mean times match the choosing drive; its long tail of commands that are passed over repeatedly is not
+//! modelled.
 
 use pgbench_script::Random;
 
 use super::seek::Seek;
 
-/// Deeper queues gain as much as this.
+/// Deeper queues gain as much as this depth.
 const DEEPEST: usize = 256;
 const ROUNDS: usize = 3_000;
 
-/// Mean positioning time as a share of that of a lone command, by how many are held.
+/// Mean positioning time as a fraction of that of a single command, by queue depth.
 #[derive(Debug, Clone)]
 pub struct Choice {
     shares: Vec<f64>,
 }
 
 impl Choice {
-    /// `revolution` in nanoseconds. The same figures give the same shares.
+    /// Computes the gains; `revolution` is in nanoseconds. The same parameters give the same result.
     pub fn new(seek: &Seek, revolution: f64) -> Self {
         let depths: Vec<usize> = (0..).map(|power| 1 << power).take_while(|depth| *depth <= DEEPEST).collect();
         let means: Vec<f64> = depths.iter().map(|depth| mean_positioning(seek, revolution, *depth)).collect();
@@ -35,19 +36,20 @@ impl Choice {
         Self { shares: (1..=DEEPEST).map(share).collect() }
     }
 
-    /// `held`: commands in the drive, the one in question among them.
+    /// Returns the fraction for `held` commands in the drive, including the current one.
     #[inline]
     pub fn share(&self, held: usize) -> f64 {
         self.shares[held.clamp(1, DEEPEST) - 1]
     }
 }
 
-/// Of a drive that always holds `depth` commands at random places and takes the nearest in time.
+/// Simulates a drive that always holds `depth` commands at random places and executes the nearest in time.
+/// Returns the mean positioning time.
 fn mean_positioning(seek: &Seek, revolution: f64, depth: usize) -> f64 {
     let mut random = Random::new(depth as u64);
     let mut held: Vec<(f64, f64)> = (0..depth).map(|_| (random.fraction(), random.fraction())).collect();
     let (mut arm, mut angle, mut total) = (0.5, 0.0, 0.0);
-    // The deeper, the slower each round and the steadier the mean.
+    // At larger depths each round takes longer to compute, and the mean converges faster.
     let rounds = (ROUNDS * 16 / depth).clamp(400, ROUNDS);
     let settled = rounds / 10 + depth.min(rounds / 2);
     for round in 0..rounds + settled {

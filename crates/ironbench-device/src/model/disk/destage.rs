@@ -1,7 +1,8 @@
-//! Written data in a drive's own memory, and its way to the platter.
+//! The volatile write cache of a drive, and how it is written to the platter.
 //!
-//! A write is done once it is in memory, if there is room. The drive writes what it holds whenever the arm is free, in an
-//! order of its choice, and neighbours in one go. Reads go first, but for the write that is under way.
+//! A write is complete when it is in the cache, if there is room.
+//! The drive writes the cached data whenever the arm is free, in an order of its choice, and merges adjacent writes.
+//! Reads take precedence, except over a write in progress.
 
 use std::collections::VecDeque;
 
@@ -14,11 +15,11 @@ pub struct Destage {
     used: u64,
     /// When each write reaches the platter, and its bytes; in order.
     dirty: VecDeque<(u64, u32)>,
-    /// Reads have pushed everything back by so much since the start.
+    /// Total time by which reads have delayed writes since the start.
     pushed: u64,
-    /// When all is written.
+    /// When the cache will be empty.
     empty: u64,
-    /// How long the last write to the platter takes.
+    /// Duration of the last write to the platter.
     service: u64,
     end: u64,
 }
@@ -32,7 +33,7 @@ impl Destage {
         self.empty
     }
 
-    /// A read waits for the write that is under way at `at`; when it can begin.
+    /// Returns when a read can start that waits for the write in progress at `at`.
     pub fn finish_current(&self, at: u64) -> u64 {
         if self.empty <= at || self.service == 0 {
             return at;
@@ -40,7 +41,7 @@ impl Destage {
         at + (self.empty - at) % self.service
     }
 
-    /// A read takes the arm for so long from `at` on; what is to be written comes later by that.
+    /// Delays the remaining writes: a read takes the arm at `at` for this time.
     pub fn delay(&mut self, at: u64, takes: u64) {
         if self.empty > at {
             self.empty += takes;
@@ -48,7 +49,7 @@ impl Destage {
         }
     }
 
-    /// When the write that `arrived` is in memory. `free`: when the arm has done with reads.
+    /// Returns when the write that `arrived` is in the cache. `free` is when the arm has completed its reads.
     pub fn write(&mut self, mechanics: &mut Mechanics, arrived: u64, free: u64, offset: u64, length: u32) -> u64 {
         self.written_until(arrived);
         let place = mechanics.geometry.place(offset);
@@ -75,7 +76,7 @@ impl Destage {
         }
     }
 
-    /// When so much is written that the newest fits too.
+    /// Returns when enough has been written to make room for the newest write.
     fn with_room(&mut self, arrived: u64) -> u64 {
         let mut at = arrived;
         while self.used > self.room {

@@ -1,31 +1,32 @@
-//! Where a byte lies on the platter: which track, at which angle, and how fast it passes the head.
+//! Where a byte lies on the platter: its track, its angle, and how fast it passes the head.
 //!
-//! Zones are smoothed into a rate that falls linearly from the outermost to the innermost track, as data sheets give
-//! just these two. Addresses run from outside to inside and from track to track without a gap, which is what the skew
-//! of real disks is for.
+//! Zones are smoothed into a rate that decreases linearly from the outermost to the innermost track, because data
+//! sheets give only these two.
+//! Addresses run from outside to inside and from track to track without a gap, which is the purpose of the skew on real
+//! disks.
 
-/// Fractions of the way from the outermost track (0) to the innermost (1), and angles in revolutions.
+/// Positions as fractions of the distance from the outermost track (0) to the innermost (1), and angles in revolutions.
 #[derive(Debug, Clone)]
 pub struct Geometry {
     outer: f64,
     inner: f64,
     surface: f64,
-    /// All tracks, one after another, as one head would read them.
+    /// Number of all tracks in sequence, as a single head would read them.
     tracks: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
-    /// 0 outermost, 1 innermost.
+    /// Track: 0 outermost, 1 innermost.
     pub track: f64,
-    /// 0 to 1.
+    /// Angle from 0 to 1.
     pub angle: f64,
-    /// Bytes per nanosecond.
+    /// Rate in bytes per nanosecond.
     pub rate: f64,
 }
 
 impl Geometry {
-    /// `surface`: bytes on the whole disk. Rates in bytes per second, `revolution` in nanoseconds.
+    /// Creates the geometry of a disk with `surface` bytes. Rates are in bytes per second, `revolution` in nanoseconds.
     pub fn new(surface: f64, outer: f64, inner: f64, revolution: f64) -> Self {
         let (outer, inner) = (outer / 1e9, inner / 1e9);
         let mean_track = (outer + inner) / 2.0 * revolution;
@@ -35,7 +36,7 @@ impl Geometry {
     pub fn place(&self, offset: u64) -> Place {
         let share = offset as f64 / self.surface;
         let slope = self.outer - self.inner;
-        // Bytes up to a track are the integral of the rate over tracks; solved for the track.
+        // The bytes up to a track are the integral of the rate over tracks, solved here for the track.
         let track = if slope <= self.outer * 1e-9 {
             share
         } else {
@@ -46,7 +47,7 @@ impl Geometry {
         Place { track, angle: turns - turns.floor(), rate: self.outer - slope * track }
     }
 
-    /// Whether two places are on one track, so that no seek lies between them.
+    /// Whether two places are on the same track, so that no seek is needed between them.
     pub fn one_track(&self, a: f64, b: f64) -> bool {
         (a - b).abs() * self.tracks < 1.0
     }

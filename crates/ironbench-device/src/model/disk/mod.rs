@@ -1,7 +1,7 @@
-//! A rotating disk: an arm, a spindle, a queue to choose from, and some memory.
+//! A rotating disk: arm, spindle, command queue, and cache.
 //!
-//! The parts and their order are those of Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer
-//! 27(3), 1994).
+//! The components and their order are those of Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE
+//! Computer 27(3), 1994).
 
 mod choice;
 mod destage;
@@ -31,21 +31,21 @@ pub struct Disk {
     interface_byte: PerByte,
     overhead: u64,
     read_ahead: f64,
-    /// Completions of commands the drive holds, in order.
+    /// Completion times of the commands in the drive, in order.
     held: VecDeque<u64>,
     queue: usize,
-    /// When the arm has done what was asked so far.
+    /// When the arm has completed its requests so far.
     free: u64,
-    /// Where the last read or uncached write ended, and when the last byte of it passed the head.
+    /// Where the last read or uncached write ended, and when its last byte passed the head.
     end: u64,
     passed: f64,
     last: Op,
     destage: Option<Destage>,
-    /// Without write cache: when the last write is on the platter.
+    /// Without a write cache: when the last write is on the platter.
     written: u64,
 }
 
-/// Arm and spindle.
+/// The arm and the spindle.
 #[derive(Debug, Clone)]
 pub struct Mechanics {
     geometry: Geometry,
@@ -53,13 +53,14 @@ pub struct Mechanics {
     write_seek: Seek,
     choice: Arc<Choice>,
     revolution: f64,
-    /// Where the spindle stood at time 0, in revolutions.
+    /// Angle of the spindle at time 0, in revolutions.
     phase: f64,
     arm: f64,
 }
 
 impl Mechanics {
-    /// Nanoseconds of seek and rotational delay from where the arm is, beginning at `at`, among `held` commands.
+    /// Returns the seek and rotational delay in nanoseconds from the arm's position, starting at `at`, with `held`
+    /// commands queued.
     fn position(&mut self, op: Op, place: &Place, at: u64, held: usize) -> f64 {
         let distance = (place.track - self.arm).abs();
         let seek = if op == Op::Write { &self.write_seek } else { &self.read_seek };
@@ -72,7 +73,8 @@ impl Mechanics {
 }
 
 impl Disk {
-    /// `capacity` bytes on the outer `stroke` (0 to 1) of the disk. `choice` is that of these figures.
+    /// Creates a disk of `capacity` bytes on the outer `stroke` (0 to 1) of its surface.
+    /// `choice` must be computed from these parameters.
     pub fn new(figures: &DiskFigures, capacity: u64, stroke: f64, choice: Arc<Choice>, seed: u64) -> Self {
         let revolution = 60e9 / figures.rpm;
         let geometry = Geometry::new(capacity as f64 / stroke, figures.rate_outer, figures.rate_inner, revolution);
@@ -103,7 +105,8 @@ impl Disk {
         }
     }
 
-    /// Commands held at `now`, the arriving one among them, as far as the drive can choose among them.
+    /// Returns how many commands are in the drive at `now`, including the new one, limited to the queue from which the
+    /// drive chooses.
     fn holding(&mut self, now: u64) -> usize {
         while self.held.front().is_some_and(|done| *done <= now) {
             self.held.pop_front();
@@ -116,7 +119,7 @@ impl Disk {
         let transfer = f64::from(length) / place.rate;
         let arrived = now + self.overhead;
         if offset == self.end && self.last == Op::Read {
-            // The drive has read on meanwhile, as far as its memory goes.
+            // The drive has read ahead meanwhile, as far as its memory allows.
             let begun = self.passed.max(arrived as f64 - self.read_ahead / place.rate);
             return self.streamed(begun + transfer, arrived + self.interface_byte.of(length), place.track);
         }
@@ -132,7 +135,7 @@ impl Disk {
         self.promised(done, done as u64)
     }
 
-    /// Completes a read that follows the one before it without a gap.
+    /// Completes a read that follows the previous one without a gap.
     fn streamed(&mut self, passed: f64, carried: u64, track: f64) -> u64 {
         self.mechanics.arm = track;
         let done = (passed.ceil() as u64).max(carried);
@@ -159,7 +162,7 @@ impl Disk {
         let place = self.mechanics.geometry.place(offset);
         let transfer = f64::from(length) / place.rate;
         let begin = arrived.max(self.free);
-        // Known before the head got there: written in one go with the one before.
+        // The write was known before the head arrived, so it is written together with the previous one.
         let joined = offset == self.end && self.last == Op::Write && arrived <= self.free;
         let positioning = if joined { 0.0 } else { self.mechanics.position(Op::Write, &place, begin, held) };
         self.written = self.promised(begin as f64 + positioning + transfer, arrived);
@@ -197,7 +200,7 @@ fn write_seek(figures: &DiskFigures) -> Seek {
     Seek::new(figures.seek_track_write, figures.seek_average_write, figures.seek_full_write)
 }
 
-/// Refuses figures that no disk can have.
+/// Rejects parameters that are impossible for a disk.
 pub fn checked(name: &str, figures: &DiskFigures) -> Result<()> {
     let subject = || format!("device model {name}");
     for (which, seek) in [("read", read_seek(figures)), ("write", write_seek(figures))] {

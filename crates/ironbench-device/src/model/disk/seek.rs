@@ -1,10 +1,10 @@
-//! How long the arm takes for a distance.
+//! Seek time as a function of distance.
 
-/// `a + b √d + c d` for distances `d` from 0 to 1 of the whole stroke.
+/// The curve `a + b √d + c d` for distances `d` from 0 to 1 of the full stroke.
 ///
-/// The form, and its fit to the three figures of a data sheet, are those of Lee and Katz, "An analytic performance model
-/// of disk arrays" (SIGMETRICS 1993): the square root is the arm that speeds up and slows down, the line the arm at full
-/// speed. Over uniformly random pairs of tracks the mean of √d is 8/15 and that of d is 1/3.
+/// The curve, and its fit to three values from a data sheet, are from Lee and Katz, "An analytic performance model of
+/// disk arrays" (SIGMETRICS 1993): the square root describes the arm accelerating and decelerating, the linear term the
+/// arm at full speed. Over uniformly random pairs of tracks the mean of √d is 8/15 and that of d is 1/3.
 #[derive(Debug, Clone, Copy)]
 pub struct Seek {
     least: f64,
@@ -13,15 +13,16 @@ pub struct Seek {
 }
 
 impl Seek {
-    /// Seconds in; the curve is in nanoseconds. `average`: over random pairs of tracks.
+    /// Fits the curve to times in seconds; the curve itself is in nanoseconds.
+    /// `average` is over random pairs of tracks.
     pub fn new(track: f64, average: f64, full: f64) -> Self {
         let root = 5.0 * ((average - track) - (full - track) / 3.0);
         Self { least: track * 1e9, root: root * 1e9, line: (full - track - root) * 1e9 }
     }
 
-    /// Whether a longer way never takes less time, which no arm could do.
+    /// Whether longer distances never take less time; otherwise no arm could behave like this.
     pub fn is_monotone(&self) -> bool {
-        // The slope b/(2√d) + c is least at one of the ends.
+        // The slope b/(2√d) + c has its minimum at one of the ends.
         self.root >= 0.0 && self.root / 2.0 + self.line >= 0.0
     }
 

@@ -1,4 +1,4 @@
-//! Flash behind a controller: units that read and program side by side, an interface, and a buffer.
+//! Flash behind a controller: units that read and program in parallel, an interface, and a buffer.
 
 mod rating;
 mod units;
@@ -11,7 +11,7 @@ use super::line::{Line, PerByte, nanoseconds};
 use crate::device::{Device, Op};
 use crate::figures::FlashFigures;
 
-/// So many sequential streams of writes are recognised, as many as a database's writers and its log.
+/// Number of concurrent sequential write streams that are recognised, enough for a database's writers and its log.
 const STREAMS: usize = 8;
 
 #[derive(Debug, Clone)]
@@ -19,18 +19,18 @@ pub struct Flash {
     capacity: u64,
     page: u64,
     units: Units,
-    /// Bytes per unit that wait in flash that is written quickly: a power cut does not take them.
+    /// Bytes per unit that wait in fast (SLC) flash, which survive a power cut.
     quick_room: u64,
     read_link: Line,
     write_link: Line,
     duplex: bool,
     read_byte: PerByte,
     write_byte: PerByte,
-    /// One command after another, where the controller is what limits them.
+    /// Executes one command at a time, if the controller is the bottleneck.
     commands: Line,
     read_command: u64,
     write_command: u64,
-    /// What a read and a write take beyond that and flash.
+    /// The remaining latency of a read, in addition to controller and flash.
     read_rest: u64,
     write_rest: u64,
     flush: Line,
@@ -38,10 +38,10 @@ pub struct Flash {
     host_cpu: u64,
     cached: bool,
     protected: bool,
-    /// Nanoseconds one unit takes: for a block of 4 KiB read at random, and per byte of larger reads.
+    /// Nanoseconds that a unit takes for a random read of a 4 KiB block; `byte_read` is per byte of larger reads.
     block_read: f64,
     byte_read: f64,
-    /// The same for programming a byte, written sequentially or at random.
+    /// Nanoseconds that a unit takes to program a byte written sequentially; `amplified` is for random writes.
     byte_program: f64,
     amplified: f64,
     streams: [u64; STREAMS],
@@ -49,26 +49,27 @@ pub struct Flash {
     latest: u64,
 }
 
-/// How a device is used, as far as its speed depends on it; both from 0 to 1.
+/// Usage of the device, as far as its speed depends on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Use {
     pub fill: f64,
-    /// By how much its data could be shrunk.
+    /// Fraction by which the data could be compressed, 0 to 1.
     pub compressible: f64,
 }
 
 impl Flash {
-    /// `capacity`: of this device, whose flash that takes writes quickly is as much smaller as it is than the model's.
+    /// Creates a device with `capacity`. Its fast (SLC) flash is scaled with the capacity.
     pub fn new(figures: &FlashFigures, capacity: u64, used: Use) -> Self {
         let count = f64::from(figures.units);
         let shrunk = if figures.compresses { 1.0 - used.compressible } else { 1.0 };
         let reads = reads(figures);
         let write_rate = written_rate(figures, shrunk);
-        // Writes that come more slowly than one after another wait for flash, not for the controller.
+        // If writes per second are fewer than consecutive writes would give, flash is the bottleneck, not the
+        // controller.
         let command = if 1.0 / figures.write_iops <= figures.write_latency { 1.0 / figures.write_iops } else { 0.0 };
         let rated = (figures.sustained_write_rate / (figures.sustained_write_iops * BLOCK)).max(1.0);
         let aged = amplification(used.fill, figures.spare) / amplification(figures.rated_fill, figures.spare);
-        // No data are written less than once, and flash cannot store what a controller made of nothing.
+        // A lower bound, because flash cannot store data without writing anything.
         let byte_program = (count / figures.sustained_write_rate * shrunk).max(1e-12);
         let page = (figures.page as u64).max(512);
         let room = figures.buffer + figures.quick_flash * (capacity as f64 / figures.capacity).min(1.0);
@@ -104,7 +105,7 @@ impl Flash {
 
     fn read(&mut self, now: u64, offset: u64, length: u32) -> u64 {
         let link = if self.duplex { &mut self.read_link } else { &mut self.write_link };
-        // The slot on the interface is taken on arrival, so that its rate holds; data flow as units deliver them.
+        // The interface slot is reserved on arrival, to limit the rate; data flow as the units deliver them.
         let carrying = self.read_byte.of(length);
         let carried = link.pass(now, carrying);
         let commanded = if self.read_command == 0 { now } else { self.commands.pass(now, self.read_command) };
@@ -120,7 +121,7 @@ impl Flash {
         carried.max(read) + self.read_rest
     }
 
-    /// From 4 KiB at random to a whole page at the sequential rate, in a straight line.
+    /// Interpolates linearly between a random 4 KiB read and a whole page at the sequential rate.
     fn unit_read(&self, bytes: f64) -> u64 {
         let page = self.page as f64;
         let whole = (self.byte_read * page).max(self.block_read);
@@ -136,7 +137,7 @@ impl Flash {
         let amplified = if self.is_sequential(offset, length) { 1.0 } else { self.amplified };
         let byte = self.byte_program * amplified;
         let mut left = u64::from(length).max(512);
-        // Less than a block is programmed with the rest of its block.
+        // A write of less than a block is programmed as a whole block.
         left = left.next_multiple_of(512).max(if amplified > 1.0 { BLOCK as u64 } else { 512 });
         let (mut room, mut programmed) = (carried, carried);
         while left > 0 {
@@ -152,7 +153,7 @@ impl Flash {
         done
     }
 
-    /// Whether a write goes on where an earlier one ended.
+    /// Whether a write continues where an earlier one ended.
     fn is_sequential(&mut self, offset: u64, length: u32) -> bool {
         let end = offset + u64::from(length);
         if let Some(stream) = self.streams.iter_mut().find(|stream| **stream == offset) {
@@ -165,7 +166,7 @@ impl Flash {
     }
 }
 
-/// Compressible data pass faster, at most as fast as the interface.
+/// Returns the write rate: compressible data are written faster, up to the rate of the interface.
 fn written_rate(figures: &FlashFigures, shrunk: f64) -> f64 {
     (figures.write_rate / shrunk.max(1e-3)).min(figures.interface_rate)
 }
@@ -176,7 +177,7 @@ impl Device for Flash {
             Op::Read => self.read(now, offset, length),
             Op::Write => self.write(now, offset, length),
             Op::Flush if self.protected || !self.cached => now.max(self.latest) + self.flush_latency,
-            // The time on an idle device includes that of programming a small write; a fuller buffer takes longer.
+            // The latency on an idle device includes programming a small write; a fuller buffer takes longer.
             Op::Flush => {
                 let written_back = self.units.written_back(self.quick_room);
                 self.flush.pass(now.max(self.latest), self.flush_latency).max(written_back)

@@ -1,25 +1,26 @@
-//! From the figures of a data sheet to what happens inside.
+//! Derives internal parameters from those of a data sheet.
 
 use ironbench_core::{Error, Result};
 
 use crate::figures::FlashFigures;
 
-/// The block size of random figures on data sheets.
+/// Block size of random I/O in data sheets.
 pub const BLOCK: f64 = 4096.0;
 
-/// Many times the dies of the largest devices, and little memory: each unit has a state of its own.
+/// Maximum number of units: many times the dies of the largest devices, at little memory per unit.
 const MOST_UNITS: u32 = 1 << 16;
 
-/// Seconds for which a random read of 4 KiB occupies one of `units`, so that with `depth` reads outstanding `iops` are done.
+/// Returns how many seconds a random 4 KiB read occupies one of `units`, so that `depth` outstanding reads give `iops`.
 ///
-/// The reads of a closed loop fall on units at random, so some units have a queue while others idle, and the units must be
-/// faster than `iops / units`. Solved from approximate mean value analysis of a closed network of servers with constant
-/// service times (Reiser, "A queueing network analysis of computer communication networks with window flow control",
-/// IEEE Trans. Comm. 27(8), 1979, with Schweitzer's estimate of the queue an arrival finds).
+/// The reads of a closed loop hit units at random, so some units have a queue while others idle, and the units must be
+/// faster than `iops / units`.
+/// Solved with approximate mean value analysis of a closed network of servers with constant service times (Reiser, "A
+/// queueing network analysis of computer communication networks with window flow control", IEEE Trans.
+/// Comm. 27(8), 1979, with Schweitzer's estimate of the queue that an arrival finds).
 pub fn read_occupancy(iops: f64, depth: f64, units: f64, latency: f64) -> f64 {
     let each = iops / units;
     let longest = (1.0 / each).min(latency);
-    // How much longer a read of this occupancy takes than it may; grows with the occupancy.
+    // How much longer a read with this occupancy takes than allowed; grows with the occupancy.
     let excess = |occupancy: f64| {
         let allowed = depth / iops - latency + occupancy;
         let found = (depth - 1.0) / depth;
@@ -34,17 +35,17 @@ pub fn read_occupancy(iops: f64, depth: f64, units: f64, latency: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Seconds of a random read of 4 KiB, in two places.
+/// Time of a random 4 KiB read in seconds, in the controller and in a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reads {
-    /// One after another through the controller.
+    /// Time in the controller, which serves one read at a time.
     pub command: f64,
-    /// Side by side in the units.
+    /// Time in one of the parallel units.
     pub occupancy: f64,
 }
 
-/// What limits random reads: units that collide, where the figures can be explained by that, else the controller. Units that
-/// were the limit of a slow device would need longer for a read than the whole read takes on an idle device.
+/// Determines the bottleneck of random reads: colliding units if the data sheet is consistent with that, otherwise the
+/// controller. On a slow device, unit times would exceed the latency of a whole read on an idle device.
 pub fn reads(figures: &FlashFigures) -> Reads {
     let (iops, units) = (figures.read_iops, f64::from(figures.units));
     let occupancy = read_occupancy(iops, f64::from(figures.read_depth), units, figures.read_latency);
@@ -54,12 +55,13 @@ pub fn reads(figures: &FlashFigures) -> Reads {
     Reads { command: 1.0 / iops, occupancy: figures.read_latency - 1.0 / iops }
 }
 
-/// Flash writes per host write, when random writes go on for ever on a device filled to `fill` with a share `spare`
-/// of its flash in reserve.
+/// Returns the write amplification: flash writes per host write for sustained random writes, on a device filled to
+/// `fill`, of whose flash the fraction `spare` is over-provisioned.
 ///
-/// For uniformly random writes and cleaning in order of age, the share `u` of a block that is still valid when it is cleaned
-/// solves `(1 - u) / -ln u = used` (Menon, "A performance comparison of RAID-5 and log-structured arrays", HPDC 1995;
-/// Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012), and each write then costs `1 / (1 - u)`.
+/// For uniformly random writes and cleaning in order of age, the fraction `u` of a block that is still valid when it is
+/// cleaned solves `(1 - u) / -ln u = used` (Menon, "A performance comparison of RAID-5 and log-structured arrays", HPDC
+/// 1995; Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012), and each write then costs `1 / (1 -
+/// u)`.
 pub fn amplification(fill: f64, spare: f64) -> f64 {
     let used = (fill * (1.0 - spare)).clamp(0.0, 0.999);
     let (mut low, mut high) = (0.0f64, 1.0f64);
@@ -70,7 +72,7 @@ pub fn amplification(fill: f64, spare: f64) -> f64 {
     1.0 / (1.0 - low)
 }
 
-/// Refuses figures that contradict each other.
+/// Rejects parameters that contradict each other.
 pub fn checked(name: &str, figures: &FlashFigures) -> Result<()> {
     let fault = |cause: String| Err(Error::input(format!("device model {name}"), cause));
     let least = f64::from(figures.read_depth) / figures.read_iops;

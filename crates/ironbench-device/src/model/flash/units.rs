@@ -1,34 +1,34 @@
-//! What reads and programs side by side inside a flash device.
+//! The parallel units of a flash device, which read and program.
 //!
-//! Reads find their page where it was written; programs go to the units in turn. A read waits for the reads before it and
-//! for the program that is under way, and goes before programs that have not begun. A unit that turns from one to the other
-//! loses some time.
+//! Reads use the unit where their page was written; programs use the units in rotation.
+//! A read waits for the reads before it and for a program in progress, and precedes programs that have not started.
+//! Switching between reading and programming costs a unit some time.
 
 #[derive(Debug, Clone)]
 pub struct Units {
     units: Vec<Unit>,
     next: usize,
-    /// Bytes that may wait to be programmed, per unit.
+    /// Maximum bytes that wait to be programmed, per unit.
     room: u64,
-    /// What a unit loses when it turns from reading to programming or back.
+    /// Time that a unit needs to switch between reading and programming.
     switch: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Unit {
-    /// When the reads so far are done.
+    /// When the reads so far are complete.
     read: u64,
-    /// When the programs so far are done.
+    /// When the programs so far are complete.
     programmed: u64,
-    /// How long the latest program takes, and its bytes.
+    /// Duration of the latest program.
     program: u64,
     bytes: u64,
-    /// Whether what it was given last was a program.
+    /// Whether its last operation was a program.
     programs: bool,
 }
 
 impl Unit {
-    /// What it loses on the way to this work.
+    /// Returns the time that the unit needs to switch to this operation.
     #[inline]
     fn turned(&mut self, programs: bool, switch: u64) -> u64 {
         let turns = self.programs != programs;
@@ -36,7 +36,7 @@ impl Unit {
         if turns { switch } else { 0 }
     }
 
-    /// When at most `room` bytes are left to program, if all of them take as long as the latest.
+    /// Returns when at most `room` bytes are left to program, assuming the speed of the latest program.
     #[inline]
     fn left_with(&self, room: u64) -> u64 {
         let takes = room as f64 / self.bytes.max(1) as f64 * self.program as f64;
@@ -45,7 +45,7 @@ impl Unit {
 }
 
 pub struct Program {
-    /// When there was room for it to wait.
+    /// When there was room for the data to wait.
     pub accepted: u64,
     pub done: u64,
 }
@@ -55,7 +55,7 @@ impl Units {
         Self { units: vec![Unit::default(); count], next: 0, room, switch }
     }
 
-    /// When a read of the page with this number, which takes so long, is done.
+    /// Returns when a read of this page completes, if the read itself takes `takes`.
     #[inline]
     pub fn read(&mut self, now: u64, page: u64, takes: u64) -> u64 {
         let index = (page % self.units.len() as u64) as usize;
@@ -70,20 +70,20 @@ impl Units {
         unit.read
     }
 
-    /// A program of so many bytes that arrives at `now` and takes so long.
+    /// Programs `bytes` that arrive at `now`; programming takes `takes`.
     #[inline]
     pub fn program(&mut self, now: u64, takes: u64, bytes: u64) -> Program {
         let count = self.units.len();
         let unit = &mut self.units[self.next];
         self.next = (self.next + 1) % count;
         let takes = takes + unit.turned(true, self.switch);
-        // Behind reads that are under way, and behind programs.
+        // The program follows all reads in progress and all earlier programs.
         unit.programmed = unit.programmed.max(now).max(unit.read) + takes;
         (unit.program, unit.bytes) = (takes, bytes);
         Program { accepted: now.max(unit.left_with(self.room)), done: unit.programmed }
     }
 
-    /// When no unit has more than `room` bytes left to program, of what it was given so far.
+    /// Returns when no unit has more than `room` bytes left to program.
     pub fn written_back(&self, room: u64) -> u64 {
         self.units.iter().map(|unit| unit.left_with(room)).max().unwrap_or(0)
     }
