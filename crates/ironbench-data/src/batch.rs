@@ -1,4 +1,4 @@
-//! The order history of `igen-batch`: products, and twelve months of their sales.
+//! Data of `igen-batch`: products, and twelve months of their sales.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Batch {
     pub seed: u64,
 }
 
-/// What is drawn for the same number must not be alike.
+/// Separates random numbers that are drawn for the same row number.
 #[derive(Clone, Copy)]
 enum Purpose {
     Price = 101,

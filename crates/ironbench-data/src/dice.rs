@@ -1,7 +1,8 @@
-//! Random numbers that depend on nothing but what they are for.
+//! Random numbers that depend only on the seed and their purpose.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014): its output function
-//! is a good mixer, so any row's generator can be started from the row's number without visiting the rows before.
+//! SplitMix64 (Steele, Lea, Flood:
+//! "Fast splittable pseudorandom number generators", OOPSLA 2014): its output function is a good mixer, so a row's
+//! generator can be initialised from the row's number without generating the rows before.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -12,12 +13,13 @@ pub struct Dice {
 }
 
 impl Dice {
-    /// `purpose` tells apart what is drawn for the same number (a customer, the orders of that customer, …).
+    /// Creates the generator of a row.
+    /// `purpose` separates the numbers drawn for the same row number (a customer, the orders of that customer, …).
     pub fn new(seed: u64, purpose: u64, number: u64) -> Self {
         Self { state: mix(mix(seed ^ purpose.wrapping_mul(GOLDEN)).wrapping_add(number)) }
     }
 
-    /// Number `place` of those to come, from 0, without drawing those before.
+    /// Returns the number at index `place` (from 0) of the remaining sequence, without drawing the earlier ones.
     pub fn nth(&self, place: u64) -> u64 {
         mix(self.state.wrapping_add((place + 1).wrapping_mul(GOLDEN)))
     }
@@ -27,12 +29,12 @@ impl Dice {
         mix(self.state)
     }
 
-    /// Uniform in `0..bound`. The bias of the multiplication is below `bound` / 2⁶⁴.
+    /// Draws uniformly from `0..bound`. The bias of the multiplication is below `bound` / 2⁶⁴.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Uniform in `low..=high`.
+    /// Draws uniformly from `low..=high`.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1) as u64) as i64
     }
@@ -42,7 +44,7 @@ impl Dice {
     }
 }
 
-/// One to one: different numbers give different ones.
+/// Mixes a number; a bijection.
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

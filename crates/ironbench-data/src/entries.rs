@@ -1,12 +1,12 @@
-//! Entries of a directory from a template: a line for each attribute, with tags in angle brackets for what differs from
-//! entry to entry. `docs/guide/directory.md` lists the tags.
+//! Generates entries of a directory from a template: one line per attribute, with tags in angle brackets for the values
+//! that differ between entries. `docs/guide/directory.md` lists the tags.
 //!
-//! Every value is a function of the entry's number alone, so that any piece can be made anywhere.
+//! Every value is a function of the entry's number, so that pieces can be generated independently.
 
 use std::io::Write as _;
 use std::ops::Range;
 
-/// Of every entry that ironbench makes: nobody's.
+/// Password of every generated entry; it protects nothing.
 const PASSWORD: &str = "password";
 const FIRST: [&str; 26] = [
     "Ada", "Bela", "Carla", "Dora", "Edda", "Fred", "Greta", "Hugo", "Ines", "Jonas", "Karla", "Lars", "Mona", "Nils",
@@ -17,9 +17,9 @@ const LAST: [&str; 26] = [
     "Marder", "Nelke", "Otter", "Pirol", "Quitte", "Reiher", "Specht", "Tanne", "Ulme", "Veilchen", "Weide", "Xander",
     "Ysop", "Zeisig",
 ];
-/// Names an entry.
+/// Attribute of the RDN.
 const RDN: &str = "uid";
-/// 26^12 is below 2^57: so many letters come of one number.
+/// Number of letters drawn from one random number: 26^12 is below 2^57.
 const LETTERS_AT_ONCE: usize = 12;
 
 /// Random numbers of one entry (SplitMix64, Steele and others 2014).
@@ -68,18 +68,18 @@ enum Part {
     List(Vec<String>),
     Telephone,
     Letters(usize),
-    /// So many digits.
+    /// This many random digits.
     Digits(usize),
-    /// From the first number on, so many.
+    /// Consecutive numbers: the first number, and how many.
     Numeric(u64, u64),
-    /// The value above of this slot, and at most so many of its characters.
+    /// The value of an earlier slot, up to this many characters.
     Value(usize, Option<usize>),
 }
 
 #[derive(Debug)]
 struct Line {
     name: String,
-    /// Lines of one name share it.
+    /// Slot of the attribute; lines with the same name share it.
     slot: usize,
     parts: Vec<Part>,
     percent: u64,
@@ -88,12 +88,12 @@ struct Line {
 #[derive(Debug)]
 pub struct Template {
     lines: Vec<Line>,
-    /// Names of attributes.
+    /// Names of the attributes.
     slots: Vec<String>,
 }
 
 impl Template {
-    /// The error: the number of the line, 0 for the whole, and what is wrong with it.
+    /// Parses a template. The error contains the line number (0 for the whole template) and the cause.
     pub fn read(text: &str) -> Result<Self, (usize, String)> {
         let mut template = Self { lines: Vec::new(), slots: Vec::new() };
         for (number, row) in text.lines().enumerate() {
@@ -108,7 +108,7 @@ impl Template {
         }
     }
 
-    /// Appends the LDIF of these entries, whose RDN is their `uid`, below `parent`.
+    /// Appends the LDIF of these entries below `parent`; their RDN is their `uid`.
     pub fn write(&self, numbers: Range<u64>, parent: &str, out: &mut Vec<u8>) {
         let (mut entry, mut values) = (Vec::new(), vec![0..0; self.slots.len()]);
         let rdn = self.slots.iter().position(|name| name == RDN).expect("`read` has seen to it");
@@ -126,7 +126,7 @@ impl Template {
         }
     }
 
-    /// `values`: where in `entry` the last value of each slot is.
+    /// Appends the attributes of an entry. `values` gets the range in `entry` of the last value of each slot.
     fn fill(&self, number: u64, entry: &mut Vec<u8>, values: &mut [Range<usize>]) {
         let mut draw = Draw::new(number);
         for line in &self.lines {
@@ -195,7 +195,7 @@ impl Template {
 
 impl Part {
     fn write(&self, number: u64, draw: &mut Draw, values: &[Range<usize>], out: &mut Vec<u8>) {
-        // A vector takes whatever is written to it.
+        // Writing to a Vec cannot fail.
         let _ = match self {
             Self::Text(text) => out.write_all(text.as_bytes()),
             Self::Number => write!(out, "{number}"),
@@ -226,7 +226,7 @@ impl Part {
     }
 }
 
-/// `<presence:30>` at the start: how many of a hundred entries have the line, and what follows.
+/// Parses `<presence:30>` at the start: the percentage of entries that have the line, and the rest of the line.
 fn presence(row: &str) -> (u64, &str) {
     let given = row.strip_prefix("<presence:").and_then(|rest| rest.split_once('>'));
     match given.map(|(percent, rest)| (number(percent), rest)) {
@@ -235,7 +235,7 @@ fn presence(row: &str) -> (u64, &str) {
     }
 }
 
-/// What stands between the brackets of a tag, and the length of all.
+/// Returns the text between the brackets of a tag, and the total length.
 fn tag_of(text: &str) -> Option<(&str, usize)> {
     let end = text.find('>')?;
     let inner = &text[1..end];
@@ -244,7 +244,7 @@ fn tag_of(text: &str) -> Option<(&str, usize)> {
     is_tag.then_some((inner, end + 1))
 }
 
-/// `{name}` or `{name:3}`: name, most letters, and the length of all.
+/// Parses `{name}` or `{name:3}`: the name, the maximum number of characters, and the total length.
 fn reference_of(text: &str) -> Option<(&str, Option<usize>, usize)> {
     let end = text.find('}')?;
     let (name, most) = match text[1..end].split_once(':') {
@@ -270,7 +270,7 @@ fn tag(text: &str) -> Result<Part, String> {
     part.ok_or_else(|| format!("<{text}> is no tag"))
 }
 
-/// Most letters or digits of one value.
+/// Maximum number of letters or digits in one value.
 const MOST: u64 = 1 << 20;
 
 fn random(given: &str) -> Option<Part> {
@@ -288,7 +288,7 @@ fn random(given: &str) -> Option<Part> {
     }
 }
 
-/// Digits alone, without a sign.
+/// Parses digits, without a sign.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

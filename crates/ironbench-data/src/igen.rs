@@ -1,8 +1,8 @@
-//! The order system of `igen-oltp`: customers in world regions, products, stock, orders and order lines.
+//! The order-entry data of `igen-oltp`: customers in world regions, products, stock, orders and order lines.
 //!
-//! Customers are numbered from 1, region after region; a customer's orders are numbered from 1 without holes. How many
-//! orders a customer holds is uniform in 1..=`most_orders`: that is where inserts and deletes of the workload keep it
-//! (docs/concepts/igen-oltp.md), so a fresh database is already in the state that the load leads to.
+//! Customers are numbered from 1, one region after another; a customer's orders are numbered from 1 without gaps.
+//! The number of orders per customer is uniform in 1..=`most_orders`, the distribution that the workload's inserts and
+//! deletes maintain (docs/concepts/igen-oltp.md). So a fresh database is already in the steady state of the workload.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::words;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Igen {
-    /// The last customer of each region, ascending; the last of these is the number of customers.
+    /// Number of the last customer of each region, ascending; the last element is the number of customers.
     pub region_ends: [u64; REGIONS as usize],
     pub products: u64,
     pub categories: u64,
@@ -25,7 +25,7 @@ pub struct Igen {
 
 pub const REGIONS: u64 = 6;
 
-/// What is drawn for the same number must not be alike.
+/// Separates random numbers that are drawn for the same row number.
 #[derive(Clone, Copy)]
 enum Purpose {
     Customer = 1,
@@ -42,10 +42,10 @@ const STOCK: &[&str] = &["product_id", "region_id", "quantity"];
 const ORDER: &[&str] = &["total_cents", "placed_at", "customer_id", "order_no", "line_count", "status"];
 const LINE: &[&str] = &["customer_id", "order_no", "line_no", "quantity", "product_id", "price_cents"];
 
-/// Days from 1970-01-01 to 2025-01-01: the first order.
+/// 2025-01-01 in days since 1970-01-01, the day of the first order.
 const FIRST_DAY: i64 = 20_089;
 
-/// One order as drawn: its lines are consecutive products.
+/// A generated order, whose lines are consecutive products.
 struct Order {
     first_product: u64,
     lines: u64,
@@ -90,7 +90,7 @@ impl Igen {
         Dice::new(self.seed, purpose as u64, number)
     }
 
-    /// How many orders the customer holds.
+    /// Returns how many orders the customer has.
     fn order_count(&self, customer: u64) -> u64 {
         1 + self.dice(Purpose::OrderCount, customer).below(self.most_orders)
     }
@@ -106,7 +106,7 @@ impl Igen {
             first_product: 1 + dice.below(self.products - self.most_lines + 1),
             lines,
             quantity: dice.between(1, 5),
-            // Three weeks apart on average, so that orders of one customer are in the order of their numbers.
+            // Three weeks apart on average, so that a customer's orders are in the order of their numbers.
             placed_at: (FIRST_DAY + order_no as i64 * 21) * 86_400 + dice.between(0, 20 * 86_400),
         }
     }
@@ -131,7 +131,7 @@ impl Igen {
         let (quality, material, thing) =
             (dice.pick(words::QUALITIES), dice.pick(words::MATERIALS), dice.pick(words::THINGS));
         sink.integer(product as i32);
-        // Neighbours are of one category: a shelf of the shop.
+        // Consecutive products share a category, like products on a shelf.
         sink.integer(((product - 1) * self.categories / self.products) as i32 + 1);
         sink.integer(self.price_cents(product) as i32);
         sink.text(phrase.of(format_args!("{quality} {material} {thing} {product}")));

@@ -1,8 +1,10 @@
-//! Rows of the standard workloads: generated in parallel, streamed straight into an engine.
+//! Generates the rows of the built-in workloads in parallel, and streams them into an engine.
 //!
-//! A row is a pure function of its table, its number and a seed, so that the same plan gives the same rows however
-//! many threads make them. `row` says how values become bytes; `brokerage`, `igen`, `pgbench`, `tpch` and `wide` know the
-//! tables, `entries` those of a directory; `statements` splits files of SQL that people bring; `load` shares the work among connections, `populate` does so under the stopwatch.
+//! A row is a pure function of its table, its number and a seed, so the same plan gives the same rows with any
+//! number of threads.
+//! `row` encodes values; `brokerage`, `igen`, `pgbench`, `tpch` and `wide` generate tables, and `entries` the
+//! entries of a directory. `statements` splits SQL files supplied by users.
+//! `load` distributes the work over connections, and `populate` does so inside the measured window.
 
 pub mod batch;
 pub mod brokerage;

@@ -1,6 +1,6 @@
-//! The rows that `pgbench -i` makes (PostgreSQL 18 documentation, pgbench, "What Is the 'Transaction' Actually
-//! Performed in pgbench?" and the `--scale` option): per unit of scale 1 branch, 10 tellers, 100 000 accounts, all
-//! balances 0. Fillers are blank in accounts and NULL elsewhere, as found in a database that `pgbench -i` made.
+//! The rows that `pgbench -i` creates (PostgreSQL 18 documentation, pgbench, "What Is the 'Transaction' Actually
+//! Performed in pgbench?" and the `--scale` option): per unit of scale 1 branch, 10 tellers, 100 000 accounts, all with
+//! balance 0. Fillers are blank in accounts and NULL elsewhere, as in a database created by `pgbench -i`.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Pgbench {
 
 pub const TELLERS: u64 = 10;
 pub const ACCOUNTS: u64 = 100_000;
-/// From this scale on account numbers are bigint (`src/ironbench/workloads/pgbench.py`).
+/// Scale from which account numbers are bigint (`src/ironbench/workloads/pgbench.py`).
 const WIDE_KEYS_FROM: u64 = 20_000;
 
 impl Pgbench {

@@ -1,4 +1,4 @@
-//! What a load call gets, as JSON. `src/ironbench/trial/load/rows.py` writes it.
+//! The input of a load, as JSON. `src/ironbench/trial/load/rows.py` writes it.
 
 use ironbench_core::drive::plan::Engine;
 use serde::{Deserialize, Serialize};
@@ -16,25 +16,26 @@ use crate::wide::Wide;
 pub struct LoadPlan {
     pub engine: Engine,
     pub generator: Generator,
-    /// How many connections copy at the same time.
+    /// Number of concurrent connections.
     pub connections: usize,
-    /// Copied by an earlier load that was interrupted.
+    /// Pieces that an earlier, interrupted load has copied.
     #[serde(default)]
     pub done: Vec<Units>,
-    /// Nothing but these pieces: the others are another worker's. Empty: all that is not done.
+    /// Load only these pieces, because other workers load the rest. Empty means all that are not done.
     #[serde(default)]
     pub only: Vec<Units>,
-    /// Run in the transaction of each piece, `:table`, `:first` and `:past` replaced, so that whoever goes on later
-    /// knows what is there; empty: nobody will, and a connection's pieces may be one transaction.
+    /// Statement that runs in the transaction of each piece, with `:table`, `:first` and `:past` replaced, to
+    /// record what is loaded so that another load can continue.
+    /// If it is empty, loads cannot continue, and a connection's pieces may share one transaction.
     #[serde(default)]
     pub note: String,
-    /// The load ends in a failure if the server neither takes nor sends a byte for so long and then does not answer a new
-    /// connection. None: it waits.
+    /// The load fails if the server neither accepts nor sends a byte for this long and then does not answer a new
+    /// connection. None means to wait without limit.
     #[serde(default)]
     pub silence_s: Option<f64>,
 }
 
-/// Units of a table: from `first` up to, not including, `past`.
+/// Units of a table, from `first` up to, but not including, `past`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
@@ -43,7 +44,7 @@ pub struct Units {
     pub past: u64,
 }
 
-/// Whose rows.
+/// The generator of the rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "rows", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Generator {
@@ -55,14 +56,15 @@ pub enum Generator {
     Wide(Wide),
 }
 
-/// One table to fill.
+/// A table to fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
     pub name: &'static str,
     pub columns: &'static [&'static str],
-    /// The table is cut into pieces by these; a unit gives one or more rows (a customer gives all lines of its orders).
+    /// Number of units into which the table can be divided.
+    /// A unit gives one or more rows (a customer gives all lines of its orders).
     pub units: u64,
-    /// About the size of a unit's rows as text; only for cutting evenly.
+    /// Approximate size of a unit's rows as text, used only to divide evenly.
     pub bytes_per_unit: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Splits files of SQL into statements, as the servers' own clients do.
+//! Splits SQL files into statements, like the servers' own clients.
 //!
 //! `Dialect::Postgres` follows psql (`src/fe_utils/psqlscan.l` and `src/bin/psql/mainloop.c` of PostgreSQL 18),
 //! `Dialect::Mariadb` the client mariadb (`client/mysql.cc` of MariaDB 11: `read_and_execute`, `add_line`). Both read a
@@ -20,15 +20,15 @@ pub enum Dialect {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A statement. For PostgreSQL with its semicolon, for MariaDB without its delimiter.
+    /// A statement. For PostgreSQL including its semicolon, for MariaDB without its delimiter.
     Sql,
-    /// Several statements whose first words the caller does not want to see one by one.
+    /// Several statements whose first words the caller asked to merge.
     Merged,
-    /// A command of the client: psql's backslash commands; `use`, `source` and others of mariadb.
+    /// A client command: psql's backslash commands; `use`, `source` and others of mariadb.
     Client,
-    /// Rows of a COPY, whole lines.
+    /// Rows of a COPY, as whole lines.
     Rows,
-    /// The line `\.` after them.
+    /// The line `\.` after the rows.
     RowsEnd,
     /// The file ends inside a literal or comment.
     OpenText,
@@ -41,9 +41,9 @@ pub struct Piece {
     pub kind: Kind,
     /// Line of the file in which `text` begins, from 1.
     pub line: u64,
-    /// Offset of the first word, behind white space and comments.
+    /// Offset of the first word, after white space and comments.
     pub begins: usize,
-    /// For PostgreSQL all texts joined are the file.
+    /// Text of the piece. For PostgreSQL, all texts together are the whole file.
     pub text: Vec<u8>,
 }
 
@@ -59,14 +59,14 @@ enum State {
         depth: usize,
     },
     Dollar(Vec<u8>),
-    /// A client's command, to the end of the line.
+    /// A client command, up to the end of the line.
     Command,
-    /// Behind the semicolon of COPY … FROM STDIN.
+    /// After the semicolon of COPY … FROM STDIN.
     BeforeRows,
     Rows,
 }
 
-/// Text of merged statements after which they are handed on.
+/// Size at which merged statements are output.
 const MERGED_BYTES: usize = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -77,19 +77,19 @@ pub struct Scanner {
     text: Vec<u8>,
     /// The byte before `text`.
     before: u8,
-    /// Where the current statement begins in `text`.
+    /// Start of the current statement in `text`.
     from: usize,
     at: usize,
-    /// Of the literal or comment that is open.
+    /// Start of the open literal or comment.
     opened: usize,
     line: u64,
     state: State,
     statement: Statement,
     /// `standard_conforming_strings` of PostgreSQL.
     standard: bool,
-    /// `sql_mode` of MariaDB, as the file sets it.
+    /// `sql_mode` of MariaDB, as set by the file.
     mode: SqlMode,
-    /// Variables in which the file has saved it.
+    /// Variables in which the file has saved the mode.
     saved_modes: Vec<(Vec<u8>, SqlMode)>,
     delimiter: Vec<u8>,
     pieces: Vec<Piece>,
@@ -117,7 +117,7 @@ impl Scanner {
         }
     }
 
-    /// The pieces that end in `bytes`; with `last` also what is left at the end of the file.
+    /// Returns the pieces that end in `bytes`. With `last`, also the rest at the end of the file.
     pub fn feed(&mut self, bytes: &[u8], last: bool) -> Vec<Piece> {
         if self.from > 0 {
             self.before = self.text[self.from - 1];
@@ -135,7 +135,7 @@ impl Scanner {
         mem::take(&mut self.pieces)
     }
 
-    /// Whether there is more to do before more bytes come.
+    /// Scans further. Returns whether there is more to do before more bytes arrive.
     fn advance(&mut self, last: bool) -> bool {
         match self.state {
             State::Code => match self.dialect {
@@ -177,7 +177,8 @@ impl Scanner {
                 continue;
             }
             if escapes {
-                // Two quotes are one inside a literal: both would close and open it, but for what escapes means.
+                // Two quotes are an escaped quote inside a literal. Closing and reopening the literal would have the
+                // same effect, except for backslash escapes.
                 match self.text.get(found + 1) {
                     None if !last => return false,
                     Some(&next) if next == quote => {
@@ -248,7 +249,7 @@ impl Scanner {
     }
 
     fn command(&mut self, last: bool) -> bool {
-        // Two backslashes end a command, and SQL goes on behind them (psql, "Meta-Commands").
+        // Two backslashes end a command, and SQL continues after them (psql, "Meta-Commands").
         let mut end = self.at + 1;
         loop {
             match self.text[end..].iter().position(|&byte| byte == b'\n' || byte == b'\\') {
@@ -279,7 +280,7 @@ impl Scanner {
         true
     }
 
-    /// Only called at the start of a line.
+    /// Scans the rows of a COPY. Only called at the start of a line.
     fn rows(&mut self, last: bool) -> bool {
         let mut line = self.at;
         loop {
@@ -326,7 +327,7 @@ impl Scanner {
         }
     }
 
-    /// The text up to `end` is a piece; a statement begins behind it.
+    /// Outputs the text up to `end` as a piece; the next statement begins after it.
     fn hand_on(&mut self, kind: Kind, end: usize) {
         let text = &self.text[self.from..end];
         let lines = newlines(text);

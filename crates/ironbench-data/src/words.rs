@@ -1,5 +1,5 @@
-//! What names, places and descriptions are made of. All plain ASCII without tabs and backslashes, so that COPY needs no
-//! escapes. Invented combinations; any likeness to a person or product is chance.
+//! Words for names, places and descriptions. All are plain ASCII without tabs and backslashes, so that COPY needs no
+//! escapes. Invented combinations; any similarity to a person or product is coincidental.
 
 pub const FIRST_NAMES: &[&str] = &[
     "Ada", "Akira", "Amina", "Andrei", "Aroha", "Bea", "Carlos", "Chidi", "Dana", "Elif", "Emma", "Farid", "Grace",

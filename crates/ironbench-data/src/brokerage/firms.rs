@@ -1,4 +1,4 @@
-//! Companies, their securities, past prices, figures and news.
+//! Companies, their securities, past prices, financial data and news.
 
 use std::sync::OnceLock;
 
@@ -13,17 +13,17 @@ use crate::words::{FIRST_NAMES, LAST_NAMES};
 
 const COMPETITORS: u64 = 3;
 const QUARTERS: u64 = 20;
-/// The day 2000-01-01, counted from 1970-01-01.
+/// 2000-01-01 in days since 1970-01-01.
 const YEAR_2000: i32 = 10_957;
-/// News are cut from one text, a place of their own each.
+/// Length of the text from which news items are cut, each at a different offset.
 const NEWS_TEXT: usize = 1 << 18;
 const HEADLINE: usize = 60;
 const SUMMARY: usize = 180;
 
-/// Different for every company.
+/// Returns the company's name, which is unique.
 pub fn firm<'a>(company: u64, end: &str, phrase: &'a mut Phrase) -> &'a str {
     let names = (FIRM_BEGINS.len() * FIRM_MIDDLES.len() * FIRM_ENDS.len()) as u64;
-    // One to one: the factor is odd and no multiple of 5.
+    // A bijection, because the factor is odd and not a multiple of 5.
     let place = ((company % names) * 6151 + 17) % names;
     let (round, place) = (company / names, place as usize);
     let begin = FIRM_BEGINS[place % 32];
@@ -64,7 +64,7 @@ impl Brokerage {
         sink.end_row()
     }
 
-    /// The next three of the same industry.
+    /// Emits the next three companies of the same industry.
     pub(super) fn competitors<S: Sink>(&self, number: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
         let industry = number % INDUSTRIES;
         let firms = (self.companies() - industry).div_ceil(INDUSTRIES);
@@ -102,7 +102,7 @@ impl Brokerage {
         sink.end_row()
     }
 
-    /// What was last paid when the initial trades ended; of the next day nothing is sold yet.
+    /// Emits the last price at the end of the initial trades; nothing has been sold on the next day yet.
     pub(super) fn last_trade<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
         let end = self.span_ms() - 1;
         let price = market::price_cents(number, end);
@@ -114,7 +114,7 @@ impl Brokerage {
         sink.end_row()
     }
 
-    /// Prices of a business day: rows arrive in the order of days, as they would day by day.
+    /// Emits the prices of a business day. Rows are ordered by day, as they would arrive.
     pub(super) fn daily_market<S: Sink>(&self, day: u64, sink: &mut S) -> Result<(), S::Error> {
         let date = business_day(PAST_FIRST_DAY, day) as i32;
         for security in 0..self.securities() {
@@ -131,13 +131,13 @@ impl Brokerage {
         Ok(())
     }
 
-    /// Twenty quarters from 2000 on.
+    /// Emits twenty quarters, from 2000 on.
     pub(super) fn financial<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
         let mut dice = self.dice(Purpose::Financial, number);
         let shares = dice.between(400_000, 9_500_000_000);
         for quarter in 0..QUARTERS {
             let (year, part) = (quarter / 4, quarter % 4);
-            // 2000 and 2004 have a day more, before their second quarter.
+            // Leap days of 2000 and 2004 precede their second quarter.
             let before = 365 * year + u64::from(year > 0) + u64::from(year % 4 == 0 && part > 0);
             let start = before + [0, 90, 181, 273][part as usize];
             let revenue = dice.between(100_000_000, 1_600_000_000_000);

@@ -1,4 +1,4 @@
-//! Tables of the same rows at any scale: rates, types, places.
+//! Tables with the same rows at any scale: rates, types, places.
 
 use super::costs::{self, BANDS, COUNTRIES, TIERS};
 use super::market::{EXCHANGES, Kind};
@@ -6,7 +6,7 @@ use super::shapes::SECTORS;
 use super::{Brokerage, id, words};
 use crate::row::{Phrase, Sink};
 
-/// Status codes and what they mean.
+/// Status codes and their meaning.
 const STATUSES: [(&str, &str); 5] =
     [("CMPT", "completed"), ("ACTV", "active"), ("SBMT", "submitted"), ("PNDG", "pending"), ("CNCL", "cancelled")];
 const EXCHANGE_NAMES: [(&str, &str); EXCHANGES as usize] = [
@@ -28,7 +28,7 @@ pub fn industry_id(industry: u64, phrase: &mut Phrase) -> &str {
     phrase.of(format_args!("I{:03}", industry + 1))
 }
 
-/// Countries come first, then divisions.
+/// Returns the ID of a tax rate. Countries come first, then divisions.
 pub fn tax_id(rate: u64, phrase: &mut Phrase) -> &str {
     match rate.checked_sub(COUNTRIES) {
         None => phrase.of(format_args!("C{:03}", rate + 1)),
@@ -40,12 +40,12 @@ pub fn zip_code(number: u64, phrase: &mut Phrase) -> &str {
     phrase.of(format_args!("{:05}", 10_000 + number * 6))
 }
 
-/// Minutes after midnight.
+/// Opening time, in minutes after midnight.
 const OPENS: i16 = 9 * 60;
 const CLOSES: i16 = 17 * 60;
 
 impl Brokerage {
-    /// The row of that number in one of these tables.
+    /// Emits a row of one of these tables.
     pub(super) fn fixed<S: Sink>(
         &self,
         table: &str,
@@ -64,7 +64,7 @@ impl Brokerage {
             "commission_rate" => self.commission_rate(number, sink),
             "exchange" => {
                 let (code, name) = EXCHANGE_NAMES[at];
-                // Securities take turns.
+                // Securities are assigned to exchanges in rotation.
                 let listed = self.securities() / EXCHANGES + u64::from(number < self.securities() % EXCHANGES);
                 sink.text(code);
                 sink.text(name);

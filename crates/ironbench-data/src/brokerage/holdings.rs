@@ -1,21 +1,21 @@
-//! What accounts hold: the walk through holdings that each trade takes.
+//! Holdings of accounts, and how each trade changes them.
 
 use std::collections::VecDeque;
 
 use super::population::{MOST_ACCOUNTS, MOST_HELD};
 use super::trades::Trade;
 
-/// What is left of what one trade brought; below zero: sold and not yet owned.
+/// The remainder of the securities from one trade; a negative quantity is a short sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
-    /// The trade that it came by.
+    /// The trade that created the holding.
     pub trade: u64,
     pub completed_ms: i64,
     pub price_cents: i64,
     pub quantity: i64,
 }
 
-/// One holding as a trade changed it.
+/// A change of one holding by a trade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     pub holding: u64,
@@ -23,7 +23,7 @@ pub struct Step {
     pub after: i64,
 }
 
-/// All holdings of a group of traders, oldest first, by trader, account and place of the security.
+/// Holdings of a group of traders, oldest first, by trader, account and index of the security.
 pub struct Holdings {
     positions: Vec<VecDeque<Holding>>,
 }
@@ -37,8 +37,9 @@ impl Holdings {
         &self.positions[index(trader, account, place)]
     }
 
-    /// A sale takes from what was bought, a purchase from what was sold short: the newest first where the trade says
-    /// so, else the oldest. What is left becomes a holding. Adds the `steps`, and returns what was gained.
+    /// Applies a trade.
+    /// A sale reduces earlier purchases, a purchase reduces earlier short sales: the newest first if the trade is LIFO,
+    /// otherwise the oldest. The rest becomes a new holding. Appends the `steps`, and returns the gain.
     pub fn apply(&mut self, number: u64, trader: usize, trade: &Trade, steps: &mut Vec<Step>) -> i64 {
         let position = &mut self.positions[index(trader, trade.account, trade.place)];
         let mut left = trade.signed();

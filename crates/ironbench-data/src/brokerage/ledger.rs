@@ -1,4 +1,4 @@
-//! Tables that follow from initial trades: the trades themselves, what they moved and what was left.
+//! Tables derived from the initial trades: the trades themselves, their effects, and the remaining holdings.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::{Brokerage, Purpose, account_id, id, trade_id};
 use crate::row::{Phrase, Sink};
 use crate::words::{FIRST_NAMES, LAST_NAMES};
 
-/// Which of these tables.
+/// A table derived from the initial trades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     Trade,
@@ -38,13 +38,13 @@ impl Kept {
     }
 }
 
-/// Days from a trade to its settlement.
+/// Number of days from a trade to its settlement.
 const SETTLED_AFTER: i64 = 2;
-/// An account's tax is withheld from what it gets, or paid later.
+/// Tax status of accounts whose tax is withheld from their proceeds; others pay it later.
 const WITHHELD: u64 = 1;
 
 impl Brokerage {
-    /// The rows of these groups.
+    /// Emits the rows of these groups.
     pub(super) fn keep<S: Sink>(&self, kept: Kept, groups: Range<u64>, sink: &mut S) -> Result<(), S::Error> {
         let counts = population::Trades::new(self.days);
         let mut phrase = Phrase::default();
@@ -83,7 +83,8 @@ impl Brokerage {
         Ok(())
     }
 
-    /// Of each trader its own name and, for each account, that of who else trades for it.
+    /// For each trader, returns the trader's name and, for each account, the name of the other person who may trade
+    /// for it.
     fn executors(&self, traders: &[Trader]) -> Vec<(String, Vec<String>)> {
         let full = |customer| {
             let (first, last) = self.name(customer);
@@ -96,13 +97,13 @@ impl Brokerage {
         traders.iter().map(of).collect()
     }
 
-    /// The brokers of a load unit, with what they have earned by its trades.
-    /// First and last name; the number behind them tells brokers apart.
+    /// Returns the first and last name of a broker; the number after them makes brokers unique.
     pub fn broker_name(&self, number: u64) -> (&'static str, &'static str) {
         let mut dice = self.dice(Purpose::Broker, number);
         (dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES))
     }
 
+    /// Emits the brokers of a load unit, with their numbers of trades and commissions.
     pub(super) fn broker<S: Sink>(&self, unit: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
         let counts = population::Trades::new(self.days);
         let mut totals = [(0, 0); BROKERS as usize];
@@ -155,7 +156,7 @@ fn trade_row<S: Sink>(
     sink.end_row()
 }
 
-/// An order with a limit is pending before it is submitted.
+/// A limit order is pending before it is submitted.
 fn history<S: Sink>(number: u64, trade: &Trade, sink: &mut S) -> Result<(), S::Error> {
     let placed = trade.placed_ms.map(|time| ("PNDG", time));
     let rest = [("SBMT", trade.submitted_ms), ("CMPT", trade.completed_ms)];
@@ -202,7 +203,7 @@ fn cash<S: Sink>(
     sink.end_row()
 }
 
-/// What is held when all trades are done.
+/// Emits the holdings after all trades.
 fn left<S: Sink>(kept: Kept, traders: &[Trader], holdings: &Holdings, sink: &mut S) -> Result<(), S::Error> {
     for (who, trader) in traders.iter().enumerate() {
         for (which, account) in trader.accounts.iter().enumerate() {

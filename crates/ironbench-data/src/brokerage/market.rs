@@ -1,11 +1,11 @@
-//! Where and when things are traded: order types, exchanges, symbols, prices, and the calendar. Pure.
+//! The market: order types, exchanges, symbols, prices, and the calendar. Pure.
 
 use super::Brokerage;
 use super::population::{COMPANIES, SECURITIES};
 
 pub const EXCHANGES: u64 = 4;
 
-/// Types of orders.
+/// The type of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     MarketBuy,
@@ -18,7 +18,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 5] = [Kind::MarketBuy, Kind::MarketSell, Kind::StopLoss, Kind::LimitSell, Kind::LimitBuy];
 
-    /// By a number below 100: what shares of orders are of which type.
+    /// Returns the type for a random number below 100, with the proportions of the order types.
     pub fn of(percent: u64) -> Self {
         match percent {
             0..30 => Self::MarketBuy,
@@ -45,7 +45,7 @@ impl Kind {
         matches!(self, Self::MarketBuy | Self::MarketSell)
     }
 
-    /// Whether a falling price, not a rising one, lets it go to the market.
+    /// Whether a falling (rather than rising) price triggers the order.
     pub fn waits_for_fall(self) -> bool {
         matches!(self, Self::LimitBuy | Self::StopLoss)
     }
@@ -54,35 +54,35 @@ impl Kind {
 pub const LOWEST_CENTS: i64 = 2000;
 pub const HIGHEST_CENTS: i64 = 3000;
 const SPAN_CENTS: i64 = HIGHEST_CENTS - LOWEST_CENTS;
-/// A price goes from the lowest to the highest and back in 15 minutes.
+/// Time in which a price moves from the lowest to the highest and back: 15 minutes.
 pub const PERIOD_MS: i64 = 900_000;
 const HALF_MS: i64 = PERIOD_MS / 2;
 
-/// Where the price of a security is at a time: milliseconds since it turned, and whether it rises.
+/// Returns the phase of a security's price: milliseconds since its last turning point, and whether it rises.
 pub fn phase(security: u64, time_ms: i64) -> (i64, bool) {
-    // Odd and no multiple of 3 or 5: securities are spread over the period.
+    // The factor is odd and not a multiple of 3 or 5, so that securities are spread over the period.
     let place = (time_ms + (security as i64 * 556_231) % PERIOD_MS).rem_euclid(PERIOD_MS);
     if place < HALF_MS { (place, true) } else { (place - HALF_MS, false) }
 }
 
-/// A triangular wave between $20 and $30.
+/// Returns the price, a triangular wave between $20 and $30.
 pub fn price_cents(security: u64, time_ms: i64) -> i64 {
     let (since, rises) = phase(security, time_ms);
     let moved = since * SPAN_CENTS / HALF_MS;
     if rises { LOWEST_CENTS + moved } else { HIGHEST_CENTS - moved }
 }
 
-/// In how many milliseconds the price meets a limit; 0: it does now.
+/// Returns the milliseconds until the price meets a limit; 0 if it does already.
 pub fn meets_in_ms(security: u64, falls: bool, limit_cents: i64, time_ms: i64) -> i64 {
     let price = price_cents(security, time_ms);
     if if falls { price <= limit_cents } else { price >= limit_cents } {
         return 0;
     }
     let (since, rises) = phase(security, time_ms);
-    // From where the price turns towards the limit, to the limit.
+    // Distance from the turning point to the limit.
     let way = if falls { HIGHEST_CENTS - limit_cents } else { limit_cents - LOWEST_CENTS };
     let meets = (way * HALF_MS + SPAN_CENTS - 1) / SPAN_CENTS;
-    // It moves towards the limit, or turns first.
+    // The price moves towards the limit, or turns first.
     if rises != falls { meets - since } else { HALF_MS - since + meets }
 }
 
@@ -90,7 +90,8 @@ pub fn exchange(security: u64) -> u64 {
     security % EXCHANGES
 }
 
-/// The company of a security, and whether it is a preferred share: the first 500 of a load unit are common shares.
+/// Returns the company of a security, and whether it is a preferred share.
+/// The first 500 securities of a load unit are common shares.
 pub fn issuer(security: u64) -> (u64, bool) {
     let (unit, local) = (security / SECURITIES, security % SECURITIES);
     let preferred = local >= COMPANIES;
@@ -104,10 +105,10 @@ pub fn issue(preferred: bool) -> &'static str {
 
 const FIRST_SYMBOL: u64 = 2_718_281;
 const SYMBOL_STEP: u64 = 7_345_679;
-/// Their product is 1 modulo 26⁵.
+/// The multiplicative inverse of `SYMBOL_STEP` modulo 26⁵.
 const SYMBOL_STEP_BACK: u64 = 5352239;
 
-/// Five letters for the company, and `P` for its preferred share.
+/// A symbol: five letters for the company, and `P` for a preferred share.
 #[derive(Clone, Copy)]
 pub struct Symbol {
     letters: [u8; 6],
@@ -117,7 +118,7 @@ pub struct Symbol {
 impl Symbol {
     pub fn of(security: u64) -> Self {
         let (company, preferred) = issuer(security);
-        // One to one modulo 26⁵: the factor is odd and no multiple of 13.
+        // A bijection modulo 26⁵, because the factor is odd and not a multiple of 13.
         let mut rest = (company * SYMBOL_STEP + FIRST_SYMBOL) % 26u64.pow(5);
         let mut letters = [b'P'; 6];
         for letter in &mut letters[..5] {
@@ -132,7 +133,7 @@ impl Symbol {
     }
 }
 
-/// The security of a symbol.
+/// Returns the security of a symbol, or None if it is malformed.
 pub fn security_of(symbol: &str) -> Option<u64> {
     let (letters, rest) = symbol.as_bytes().split_at_checked(5)?;
     let preferred = match rest {
@@ -152,33 +153,33 @@ pub fn security_of(symbol: &str) -> Option<u64> {
     (issuer(security) == (company, preferred)).then_some(security)
 }
 
-/// Business days are Monday to Friday, from this Monday on: 2000-01-03, of past prices.
+/// First day with past prices, Monday 2000-01-03. Business days are Monday to Friday.
 pub const PAST_FIRST_DAY: i64 = 10_959;
-/// Five years of prices.
+/// Number of days with past prices: five years.
 pub const PAST_DAYS: u64 = 1305;
-/// 2005-01-03, of initial trades.
+/// First day of the initial trades, Monday 2005-01-03.
 pub const TRADE_FIRST_DAY: i64 = 12_786;
-/// Eight hours of business.
+/// Length of a business day: eight hours.
 pub const DAY_MS: i64 = 8 * 3_600_000;
 const OPENS_MS: i64 = 9 * 3_600_000;
 
-/// The day of a business day, both counted from 0 and from 1970-01-01.
+/// Converts a number of business days (from 0) to days since 1970-01-01.
 pub fn business_day(first: i64, number: u64) -> i64 {
     first + (number / 5 * 7 + number % 5) as i64
 }
 
-/// The moment of a time of business: milliseconds from 1970-01-01.
+/// Converts business time to milliseconds since 1970-01-01.
 pub fn moment(time_ms: i64) -> i64 {
     day(time_ms) * 86_400_000 + OPENS_MS + time_ms % DAY_MS
 }
 
-/// The day of a time of business.
+/// Returns the day of a business time.
 pub fn day(time_ms: i64) -> i64 {
     business_day(TRADE_FIRST_DAY, (time_ms / DAY_MS) as u64)
 }
 
 impl Brokerage {
-    /// How long initial trades last, in milliseconds of business.
+    /// Duration of the initial trades, in milliseconds of business time.
     pub fn span_ms(&self) -> i64 {
         self.days as i64 * DAY_MS
     }

@@ -1,7 +1,8 @@
-//! The brokerage: customers, brokers and a market, in the 33 tables that TPC-E describes, with rows of our own.
+//! The brokerage: customers, brokers and a market, in the 33 tables that TPC-E describes, with ironbench's own rows.
 //!
-//! Most rows are functions of their numbers, as everywhere here. What follows from initial trades is made by groups of
-//! 40 customers, whose trades are simulated in the order of time: docs/adr/0024-trades-by-groups.md says why.
+//! Most rows are functions of their numbers, as in all generators.
+//! Rows derived from initial trades are generated in groups of 40 customers, whose trades are simulated in order of
+//! time; docs/adr/0024-trades-by-groups.md explains why.
 
 pub mod costs;
 mod firms;
@@ -29,19 +30,19 @@ use crate::row::{Phrase, Sink};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Brokerage {
-    /// A multiple of 1000: whole load units.
+    /// Number of customers, a multiple of 1000 (whole load units).
     pub customers: u64,
-    /// Business days of initial trades, at least 1.
+    /// Number of business days with initial trades, at least 1.
     pub days: u64,
     pub lob: Lob,
     pub seed: u64,
 }
 
-/// How long the text of a news item is.
+/// Length of the text of a news item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lob {
-    /// 100,000 bytes: 100 MB for 1000 customers.
+    /// 100,000 bytes per item, 100 MB for 1000 customers.
     Full,
     Small,
     None,
@@ -57,7 +58,7 @@ impl Lob {
     }
 }
 
-/// What is drawn for the same number must not be alike.
+/// Separates random numbers that are drawn for the same row number.
 #[derive(Clone, Copy)]
 enum Purpose {
     Account = 201,
@@ -79,11 +80,11 @@ enum Purpose {
     Maintenance,
 }
 
-/// Identifiers begin above what 32 bits hold, so that no engine gets by with less.
+/// Start of the identifiers, which exceed 32 bits so that no engine can store them in less.
 const IDS: i64 = 4_300_000_000;
 const TRADE_IDS: i64 = 200_000_000_000_000;
 
-/// What the tables call customer, company, broker, … number `number`.
+/// Returns the identifier of a customer, company, broker, … in the tables.
 pub fn id(number: u64) -> i64 {
     IDS + 1 + number as i64
 }

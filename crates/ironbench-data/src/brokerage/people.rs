@@ -1,4 +1,4 @@
-//! Customers, their accounts, their lists and where everybody lives.
+//! Customers, their accounts, watch lists and addresses.
 
 use super::fixed::{tax_id, zip_code};
 use super::market::Symbol;
@@ -8,18 +8,18 @@ use super::{Brokerage, Purpose, account_id, id, words};
 use crate::row::{Phrase, Sink};
 use crate::words::{FIRST_NAMES, LAST_NAMES, STREETS};
 
-/// Days from 1970-01-01 to the first and last birthday: 1935-01-01 to 1986-12-31.
+/// First and last birthday, 1935-01-01 to 1986-12-31, in days since 1970-01-01.
 const BORN: (i64, i64) = (-12_784, 6_208);
-/// Ten digits.
+/// Number of tax IDs, which have ten digits.
 const TAX_IDS: u64 = 10_000_000_000;
 
-/// One to one: the factor is odd and no multiple of 5.
+/// Returns the tax ID of a customer. This is a bijection, because the factor is odd and not a multiple of 5.
 pub fn tax_number(customer: u64, phrase: &mut Phrase) -> &str {
     phrase.of(format_args!("T{:010}", (customer * 7_368_787_877 + 1_234_567_891) % TAX_IDS))
 }
 
 impl Brokerage {
-    /// First and last name.
+    /// Returns first and last name.
     pub(super) fn name(&self, customer: u64) -> (&'static str, &'static str) {
         let mut dice = self.dice(Purpose::Name, customer);
         (dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES))
@@ -42,7 +42,7 @@ impl Brokerage {
             sink.text(if dice.below(10) < 9 { "1" } else { "44" });
             sink.text(phrase.of(format_args!("{}", dice.between(200, 999))));
             sink.text(phrase.of(format_args!("{}", dice.between(2_000_000, 9_999_999))));
-            // Only some people at work have an extension.
+            // Only some work numbers have an extension.
             match line {
                 0 if dice.below(4) == 0 => sink.text(phrase.of(format_args!("{}", dice.between(100, 999)))),
                 _ => sink.text(""),
@@ -78,7 +78,7 @@ impl Brokerage {
             for who in std::iter::once(number).chain(trusted.into_iter().flatten()) {
                 let (first, last) = self.name(who);
                 sink.bigint(account_id(account));
-                // To read, to trade, and, for the owner, to manage.
+                // Permissions to read, to trade and, only for the owner, to manage.
                 sink.text(if who == number { "111" } else { "011" });
                 sink.text(tax_number(who, &mut phrase));
                 sink.text(last);
@@ -110,7 +110,7 @@ impl Brokerage {
         sink.end_row()
     }
 
-    /// 50 to 150 securities of each list.
+    /// Emits 50 to 150 securities for a watch list.
     pub(super) fn watch_items<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
         let mut dice = self.dice(Purpose::Watch, number);
         let count = 50 + dice.below(101);
@@ -123,7 +123,7 @@ impl Brokerage {
         Ok(())
     }
 
-    /// Of exchanges, then of companies, then of customers.
+    /// Emits an address: first those of exchanges, then of companies, then of customers.
     pub(super) fn address<S: Sink>(&self, number: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
         let mut dice = self.dice(Purpose::Address, number);
         let home = number >= EXCHANGE_ADDRESSES + self.load_units() * COMPANIES;

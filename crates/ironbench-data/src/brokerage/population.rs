@@ -1,34 +1,34 @@
-//! Who trades, and how much: customers by activity, their accounts, and how many trades each has at the start. Pure.
+//! Customers by activity, their accounts, and how many initial trades each has. Pure.
 //!
-//! Everything is numbered from 0 here; `ids` says what the tables call it.
+//! Numbers count from 0 here; `id` converts them to the identifiers in the tables.
 
 use crate::dice::Dice;
 
 use super::{Brokerage, Purpose};
 
-/// Customers of a load unit: the scale goes by whole ones.
+/// Customers of a load unit; the scale is a multiple of it.
 pub const LOAD_UNIT: u64 = 1000;
-/// Customers of a group: their trades are numbered one after the other (docs/adr/0024-trades-by-groups.md).
+/// Customers of a group, whose trades are numbered consecutively (docs/adr/0024-trades-by-groups.md).
 pub const GROUP: u64 = 40;
 pub const GROUPS: u64 = LOAD_UNIT / GROUP;
-/// Initial trades of a load unit in a business day of 8 hours: two per second.
+/// Initial trades of a load unit per business day of 8 hours: two per second.
 pub const TRADES_PER_DAY: u64 = 57_600;
 pub const BROKERS: u64 = 10;
 pub const COMPANIES: u64 = 500;
 pub const SECURITIES: u64 = 685;
-/// Of a customer; identifiers leave room for so many.
+/// Maximum number of accounts of a customer; identifiers leave room for this many.
 pub const MOST_ACCOUNTS: u64 = 10;
-/// Securities that an account trades in.
+/// Maximum number of securities in which an account trades.
 pub const MOST_HELD: u64 = 18;
 
-/// The place of a customer in the order of activity of its load unit, 0 to 999; the last trades most.
+/// Returns a customer's rank by activity in its load unit, 0 to 999; the last trades most.
 ///
-/// 617 / 1000 is near the golden section: any few neighbours are spread over all of the order.
+/// 617 / 1000 is close to the golden ratio, so any few consecutive customers are spread over all ranks.
 pub fn place(customer: u64) -> u64 {
     (customer * 617 + 89) % LOAD_UNIT
 }
 
-/// 200 of 1000 customers are of tier 1, 600 of tier 2, 200 of tier 3.
+/// Returns the tier: 200 of 1000 customers are in tier 1, 600 in tier 2, 200 in tier 3.
 pub fn tier(place: u64) -> u64 {
     match place {
         0..200 => 1,
@@ -37,7 +37,8 @@ pub fn tier(place: u64) -> u64 {
     }
 }
 
-/// How active the customer at this place is; 1000 on average in tier 1, 2000 and 3000 in the others, and linear within.
+/// Returns the activity of the customer at this rank.
+/// The mean is 1000 in tier 1, 2000 in tier 2 and 3000 in tier 3, linear within each.
 pub fn activity(place: u64) -> u64 {
     match tier(place) {
         1 => 602 + 4 * place,
@@ -46,17 +47,18 @@ pub fn activity(place: u64) -> u64 {
     }
 }
 
-/// The activity of all customers of a load unit.
+/// Total activity of a load unit.
 pub const ALL_ACTIVITY: u64 = 2_000_000;
 
-/// Fewest and most accounts of a customer of the tier.
+/// Returns the minimum and maximum number of accounts of a customer in the tier.
 pub fn account_range(tier: u64) -> (u64, u64) {
     [(1, 4), (2, 8), (5, 10)][tier as usize - 1]
 }
 
-/// How many accounts the customer at this place has: even over the range of its tier, 5000 in a load unit.
+/// Returns the number of accounts of the customer at this rank: uniform over the range of the tier, 5000 in a load
+/// unit.
 pub fn accounts(place: u64) -> u64 {
-    // An order in which also a part of the last round has its mean.
+    // In this order, an incomplete last round also has the mean.
     let rounds: &[u64] = match tier(place) {
         1 => &[1, 4, 2, 3],
         2 => &[5, 2, 8, 3, 7, 4, 6],
@@ -66,7 +68,8 @@ pub fn accounts(place: u64) -> u64 {
     rounds[in_tier as usize % rounds.len()]
 }
 
-/// Fewest and most securities that an account trades in, 2 to 18: fewer where its owner has many accounts.
+/// Returns the minimum and maximum number of securities of an account, 2 to 18.
+/// Accounts have fewer if their owner has many accounts.
 ///
 /// The mean over all accounts is 10.0.
 pub fn held_range(tier: u64, accounts: u64) -> (u64, u64) {
@@ -75,9 +78,9 @@ pub fn held_range(tier: u64, accounts: u64) -> (u64, u64) {
     (7 - share(5), MOST_HELD - share(3))
 }
 
-/// The initial trades of each customer of a load unit, as running ends: the same in every load unit.
+/// Cumulative numbers of initial trades of the customers of a load unit, the same in every load unit.
 ///
-/// In proportion to activity; each end is rounded down, so that the sum is exact.
+/// In proportion to activity. Each cumulative number is rounded down, so that the sum is exact.
 pub struct Trades {
     ends: Vec<u64>,
 }
@@ -94,20 +97,20 @@ impl Trades {
         Self { ends: ends.collect() }
     }
 
-    /// Of any customer.
+    /// Returns the number of initial trades of a customer.
     pub fn of(&self, customer: u64) -> u64 {
         let local = (customer % LOAD_UNIT) as usize;
         self.ends[local + 1] - self.ends[local]
     }
 
-    /// Initial trades of all customers before this one: where the numbers of a group's trades begin.
+    /// Returns the number of initial trades of all earlier customers, where a group's trade numbers begin.
     pub fn before(&self, customer: u64) -> u64 {
         let (unit, local) = (customer / LOAD_UNIT, customer % LOAD_UNIT);
         unit * self.ends[LOAD_UNIT as usize] + self.ends[local as usize]
     }
 }
 
-/// Different numbers below a bound, in an order of their own: `start + place · stride` modulo the bound.
+/// Distinct numbers below a bound in pseudo-random order: `start + place · stride` modulo the bound.
 #[derive(Debug, Clone, Copy)]
 pub struct Selection {
     start: u64,
@@ -117,7 +120,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// So many, at most `total`.
+    /// Draws a selection of `count` numbers below `total`.
     pub fn drawn(dice: &mut Dice, total: u64, count: u64) -> Self {
         let start = dice.below(total);
         let mut stride = 1 + dice.below(total - 1);
@@ -136,16 +139,16 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// What trades of an account need to know of it.
+/// The properties of an account that its trades need.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// From 0: the customer's number times `MOST_ACCOUNTS`, and which of its accounts it is.
+    /// Number from 0: the customer's number times `MOST_ACCOUNTS`, plus the index of the account.
     pub number: u64,
     pub broker: u64,
     pub tax_status: u64,
     pub securities: Selection,
     pub balance_cents: i64,
-    /// Others who may trade for it; all different, none is the owner.
+    /// Other people who may trade for the account, all different from each other and from the owner.
     pub trusted: [Option<u64>; 2],
 }
 
@@ -162,12 +165,12 @@ impl Brokerage {
         self.load_units() * COMPANIES
     }
 
-    /// All accounts of a customer.
+    /// Returns all accounts of a customer.
     pub fn accounts(&self, customer: u64) -> impl Iterator<Item = Account> + '_ {
         (0..accounts(place(customer))).map(move |which| self.account(customer, which))
     }
 
-    /// One of them.
+    /// Returns an account of a customer.
     pub fn account(&self, customer: u64, which: u64) -> Account {
         let place = place(customer);
         let held = held_range(tier(place), accounts(place));
@@ -194,7 +197,7 @@ impl Brokerage {
         Account { number, broker, tax_status, securities, balance_cents, trusted }
     }
 
-    /// What one pays of a gain, in hundredths: the rates of a country and of a division.
+    /// Returns the indexes of a customer's tax rates: a country and a division.
     pub fn tax_rates(&self, customer: u64) -> (u64, u64) {
         let mut dice = self.dice(Purpose::TaxRates, customer);
         (dice.below(super::costs::COUNTRIES), dice.below(super::costs::DIVISIONS))

@@ -5,19 +5,19 @@ use super::market::PAST_DAYS;
 use super::population::{COMPANIES, GROUP, LOAD_UNIT, SECURITIES, TRADES_PER_DAY};
 use crate::plan::Table;
 
-/// What a unit of a table is.
+/// The unit by which a table is divided.
 #[derive(Clone, Copy)]
 enum Unit {
-    /// A row; there are so many at any scale.
+    /// A row; the table has this many at any scale.
     Row(u64),
-    /// 1000 customers: a load unit.
+    /// A load unit: 1000 customers.
     Thousand,
-    /// 40 customers, for rows that follow from their trades; `bytes` are those for one trade.
+    /// A group of 40 customers, for rows derived from their trades; `bytes` is per trade.
     Group,
     Customer,
     Company,
     Security,
-    /// A business day of past prices, of all securities; `bytes` are those of one.
+    /// A business day of past prices of all securities; `bytes` is per security.
     Day,
     Address,
     News,
@@ -28,12 +28,12 @@ enum Unit {
 pub struct Shape {
     name: &'static str,
     unit: Unit,
-    /// About the size of a unit's rows as text.
+    /// Approximate size of a unit's rows as text.
     bytes: u64,
     columns: &'static [&'static str],
 }
 
-/// Offices of exchanges come first among addresses, then those of companies, then those of customers.
+/// Number of addresses of exchanges, which come first, before those of companies and of customers.
 pub const EXCHANGE_ADDRESSES: u64 = super::market::EXCHANGES;
 pub const NEWS_PER_COMPANY: u64 = 2;
 pub const ZIP_CODES: u64 = 14_741;
@@ -65,7 +65,7 @@ const fn shape(name: &'static str, unit: Unit, bytes: u64, columns: &'static [&'
     Shape { name, unit, bytes, columns }
 }
 
-/// The largest first: the last pieces of a load are small.
+/// Largest tables first, so that the last pieces of a load are small.
 #[rustfmt::skip]
 pub const SHAPES: &[Shape] = &[
     shape("trade", Unit::Group, 165, &[

@@ -1,4 +1,4 @@
-//! The initial trades: each a pure function of its customer and its place among that customer's trades.
+//! The initial trades: each is a pure function of its customer and its index among that customer's trades.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,14 +9,14 @@ use super::population::{self, Account, GROUP};
 use super::{Brokerage, Purpose};
 use crate::dice::Dice;
 
-/// Longest and mean time from a submitted order to its trade.
+/// Maximum and mean time from a submitted order to its trade.
 const LONGEST_DELAY_MS: u64 = 5000;
 const MEAN_DELAY_MS: u64 = 1000;
 
-/// Times are milliseconds of business since the first opening.
+/// A trade. Times are in milliseconds of business time since the first opening.
 #[derive(Debug, Clone)]
 pub struct Trade {
-    /// Which of its customer's accounts, and which of that account's securities.
+    /// Index of the account among its customer's, and `place`, the index of the security among the account's.
     pub account: usize,
     pub place: usize,
     pub security: u64,
@@ -29,7 +29,7 @@ pub struct Trade {
     pub price_cents: i64,
     pub charge_cents: i64,
     pub commission_cents: i64,
-    /// When the order came, if it had to wait for its price.
+    /// When the order was placed, if it had to wait for its price.
     pub placed_ms: Option<i64>,
     pub submitted_ms: i64,
     pub completed_ms: i64,
@@ -40,13 +40,13 @@ impl Trade {
         if self.kind.is_sell() { -self.quantity } else { self.quantity }
     }
 
-    /// What its account gets, or, below zero, pays for it.
+    /// Returns the amount that the account receives, or pays if it is negative.
     pub fn settled_cents(&self) -> i64 {
         -self.signed() * self.price_cents - self.charge_cents - self.commission_cents
     }
 }
 
-/// A customer with what its trades need.
+/// A customer, with the properties that its trades need.
 pub struct Trader {
     pub number: u64,
     pub tier: u64,
@@ -67,7 +67,7 @@ impl Trader {
         }
     }
 
-    /// All its trades in the order of their completion, without taxes.
+    /// Returns all trades in order of completion, without taxes.
     pub fn trades<'a>(&'a self, brokerage: &'a Brokerage) -> impl Iterator<Item = Trade> + 'a {
         (0..self.trades).map(|place| {
             let (completed_ms, dice) = self.completion(brokerage, place);
@@ -75,9 +75,9 @@ impl Trader {
         })
     }
 
-    /// When trade number `place` is completed, and the dice for the rest of it.
+    /// Returns when trade number `place` completes, and the random generator for its other values.
     ///
-    /// One trade falls into each of equal parts of the time, so that they are in order without sorting.
+    /// The time is divided into equal intervals, one per trade, so that trades are in order without sorting.
     fn completion(&self, brokerage: &Brokerage, place: u64) -> (i64, Dice) {
         let mut dice = brokerage.dice(Purpose::Trade, (self.number << 32) + place);
         let span = brokerage.span_ms() as u64;
@@ -124,15 +124,15 @@ impl Trader {
     }
 }
 
-/// The limit of an order that went to the market at this time, and how long it had waited for that.
+/// Returns the limit of an order that was submitted at this time, and how long it had waited.
 ///
-/// A price that moves towards the limit has just met it: since when the order may have waited follows from the wave.
-/// One that moves away was better than the limit when the order came, and that was then.
+/// If the price moves towards the limit, it has just met it, and the wave determines the possible waiting time.
+/// If it moves away, it was better than the limit when the order was placed, and the order did not wait.
 fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64, i64) {
     let price = market::price_cents(security, submitted_ms);
     let (since, rises) = market::phase(security, submitted_ms);
     if rises != kind.waits_for_fall() {
-        // It was on the other side of the limit from as long before it turned as it has moved since.
+        // Before its turn, the price was on the other side of the limit for as long as it has moved since.
         return (price, dice.between(0, 2 * since));
     }
     let bid =
@@ -140,10 +140,11 @@ fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64,
     (bid, 0)
 }
 
-/// Negative exponential with a longest; whole numbers alone, because logarithms differ from machine to machine.
+/// Draws from a negative exponential distribution with a maximum, using only integers, because logarithms differ
+/// between machines.
 ///
-/// −log₂ of a uniform number: its leading zeros, and of the rest m in 0..1 the parabola m + 0.3437 m (1 − m), which is
-/// within 0.01 of log₂ (1 + m).
+/// −log₂ of a uniform number: its leading zeros, and for the remaining m in 0..1 the parabola m + 0.3437 m (1 − m),
+/// which is within 0.01 of log₂ (1 + m).
 pub fn delay_ms(dice: &mut Dice) -> i64 {
     let drawn = dice.below(1 << 32) | 1;
     let zeros = u64::from(drawn.leading_zeros()) - 32;
@@ -154,15 +155,15 @@ pub fn delay_ms(dice: &mut Dice) -> i64 {
     (halvings * (MEAN_DELAY_MS * 6931 / 10_000) / (4096 * 4096)).min(LONGEST_DELAY_MS) as i64
 }
 
-/// The trades of a group of customers, in the order of their completion: that of their numbers.
+/// The trades of a group of customers in order of completion, which is also the order of their numbers.
 pub struct Group<'a> {
     brokerage: &'a Brokerage,
     pub traders: Vec<Trader>,
-    /// The number of the next trade, from 0.
+    /// Number of the next trade, from 0.
     next: u64,
-    /// When the next trade of each trader is completed, and who it is.
+    /// When the next trade of each trader completes, and the index of the trader.
     heads: BinaryHeap<Reverse<(i64, usize)>>,
-    /// Of each trader: the place and the dice of that trade.
+    /// For each trader, the index and the random generator of that trade.
     waiting: Vec<(u64, Dice)>,
 }
 
@@ -180,7 +181,7 @@ impl<'a> Group<'a> {
         Self { brokerage, traders, next, heads, waiting }
     }
 
-    /// The next trade: its number, the place of its trader in the group, and the trade itself.
+    /// Returns the next trade: its number, the index of its trader in the group, and the trade.
     pub fn advance(&mut self) -> Option<(u64, usize, Trade)> {
         let mut head = self.heads.peek_mut()?;
         let Reverse((completed_ms, who)) = *head;

@@ -1,6 +1,7 @@
-//! What firms, towns and news are called. Invented combinations; any likeness to a firm or place is chance.
+//! Names of companies and towns, and words of news.
+//! Invented combinations; any similarity to a company or place is coincidental.
 
-/// A firm's name is one of each of the next three: 10,240 different ones.
+/// A company's name has one word from each of the next three lists: 10,240 names.
 pub const FIRM_BEGINS: [&str; 32] = [
     "Amber", "Anchor", "Aspen", "Beacon", "Birch", "Blue", "Bright", "Clear", "Coral", "Crescent", "Delta", "Eagle",
     "Ember", "Falcon", "Fern", "Flint", "Golden", "Granite", "Harbour", "Heron", "Iron", "Juniper", "Lake", "Maple",
@@ -28,7 +29,7 @@ pub const SECTORS: [&str; 12] = [
     "Trade",
     "Transport",
 ];
-/// Nine fields of eleven or twelve sectors are the 102 industries.
+/// Nine fields in each of eleven or twelve sectors give the 102 industries.
 pub const FIELDS: [&str; 9] =
     ["Equipment", "Services", "Supplies", "Research", "Logistics", "Retail", "Components", "Consulting", "Leasing"];
 
@@ -45,7 +46,7 @@ pub const COUNTRIES: [&str; 2] = ["USA", "Canada"];
 
 pub const RATINGS: [&str; 10] = ["AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB", "BB", "B"];
 
-/// News are strings of these.
+/// News are sequences of these words.
 pub const NEWS: [&str; 64] = [
     "about",
     "after",

@@ -1,4 +1,4 @@
-//! Shares the rows of a plan among connections and streams them into the engine as they are made.
+//! Distributes the rows of a plan over connections and streams them into the engine as they are generated.
 
 mod mysql;
 mod postgres;
@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::plan::{Generator, LoadPlan, Table, Units};
 use crate::row::{CopyBinary, CopyText};
 
-/// Shared with a running load; read and stopped from another thread.
+/// Progress of a running load, which another thread can read and stop.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
@@ -32,17 +32,17 @@ impl Progress {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Bytes handed to the engine so far.
+    /// Bytes sent to the engine so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Ends the load soon; what was copied so far stays and must not be used.
+    /// Ends the load soon. The rows copied so far stay and must not be used.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Counts what has been handed over.
+    /// Counts rows and bytes that were sent.
     ///
     /// # Errors
     /// Failure: the load was stopped.
@@ -56,24 +56,24 @@ impl Progress {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Ends what a session waits for when the load is stopped.
+    /// Returns a function that interrupts a session's waits when the load is stopped.
     fn wish(&self) -> Wish {
         let stop = Arc::clone(&self.stop);
         Box::new(move || stop.load(Ordering::Relaxed))
     }
 }
 
-/// What a load did.
+/// The result of a load.
 #[derive(Debug, Clone, Serialize)]
 pub struct Loaded {
     pub rows: u64,
-    /// Bytes handed to the engine; for SQLite, of the values as text.
+    /// Bytes sent to the engine; for SQLite, the size of the values as text.
     pub bytes: u64,
     pub elapsed_s: f64,
     pub connections: usize,
 }
 
-/// A part of one table that is copied in one go.
+/// A part of one table that is copied with one statement.
 #[derive(Debug, Clone)]
 struct Piece {
     table: Table,
@@ -81,18 +81,20 @@ struct Piece {
 }
 
 impl Piece {
-    /// The statement that says that this piece is there.
+    /// Returns the statement that records that this piece is loaded.
     fn noted(&self, note: &str) -> String {
         let Range { start, end } = self.units;
         note.replace(":table", self.table.name).replace(":first", &start.to_string()).replace(":past", &end.to_string())
     }
 }
 
-/// Larger pieces commit less often, smaller ones end more evenly.
+/// Size limits of pieces in bytes.
+/// Larger pieces commit less often; smaller ones make the connections end at about the same time.
 const LARGEST_PIECE: u64 = 64 << 20;
 const SMALLEST_PIECE: u64 = 256 << 10;
 
-/// Cuts every table, so that `workers` have about equally much to do and rows that belong together stay together.
+/// Divides every table so that `workers` have about the same amount of work, and rows that belong together stay
+/// together.
 fn cut(tables: &[Table], workers: usize, done: &[Units]) -> Vec<Piece> {
     let total: u64 = tables.iter().map(|table| table.units * table.bytes_per_unit).sum();
     let size = (total / (workers as u64 * 4)).clamp(SMALLEST_PIECE, LARGEST_PIECE);
@@ -107,7 +109,7 @@ fn cut(tables: &[Table], workers: usize, done: &[Units]) -> Vec<Piece> {
     pieces
 }
 
-/// The units of a table that no earlier load has copied.
+/// Returns the units of a table that no earlier load has copied.
 fn missing(table: &Table, done: &[Units]) -> Vec<Range<u64>> {
     let mut there: Vec<_> = done.iter().filter(|done| done.table == table.name).collect();
     there.sort_by_key(|done| done.first);
@@ -122,10 +124,10 @@ fn missing(table: &Table, done: &[Units]) -> Vec<Range<u64>> {
     missing
 }
 
-/// The pieces that this load copies.
+/// Returns the pieces that this load copies.
 ///
 /// # Errors
-/// Input: one that is asked for is of no table of this generator, or beyond its end.
+/// Input: a requested piece is in no table of this generator, or beyond its end.
 fn pieces(plan: &LoadPlan, workers: usize) -> Result<Vec<Piece>> {
     let tables = plan.generator.tables();
     if plan.only.is_empty() {
@@ -139,13 +141,13 @@ fn pieces(plan: &LoadPlan, workers: usize) -> Result<Vec<Piece>> {
     plan.only.iter().map(piece).collect()
 }
 
-/// Table, first unit and the one past the last of each piece, as `load` would share them among `workers`.
+/// Returns table, first unit and end unit of each piece, as `load` would divide them among `workers`.
 pub fn cut_pieces(generator: &Generator, workers: usize, done: &[Units]) -> Vec<(&'static str, u64, u64)> {
     let pieces = cut(&generator.tables(), workers.max(1), done);
     pieces.into_iter().map(|piece| (piece.table.name, piece.units.start, piece.units.end)).collect()
 }
 
-/// The pieces that nobody has taken yet.
+/// The pieces that no worker has taken yet.
 struct Queue {
     pieces: Vec<Piece>,
     next: AtomicUsize,
@@ -161,7 +163,7 @@ impl Queue {
     }
 }
 
-/// Copies all rows of the plan into tables that exist and are empty.
+/// Copies all rows of the plan into existing, empty tables.
 pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
     let begin = Instant::now();
     let silence = plan.silence_s.map(|silence| Duration::from_secs_f64(silence.clamp(0.0, 3600.0)));
@@ -185,7 +187,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             connections
         }
         Engine::Sqlite { path, pragmas } => {
-            // One writer at a time is SQLite's rule, so one connection.
+            // SQLite allows one writer at a time, so a single connection is used.
             sqlite::insert(path, pragmas, &plan.generator, &pieces(plan, 1)?, &plan.note, progress)?;
             1
         }
@@ -200,10 +202,10 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
     Ok(Loaded { rows: progress.rows(), bytes: progress.bytes(), elapsed_s: begin.elapsed().as_secs_f64(), connections })
 }
 
-/// Runs `work` in `workers` threads. On the first failure the others are told to stop, and that failure is the result.
+/// Runs `work` in `workers` threads. On the first failure the others are stopped, and that failure is the result.
 fn in_parallel(workers: usize, progress: &Progress, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
     let failed = |error| {
-        // What a stop breaks off has words of its own, which are not the cause.
+        // A stop causes further errors, which are not the cause.
         if progress.is_stopped() {
             return stopped();
         }
@@ -217,7 +219,7 @@ fn stopped() -> Error {
     Error::failure("load", "stopped before all rows were copied")
 }
 
-/// Makes rows and forgets them: how fast is the generator alone?
+/// Generates rows and discards them, to measure the speed of the generator.
 fn discard(generator: &Generator, queue: &Queue, progress: &Progress) -> Result<()> {
     while let Some(piece) = queue.take() {
         let columns = piece.table.columns.len();
@@ -228,7 +230,7 @@ fn discard(generator: &Generator, queue: &Queue, progress: &Progress) -> Result<
     Ok(())
 }
 
-/// Writes the rows of one table in PostgreSQL's COPY text format, in order, made by `threads`.
+/// Writes the rows of one table in PostgreSQL's COPY text format, in order, generated by `threads`.
 pub fn write_text(generator: &Generator, table: &str, threads: usize, out: &mut impl Write) -> Result<u64> {
     let tables = generator.tables();
     let table = *tables
@@ -247,7 +249,7 @@ pub fn write_text(generator: &Generator, table: &str, threads: usize, out: &mut 
     Ok(rows)
 }
 
-/// `write_text` into a file of that name.
+/// Does the same as `write_text`, into a new file.
 pub fn write_file(generator: &Generator, table: &str, threads: usize, path: &str) -> Result<u64> {
     let failed = |error: std::io::Error| Error::failure(path, error.to_string());
     let mut file = std::io::BufWriter::new(std::fs::File::create(path).map_err(failed)?);

@@ -1,4 +1,4 @@
-//! Rows into MySQL and MariaDB: one LOAD DATA LOCAL per piece, several connections at a time.
+//! Loads rows into MySQL and MariaDB, with one LOAD DATA LOCAL per piece and several connections.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::{Progress, Queue};
 use crate::plan::Generator;
 use crate::row::CopyText;
 
-/// Takes pieces from the queue until it is empty, each in a transaction of its own with its `note`: what one transaction has
-/// written is kept twice until it commits.
+/// Takes pieces from the queue until it is empty. Each piece is its own transaction, with its `note`: the server keeps
+/// everything that a transaction has written twice until it commits.
 ///
-/// The text form of PostgreSQL's COPY is what LOAD DATA reads by default: tabs, newlines, `\` before both, `\N`.
+/// LOAD DATA reads the text format of PostgreSQL's COPY by default: tabs, newlines, `\` before both, `\N`.
 pub(super) fn copy(
     connector: &Connector,
     generator: &Generator,
@@ -52,7 +52,8 @@ pub(super) fn copy(
     Ok(())
 }
 
-/// 1114: the table, or the disk, is full; 1021: the disk is; 14: a table's file cannot grow (`EE_CANT_CHSIZE`).
+/// Adds a hint to errors of a full disk. 1114: the table or the disk is full; 1021: the disk is full; 14: a table's
+/// file cannot grow (`EE_CANT_CHSIZE`).
 fn explain(error: Error) -> Error {
     if matches!(error.number, 14 | 1021 | 1114) {
         return error.hint("free some space or choose a smaller scale; the part that was loaded is not used");

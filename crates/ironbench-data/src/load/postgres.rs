@@ -1,4 +1,4 @@
-//! Rows into PostgreSQL: one COPY per piece, several connections at a time.
+//! Loads rows into PostgreSQL, with one COPY per piece and several connections.
 
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use super::{Progress, Queue};
 use crate::plan::Generator;
 use crate::row::CopyBinary;
 
-/// Takes pieces from the queue until it is empty, each a COPY of its own.
+/// Takes pieces from the queue until it is empty. Each piece is a separate COPY.
 ///
-/// All in one transaction: a commit waits for the log to reach the disk, and one wait is enough. With a `note`, each in
-/// one of its own, which writes that note too; then a commit need not wait, for whatever it made is lost whole.
+/// Without a `note`, all pieces share a transaction: a commit waits for the WAL to reach the disk, and one wait is
+/// enough. With a `note`, each piece has its own transaction, which also writes the note. Its commit need not wait,
+/// because piece and note are lost together.
 pub(super) fn copy(
     connector: &Connector,
     generator: &Generator,
@@ -47,7 +48,7 @@ pub(super) fn copy(
     Ok(())
 }
 
-/// SQLSTATE 53100 is `disk_full` (PostgreSQL 18 documentation, appendix A).
+/// Adds a hint to errors of a full disk. SQLSTATE 53100 is `disk_full` (PostgreSQL 18 documentation, appendix A).
 fn explain(error: Error) -> Error {
     if error.sqlstate == "53100" {
         return error.hint("free some space or choose a smaller scale; the part that was loaded is not used");

@@ -1,4 +1,4 @@
-//! Rows into an SQLite file by one prepared insert per table.
+//! Loads rows into an SQLite file with one prepared INSERT per table.
 
 use ironbench_core::{Error, Result};
 use rusqlite::{Connection, Statement};
@@ -7,7 +7,7 @@ use super::{Piece, Progress};
 use crate::plan::Generator;
 use crate::row::{Phrase, Sink};
 
-/// Inserts the pieces one after the other, each in a transaction of its own.
+/// Inserts the pieces one after another, each in its own transaction.
 pub(super) fn insert(
     path: &str,
     pragmas: &[String],
@@ -42,7 +42,7 @@ struct Inserts<'a> {
     statement: Statement<'a>,
     column: usize,
     bytes: u64,
-    /// Kept until the row ends, because values cannot fail.
+    /// The first error of a row, kept until the row ends, because adding a value cannot fail.
     failure: Option<rusqlite::Error>,
     phrase: Phrase,
     progress: &'a Progress,
@@ -75,7 +75,7 @@ impl Sink for Inserts<'_> {
         self.bind(value, digits + u64::from(value < 0));
     }
 
-    /// SQLite has no exact decimals: tables that need them hold hundredths.
+    /// SQLite has no exact decimals: tables that need them store hundredths.
     fn decimal(&mut self, hundredths: i64) {
         self.bigint(hundredths);
     }

@@ -108,7 +108,7 @@ fn a_customer_holds_from_one_to_the_most_orders_without_holes() {
     assert_eq!(held.len(), 900);
     assert_eq!((held.values().min(), held.values().max()), (Some(&1), Some(&20)));
     let mean = held.values().sum::<u64>() as f64 / 900.0;
-    // The mean of a uniform 1..=20 is 10.5, its standard deviation 5.77; five of the mean's.
+    // The mean of a uniform 1..=20 is 10.5, its standard deviation 5.77; the tolerance is five of the mean's.
     assert!((mean - 10.5).abs() < 0.97, "{mean}");
 }
 
@@ -149,7 +149,7 @@ fn loads_of_single_pieces_make_together_what_one_load_makes() {
         let one = made(vec![Units { table: table.into(), first, past }]);
         (rows, bytes) = (rows + one.rows, bytes + one.bytes);
     }
-    // Each copy has a header of 19 bytes and a trailer of 2 (PostgreSQL manual, COPY, binary format).
+    // Every copy has a header of 19 bytes and a trailer of 2 (PostgreSQL manual, COPY, binary format).
     let framing = |connections| 21 * cut_pieces(&igen(1), connections, &[]).len() as u64;
     assert_eq!((rows, bytes - framing(3)), (whole.rows, whole.bytes - framing(1)));
     let strange = plan(vec![Units { table: "igen_order".into(), first: 0, past: u64::MAX }]);

@@ -1,7 +1,8 @@
-//! Filling a table under the stopwatch: a transaction is what one commit makes lasting.
+//! Populates a table inside the measured window. A transaction is one commit.
 //!
-//! Commits are dealt out to the clients in turn before the start, so that every client knows its share and rows with
-//! neighbouring numbers arrive at about the same time. The first error ends the trial: a population with holes is none.
+//! Commits are assigned to the clients in rotation before the start, so that every client knows its share, and rows
+//! with consecutive numbers arrive at about the same time.
+//! The first error ends the trial, because an incomplete population is useless.
 
 mod mysql;
 mod null;
@@ -20,18 +21,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::wide::Wide;
 
-/// PostgreSQL numbers the parameters of a statement with 16 bits, SQLite allows 32 766 (SQLITE_MAX_VARIABLE_NUMBER).
+/// Limit for the parameters of a statement:
+/// PostgreSQL numbers them with 16 bits, and SQLite allows 32 766 (SQLITE_MAX_VARIABLE_NUMBER).
 pub const MOST_BATCHED: u64 = 6_000;
 
-/// What `work` of a drive plan holds.
+/// The `work` of a drive plan that populates a table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Populate {
     pub table: Wide,
     pub method: Method,
-    /// Rows of one commit.
+    /// Number of rows per commit.
     pub commit: u64,
-    /// Rows of one INSERT, where they are batched.
+    /// Number of rows per INSERT, if rows are batched.
     pub batch: u64,
 }
 
@@ -39,18 +41,20 @@ pub struct Populate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// An INSERT of one row, and its answer awaited.
+    /// Single-row INSERTs, waiting for each reply.
     Rows,
-    /// An INSERT of many rows.
+    /// Multi-row INSERTs.
     Batch,
-    /// One stream for each commit.
+    /// A stream (COPY) per commit.
     Copy,
 }
 
 impl Populate {
+    /// Populates the table.
+    ///
     /// # Errors
-    /// Input: this cannot be done as it is described. Failure: the engine cannot be reached. What the engine refuses
-    /// later is in the outcome.
+    /// Input: the described population is impossible. Failure: the engine cannot be reached.
+    /// Later errors of the engine are in the outcome.
     pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
         self.check(plan.clients)?;
         let share = |client| Share::new(self, client, plan.clients);
@@ -86,12 +90,12 @@ impl Populate {
         }
     }
 
-    /// How many commits the whole takes.
+    /// Returns the total number of commits.
     pub fn commits(&self) -> u64 {
         self.table.count.div_ceil(self.commit.max(1))
     }
 
-    /// The rows of a commit: numbers less one.
+    /// Returns the rows of a commit, numbered from 0.
     fn rows_of(&self, commit: u64) -> Range<u64> {
         commit * self.commit..((commit + 1) * self.commit).min(self.table.count)
     }
@@ -115,7 +119,7 @@ impl Populate {
     }
 }
 
-/// What one client has to do.
+/// The share of one client.
 struct Share<'p> {
     populate: &'p Populate,
     next: u64,
@@ -127,12 +131,12 @@ impl<'p> Share<'p> {
         Self { populate, next: client as u64, step: clients as u64 }
     }
 
-    /// Commits still to come.
+    /// Returns the number of remaining commits.
     fn left(&self) -> u64 {
         self.populate.commits().saturating_sub(self.next).div_ceil(self.step)
     }
 
-    /// The rows of the next commit; empty when there is none.
+    /// Returns the rows of the next commit; empty if there is none.
     fn take(&mut self) -> Range<u64> {
         let rows = self.populate.rows_of(self.next);
         self.next += self.step;

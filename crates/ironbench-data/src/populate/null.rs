@@ -1,4 +1,4 @@
-//! Rows made and thrown away: what the client alone costs.
+//! Generates rows and discards them, to measure the cost of the client itself.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::populate::postgres::PIECE;
 
 pub struct Filler<'p> {
     share: Share<'p>,
-    /// Of the present commit, still to be sent.
+    /// Rows of the current commit that remain to be sent.
     rows: Range<u64>,
     payload: Vec<u8>,
 }

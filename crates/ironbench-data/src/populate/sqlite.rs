@@ -1,4 +1,5 @@
-//! Rows into an SQLite file. Calls block, so every client has a thread; one of them writes at a time, the others wait.
+//! Populates a table in an SQLite file.
+//! Calls block, so every client has its own thread; one of them writes at a time while the others wait.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,7 +39,8 @@ pub fn run(populate: &Populate, path: &str, pragmas: &[String], orders: &Orders,
 const BEGIN: usize = 0;
 const COMMIT: usize = 1;
 const FULL: usize = 2;
-/// INSERTs of other sizes: the last of a commit, and the last of all; prepared anew when the size changes.
+/// Index of the statement for shorter INSERTs (the last of a commit), which is prepared again when the number of rows
+/// changes.
 const SHORT: usize = 3;
 const STATEMENTS: usize = 4;
 
@@ -47,7 +49,7 @@ struct Filler<'a> {
     share: Share<'a>,
     give_up: &'a AtomicBool,
     values: Values,
-    /// Rows of the short INSERT, and its text.
+    /// Number of rows of the short INSERT, and its text.
     short: (u64, Sql),
 }
 
@@ -87,7 +89,7 @@ impl Worker for Filler<'_> {
 }
 
 impl Filler<'_> {
-    /// Tries until it succeeds; false when the trial ends before.
+    /// Tries until the commit succeeds. Returns false if the trial ends before.
     fn commit(&mut self, rows: &Range<u64>, full: &(u64, Sql), start: &Start, recorder: &mut Recorder) -> bool {
         loop {
             let Err(trouble) = self.attempt(rows, full) else { return true };
@@ -135,7 +137,7 @@ impl Filler<'_> {
         self.engine.run(&plain(COMMIT, "COMMIT"), none).map(drop)
     }
 
-    /// Rows of most INSERTs, and their text.
+    /// Returns the number of rows of most INSERTs, and their text.
     fn full(&self) -> (u64, Sql) {
         let populate = self.share.populate;
         let rows = if populate.method == Method::Batch { populate.batch.min(populate.commit) } else { 1 };
@@ -159,7 +161,7 @@ fn insert(id: usize, populate: &Populate, rows: u64) -> Sql {
     Sql { id, text, parameters: (0..count).collect(), line: 1, ..Sql::default() }
 }
 
-/// Keeps the timeline going; true when the trial is over.
+/// Updates the timeline. Returns true when the trial is over.
 fn look(start: &Start, recorder: &mut Recorder) -> bool {
     let now = clock::now();
     if now >= recorder.boundary() {
@@ -209,7 +211,7 @@ impl Sink for Values {
         self.values.push(Value::Integer(value));
     }
 
-    /// In whole hundredths, as everywhere in SQLite (`load`).
+    /// Stored as integer hundredths, as always in SQLite (`load`).
     fn decimal(&mut self, hundredths: i64) {
         self.bigint(hundredths);
     }

@@ -1,11 +1,11 @@
-//! The values of a row as parameters of a statement.
+//! Encodes the values of a row as parameters of a statement.
 
 use crate::row::{Sink, numeric};
 
-/// PostgreSQL's binary format, each value behind its length: the same in a Bind message and in COPY's binary format.
+/// PostgreSQL's binary format, each value preceded by its length, as in a Bind message and in COPY's binary format.
 pub struct Binary<'a>(pub &'a mut Vec<u8>);
 
-/// Days and microseconds count from 2000-01-01 there: seconds from 1970-01-01 until then.
+/// Start of PostgreSQL's epoch, 2000-01-01, in seconds since 1970-01-01.
 const EPOCH_S: i64 = 946_684_800;
 const DAY_S: i64 = 86_400;
 

@@ -1,20 +1,21 @@
-//! What stands outside of literals and comments, where statements end.
+//! Scans text outside of literals and comments, where statements end.
 
 use super::{BYTE_ORDER_MARK, Dialect, Kind, Scanner, State};
 
-/// The first line of newer dumps: it forbids the client mariadb to run programs.
+/// The first line of newer dumps, which forbids the client mariadb to run programs.
 const SANDBOX: &[u8] = b"/*M!999999\\-";
 
-/// What is known of the statement so far.
+/// State of the current statement.
 #[derive(Debug, Default)]
 pub(super) struct Statement {
-    /// Offset of its first word or sign.
+    /// Offset of its first word or symbol.
     pub begins: Option<usize>,
-    /// Its first word, in capitals.
+    /// First word, in capitals.
     pub first: Vec<u8>,
     words: usize,
     parentheses: usize,
-    /// Initials of `create [or replace] function` or `procedure`: then a body of `begin … end` may hold semicolons.
+    /// Initials of `create [or replace] function` or `procedure`, after which a body of `begin … end` may contain
+    /// semicolons.
     initials: [u8; 4],
     bodies: usize,
     after_from: bool,
@@ -22,7 +23,7 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// As psql counts them (psqlscan.l, rule `{identifier}`).
+    /// Counts a word like psql (psqlscan.l, rule `{identifier}`).
     fn word(&mut self, word: &[u8]) {
         let word = word.to_ascii_uppercase();
         if self.words == 0 {
@@ -55,12 +56,12 @@ fn continues_word(byte: u8) -> bool {
 }
 
 impl Scanner {
-    /// Notes that the statement has begun where the scanner is.
+    /// Records that the statement begins at the scanner's position.
     fn begun(&mut self) {
         self.statement.begins.get_or_insert(self.at);
     }
 
-    /// A byte order mark at the start of the file, white space: nothing of a statement.
+    /// Skips a byte order mark at the start of the file, or white space; neither belongs to a statement.
     fn blank(&mut self) -> bool {
         if self.line == 1 && self.at == self.from && self.text[self.at..].starts_with(BYTE_ORDER_MARK) {
             self.at += BYTE_ORDER_MARK.len();
@@ -71,12 +72,12 @@ impl Scanner {
         blank
     }
 
-    /// Whether the next `width` bytes are there, or no more will come.
+    /// Whether the next `width` bytes are available, or no more will arrive.
     fn in_sight(&self, width: usize, last: bool) -> bool {
         last || self.text.len() - self.at >= width
     }
 
-    /// End of the word that begins here; None: more of it may come.
+    /// Returns the end of the word that begins here; None if more of it may arrive.
     fn word_end(&self, last: bool) -> Option<usize> {
         let end = self.find(|byte| !continues_word(byte));
         end.or(last.then_some(self.text.len()))
@@ -185,7 +186,8 @@ impl Scanner {
         }
     }
 
-    /// Width of the dollar sign and tag that open a literal; 0: they open none; None: more of it may come.
+    /// Returns the width of the dollar-quote tag at the scanner's position; 0 if there is none, None if more of it may
+    /// arrive.
     fn tag(&self, last: bool) -> Option<usize> {
         let rest = &self.text[self.at + 1..];
         let end = rest.iter().position(|&byte| !begins_word(byte));
@@ -252,7 +254,8 @@ impl Scanner {
                 }
                 byte if begins_word(byte) => {
                     let Some(end) = self.word_end(last) else { return false };
-                    // A delimiter may stand right behind a word, and may begin as a word goes on, e.g. `$$`.
+                    // A delimiter may directly follow a word, and may begin with a character that continues a word,
+                    // e.g. `$$`.
                     let first = self.delimiter[0];
                     let inside = continues_word(first);
                     let word = &self.text[self.at..end];
@@ -275,10 +278,10 @@ impl Scanner {
         false
     }
 
-    /// A statement without what ends it.
+    /// Outputs a statement without its delimiter.
     fn finish(&mut self, text_end: usize, width: usize) {
         if self.statement.begins.is_some() {
-            // Of a comment that the server runs, the first word is its mark: `40101`, or the M of `/*M!`.
+            // In a comment that the server executes, the first word is its marker: `40101`, or the M of `/*M!`.
             let first = &self.statement.first[..];
             if first == b"SET" || first == b"M" || first.iter().all(u8::is_ascii_digit) {
                 self.set_mode(text_end);
@@ -294,8 +297,8 @@ impl Scanner {
         self.at = end;
     }
 
-    /// Whether the line that ends at `end` was a command of the client's (`find_command` in client/mysql.cc): those
-    /// with a delimiter in their line are sent as SQL, but for DELIMITER itself.
+    /// Handles a line, up to `end`, that may be a client command (`find_command` in client/mysql.cc).
+    /// Lines that contain a delimiter are sent as SQL, except for DELIMITER itself.
     fn client_command(&mut self, end: usize) -> bool {
         let line = self.text[self.at..end].trim_ascii();
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);

@@ -1,14 +1,14 @@
-//! `sql_mode`, as a file for MariaDB sets it: it decides what a backslash means between quotes.
+//! Tracks `sql_mode` in a file for MariaDB, because it determines what a backslash means inside quotes.
 
 use pgbench_script::SqlMode;
 
 use super::Scanner;
 
-/// Bytes of a `SET` statement that is looked at.
+/// Maximum length of a `SET` statement that is parsed.
 const LONGEST_SET: usize = 4000;
 const MOST_SAVED: usize = 100;
 
-/// The parts of a `SET` between its commas, none of which is inside quotes or parentheses.
+/// Splits a `SET` at its commas, except inside quotes or parentheses.
 fn assignments(text: &str) -> Vec<&str> {
     let (mut parts, mut from, mut open, mut depth) = (Vec::new(), 0, None, 0usize);
     for (at, letter) in text.char_indices() {
@@ -28,7 +28,7 @@ fn assignments(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The texts in quotes, joined by commas; the text itself where it has none.
+/// Returns the quoted texts, joined by commas, or the value itself if it has no quotes.
 fn quoted(value: &str) -> String {
     let parts: Vec<&str> = value.split(['\'', '"']).collect();
     if parts.len() < 3 {
@@ -39,8 +39,8 @@ fn quoted(value: &str) -> String {
 }
 
 impl Scanner {
-    /// Follows `SET sql_mode = '…'` and what saves it (`@saved = @@sql_mode`) and sets it back (`sql_mode = @saved`), as in
-    /// dumps, also within comments that the server runs.
+    /// Follows `SET sql_mode = '…'`, saving the mode (`@saved = @@sql_mode`) and restoring it (`sql_mode = @saved`), as
+    /// in dumps. Also within comments that the server executes.
     pub(super) fn set_mode(&mut self, text_end: usize) {
         let begins = self.statement.begins.unwrap_or(self.from);
         if text_end - begins > LONGEST_SET {

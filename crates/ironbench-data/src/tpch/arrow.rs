@@ -22,7 +22,7 @@ use crate::Progress;
 
 type Reader = Box<dyn RecordBatchReader + Send>;
 
-/// The rows of the given units of one table as an Arrow C stream, made as they are read.
+/// Returns the rows of the given units of one table as an Arrow C stream, generated as they are read.
 ///
 /// <https://arrow.apache.org/docs/format/CStreamInterface.html>
 pub fn stream(tpch: &Tpch, table: &str, units: Range<u64>, progress: Arc<Progress>) -> Result<FFI_ArrowArrayStream> {
@@ -54,7 +54,7 @@ fn reader(tpch: &Tpch, table: &str, unit: u64) -> Reader {
     }
 }
 
-/// One unit after the other.
+/// Iterates over units, one after another.
 struct Units {
     tpch: Tpch,
     table: String,

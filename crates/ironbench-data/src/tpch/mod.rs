@@ -1,7 +1,8 @@
 //! The rows of TPC-H-derived workloads: eight tables, and the orders that refresh sets insert.
 //!
-//! Rows come from the crate `tpchgen`, identical to those of the reference generator. A unit is one part of `tpchgen`'s
-//! division of a table, so that any range of units starts where it must without making the rows before it.
+//! Rows come from the crate `tpchgen` and are identical to those of the reference generator.
+//! A unit is one part of `tpchgen`'s partitioning of a table, so that any range of units can start without generating
+//! the rows before it.
 
 pub mod arrow;
 mod refresh;
@@ -22,22 +23,23 @@ use rows::Rows;
 #[serde(deny_unknown_fields)]
 pub struct Tpch {
     pub scale_factor: f64,
-    /// Money as whole cents and rates as whole percent, for engines without exact decimals.
+    /// Whether money is in integer cents and rates in integer percent, for engines without exact decimals.
     pub whole_numbers: bool,
-    /// Only the orders and lines that this refresh set inserts (1-based).
+    /// Number (from 1) of a refresh set. If set, only the orders and lines that it inserts are generated.
     #[serde(default)]
     pub refresh_set: Option<u64>,
 }
 
-/// Above this scale factor keys of orders pass 2^31, and all keys are bigint.
+/// Scale factor above which order keys exceed 2^31, so that all keys are bigint.
 pub const WIDE_ABOVE: f64 = 300.0;
 
-/// What is known of a table without making its rows.
+/// Properties of a table, known without generating its rows.
 struct Known {
     table: Table,
-    /// Rows of `tpchgen`'s division at scale factor 1 (orders for lines, parts for part suppliers); 0: never divided.
+    /// Number of rows that `tpchgen` partitions at scale factor 1 (orders for lines, parts for part suppliers); 0 if
+    /// never partitioned.
     base: u64,
-    /// Of those, in one unit: about half a megabyte of text.
+    /// Number of those rows in one unit: about half a megabyte of text.
     per_unit: u64,
 }
 
@@ -79,7 +81,8 @@ const SUPPLIER: &[&str] = &["s_suppkey", "s_name", "s_address", "s_nationkey", "
 const NATION: &[&str] = &["n_nationkey", "n_name", "n_regionkey", "n_comment"];
 const REGION: &[&str] = &["r_regionkey", "r_name", "r_comment"];
 
-/// Largest first, so that the last pieces to be copied are small. Bytes are those of the rows as text at scale factor 1.
+/// Largest tables first, so that the last pieces to be copied are small.
+/// Sizes are those of the rows as text at scale factor 1.
 const KNOWN: &[Known] = &[
     known("lineitem", LINEITEM, 1_500_000, 1_000, 488),
     known("orders", ORDERS, 1_500_000, 4_000, 110),
@@ -105,7 +108,7 @@ impl Tpch {
     pub fn tables(&self) -> Vec<Table> {
         let mut tables: Vec<Table> = KNOWN.iter().map(|known| self.divided(known)).collect();
         if self.refresh_set.is_some() {
-            // A set is one part of the division into sets, whatever its size.
+            // A refresh set is one part of the partitioning into sets, whatever its size.
             tables.retain(|table| table.name == "orders" || table.name == "lineitem");
             tables.iter_mut().for_each(|table| table.units = 1);
         }
@@ -117,7 +120,7 @@ impl Tpch {
         Table { units: (rows / known.per_unit).max(1), ..known.table }
     }
 
-    /// Part and number of parts of `tpchgen`'s division for one unit of a table.
+    /// Returns part and number of parts in `tpchgen`'s partitioning for one unit of a table.
     fn part(&self, table: &str, unit: u64) -> (i32, i32) {
         let units = KNOWN.iter().find(|known| known.table.name == table).map_or(1, |known| self.divided(known).units);
         (unit as i32 + 1, units as i32)
@@ -146,7 +149,7 @@ impl Tpch {
         Ok(())
     }
 
-    /// The orders of a refresh set, or their lines.
+    /// Emits the orders of a refresh set, or their lines.
     fn emit_new<S: Sink>(&self, table: &str, new: &NewOrders, sink: &mut S) -> Result<(), S::Error> {
         let sf = self.scale_factor;
         let mut rows = Rows::new(sink, sf > WIDE_ABOVE, self.whole_numbers, new.keys);

@@ -1,15 +1,15 @@
-//! Which rows the sets of refresh function RF1 insert.
+//! The rows that the sets of refresh function RF1 insert.
 //!
 //! A set inserts as many orders as it deletes, populated by the rules of the initial population (TPC-H specification
-//! 2.17.3, clauses 2.6 and 4.2), so a new order differs from the one it replaces in everything but the neighbourhood of
-//! its key. The streams of random numbers behind the loaded orders go on after the last one: that is where new rows come
-//! from. Sets 3,001 to 4,000 insert the loaded rows again, after which the database is as it was loaded.
+//! 2.17.3, clauses 2.6 and 4.2), so a new order differs from the one it replaces in everything but the neighbourhood
+//! of its key. New rows come from the random number streams of the loaded orders, continued after the last one.
+//! Sets 3,001 to 4,000 insert the loaded rows again, after which the database is as it was loaded.
 
 use tpchgen::generators::OrderGenerator;
 
-/// Orders are divided into so many refresh sets; the one after the last starts over with other keys.
+/// Number of refresh sets into which orders are divided; the next set starts again with other keys.
 pub const SETS: u64 = 1000;
-/// Of every 32 keys, each group of refresh sets uses eight others; the fifth group would be the first again.
+/// In every 32 keys, each group of refresh sets uses eight different ones; the fifth group would equal the first.
 const KEY_GROUPS: u64 = 4;
 const KEYS_OF_A_GROUP: u64 = 8;
 /// Bits of a key in a group of eight, and bits between groups of 32 and of eight.
@@ -19,24 +19,25 @@ const SPARSE: i64 = 2;
 /// The orders of one set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewOrders {
-    /// Part of `tpchgen`'s division into `SETS` parts with which the rows begin; beyond `SETS`: rows that are not loaded.
+    /// First part of the rows, in `tpchgen`'s partitioning into `SETS` parts; parts beyond `SETS` have rows that are
+    /// not loaded.
     pub part: i32,
-    /// How many orders.
+    /// Number of orders.
     pub count: i64,
     pub keys: Keys,
 }
 
-/// How keys of orders follow from those that `tpchgen` gives to its rows.
+/// Derives the keys of orders from those that `tpchgen` gives to its rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Keys {
     /// Subtracted from the position of an order.
     shift: i64,
-    /// Added to its key.
+    /// Added to the key of an order.
     offset: i64,
 }
 
 impl NewOrders {
-    /// Of set `number`, from 1.
+    /// Returns the orders of set `number`, from 1.
     pub fn of(scale_factor: f64, number: u64) -> Self {
         let (group, set) = ((number - 1) / SETS + 1, (number - 1) % SETS + 1);
         let offset = group % KEY_GROUPS * KEYS_OF_A_GROUP;
@@ -49,7 +50,8 @@ impl NewOrders {
         }
     }
 
-    /// The parts with the rows, and the key before which the set ends: the last set has the remainder of the division.
+    /// Returns the parts that contain the rows, and the key before which the set ends: the last set includes the
+    /// remainder of the division.
     pub fn parts(&self, scale_factor: f64) -> impl Iterator<Item = (i32, i64)> {
         let each = OrderGenerator::calculate_row_count(scale_factor, 1, SETS as i32);
         let first = i64::from(self.part - 1) * each;

@@ -1,4 +1,4 @@
-//! The columns of each table, in the order of `tables`, handed to a sink.
+//! Passes the columns of each table to a sink, in the order of `tables`.
 
 use tpchgen::dates::TPCHDate;
 use tpchgen::decimal::TPCHDecimal;
@@ -41,7 +41,7 @@ impl<'a, S: Sink> Rows<'a, S> {
         self.key(row.l_partkey);
         self.key(row.l_suppkey);
         self.sink.integer(row.l_linenumber);
-        // Quantities are whole already: engines without exact decimals keep them as they are.
+        // Quantities are integers already: engines without exact decimals store them as they are.
         if self.whole_numbers {
             self.sink.bigint(row.l_quantity)
         } else {

@@ -57,7 +57,7 @@ fn a_refresh_set_inserts_keys_of_the_second_eight_of_each_32() {
     assert!(lines.iter().all(|key| set.contains(key)));
 }
 
-/// The rows without their keys of orders.
+/// Returns the rows without their order keys.
 fn contents(text: &str) -> Vec<&str> {
     text.lines().map(|line| line.split_once('\t').unwrap().1).collect()
 }

@@ -1,8 +1,8 @@
-//! Which transaction a customer asks for next: cards of a deck, so that shares are exact and not only expected.
+//! The deck that determines a customer's next transaction: cards make the mix exact, not only expected.
 
 use crate::dice::Dice;
 
-/// In the order of their names.
+/// The types of transaction, in the order of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     BrokerVolume,
@@ -33,7 +33,7 @@ impl Kind {
         Kind::TradeUpdate,
     ];
 
-    /// What its script is called.
+    /// Name of the script.
     pub fn name(self) -> &'static str {
         match self {
             Self::BrokerVolume => "broker_volume",
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Cards of a full deck; 0: customers never ask for it.
+    /// Number of cards in a full deck; 0 if customers never request it.
     pub fn cards(self) -> usize {
         match self {
             Self::TradeStatus => 190,
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// Cards are drawn to the last one; then all are shuffled again.
+/// A deck from which cards are drawn until none is left; then all are shuffled again.
 #[derive(Debug)]
 pub struct Deck {
     cards: Vec<Kind>,
@@ -75,7 +75,7 @@ pub struct Deck {
 }
 
 impl Deck {
-    /// Of the transactions that there are: without some, the others keep their proportions.
+    /// Creates a deck of the available transactions. If some are missing, the others keep their proportions.
     pub fn new(there: impl Fn(Kind) -> bool, dice: Dice) -> Self {
         let kept = Kind::ALL.into_iter().filter(|kind| there(*kind));
         let cards: Vec<Kind> = kept.flat_map(|kind| std::iter::repeat_n(kind, kind.cards())).collect();
@@ -94,7 +94,7 @@ impl Deck {
         self.cards[self.drawn - 1]
     }
 
-    /// Fisher and Yates's: each order is equally likely.
+    /// Shuffles the cards (Fisher–Yates): every order is equally likely.
     fn shuffle(&mut self) {
         for last in (1..self.cards.len()).rev() {
             self.cards.swap(last, self.dice.below(last as u64 + 1) as usize);

@@ -1,5 +1,5 @@
-//! What each transaction is about: customers by their activity, and everything else from the data and dice alone, so that
-//! nothing has to be read to ask a question.
+//! Inputs of each transaction: customers in proportion to activity, everything else from the data model and random
+//! numbers, so that no query is needed to create an input.
 
 use super::sheet::{Input, Sheet};
 use crate::brokerage::fixed::tax_id;
@@ -10,22 +10,22 @@ use crate::brokerage::{Brokerage, account_id, costs, id, trade_id, words};
 use crate::dice::Dice;
 use crate::row::Phrase;
 
-/// Trades that a lookup or an update is about.
+/// Number of trades in a lookup or update.
 const MOST_TRADES: usize = 20;
-/// A list of brokers has so many.
+/// Minimum and maximum number of brokers in a list.
 const BROKER_LIST: (u64, u64) = (20, 40);
-/// Companies side by side in which an industry is looked at.
+/// Number of consecutive companies in a query by industry.
 const COMPANY_RANGE: u64 = 5000;
-/// Weeks in which a look at past prices may begin.
+/// Number of weeks in which a query of past prices may start.
 const PAST_WEEKS: u64 = 260;
-/// Hours and minutes of business before the end of initial trades: later trades are not looked for.
+/// Business time before the end of the initial trades in which no lookup starts.
 const BACK_ACCOUNT_MS: i64 = 32 * 3_600_000;
 const BACK_SYMBOL_MS: i64 = 200 * 60_000;
 const BACK_HOLDING_MS: i64 = 500 * 60_000;
-/// One order in so many is rolled back on purpose.
+/// An order in this many is rolled back on purpose.
 const ROLLED_BACK: u64 = 101;
 
-/// Customers of a load unit by their activity, as running ends in the order of their places.
+/// Customers of a load unit with their cumulative activity, in order of rank.
 pub struct Activity {
     ends: Vec<u64>,
     customers: Vec<u64>,
@@ -45,7 +45,7 @@ impl Activity {
         Self { ends: ends.collect(), customers }
     }
 
-    /// A load unit evenly, and a customer in it in proportion to activity.
+    /// Draws a load unit uniformly, and a customer in it in proportion to activity.
     pub fn customer(&self, units: u64, dice: &mut Dice) -> u64 {
         let unit = dice.below(units);
         let drawn = dice.below(ALL_ACTIVITY);
@@ -53,7 +53,7 @@ impl Activity {
     }
 }
 
-/// An order as the market sees it.
+/// An order, with the properties that the market needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     pub trade: i64,
@@ -63,12 +63,12 @@ pub struct Order {
     pub limit_cents: i64,
 }
 
-/// When a transaction begins.
+/// The start of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// Of business, as rows say it.
+    /// Business time, as stored in rows.
     pub now_ms: i64,
-    /// Where prices are on their curve.
+    /// Position on the price curve.
     pub curve_ms: i64,
 }
 
@@ -82,7 +82,7 @@ pub struct Inputs<'a> {
     phrase: Phrase,
 }
 
-/// As in `low..=high`, but some are drawn more often: `bits` low bits at `shift` are more often ones (the standard's NURand).
+/// Draws from `low..=high` non-uniformly: the low bits from `shift` on are more often ones (the standard's NURand).
 pub fn uneven(dice: &mut Dice, low: u64, high: u64, most: u64, shift: u32) -> u64 {
     let even = low + dice.below(high - low + 1);
     (even | (dice.below(most + 1) << shift)) % (high - low + 1) + low
@@ -97,7 +97,7 @@ impl<'a> Inputs<'a> {
         self.activity.customer(self.brokerage.load_units(), &mut self.dice)
     }
 
-    /// One of the customer's accounts.
+    /// Draws one of the customer's accounts.
     fn account_of(&mut self, customer: u64) -> u64 {
         self.dice.below(population::accounts(population::place(customer)))
     }
@@ -117,7 +117,7 @@ impl<'a> Inputs<'a> {
 
     pub fn broker_volume(&mut self, sheet: &mut Sheet) {
         let total = self.brokerage.load_units() * BROKERS;
-        // Of fewer brokers than the longest list has, half to all.
+        // If there are fewer brokers than the longest list has, the list has half of them to all.
         let most = BROKER_LIST.1.min(total);
         let count = self.dice.between((BROKER_LIST.0.min(total.div_ceil(2))) as i64, most as i64) as u64;
         let chosen = Selection::drawn(&mut self.dice, total, count);
@@ -205,7 +205,7 @@ impl<'a> Inputs<'a> {
         sheet.number(Input::MostUpdates, MOST_TRADES as i64);
     }
 
-    /// By their ids, of an account, of a security, or of a holding.
+    /// Draws trades by ID, account, security, or holding, depending on `frame`.
     fn old_trades(&mut self, frame: i64, sheet: &mut Sheet) {
         sheet.number(Input::Frame, frame);
         sheet.number(Input::Most, MOST_TRADES as i64);
@@ -228,14 +228,14 @@ impl<'a> Inputs<'a> {
             3 => BACK_SYMBOL_MS,
             _ => BACK_HOLDING_MS,
         };
-        // Of few days, the first half.
+        // With few days, the first half.
         let last = (span - back).max(span / 2) as u64;
         let from = uneven(&mut self.dice, 0, last - 1, 4095, 16) as i64;
         sheet.moment(Input::FromTime, from);
         sheet.moment(Input::ToTime, span - 1);
     }
 
-    /// Different initial trades.
+    /// Draws distinct initial trades.
     fn draw_trades(&mut self) {
         let total = self.brokerage.load_units() * TRADES_PER_DAY * self.brokerage.days;
         self.ids.clear();
@@ -257,7 +257,7 @@ impl<'a> Inputs<'a> {
         sheet.number(Input::CaId, account);
     }
 
-    /// The order, and whether it is rolled back on purpose.
+    /// Draws an order. Also returns whether it is rolled back on purpose.
     pub fn trade_order(&mut self, trade: i64, times: Times, sheet: &mut Sheet) -> (Order, bool) {
         let customer = self.customer();
         let which = self.account_of(customer);
@@ -265,7 +265,7 @@ impl<'a> Inputs<'a> {
         let security = account.securities.at(self.dice.below(account.securities.count));
         let kind = Kind::of(self.dice.below(100));
         let quantity = 100 << self.dice.below(4);
-        // A tenth of all orders: 40 percent of accounts let others trade.
+        // Together a tenth of all orders, as 40% of accounts let others trade.
         let executor = account.trusted[0].filter(|_| self.dice.below(4) == 0);
         let market_cents = market::price_cents(security, times.curve_ms);
         let drawn_cents = self.dice.between(LOWEST_CENTS, HIGHEST_CENTS);
@@ -301,7 +301,7 @@ impl<'a> Inputs<'a> {
         (Order { trade, security, kind, quantity, limit_cents }, roll_back)
     }
 
-    /// `table`: 1 to 12, in the order of the standard.
+    /// Draws the inputs of Data-Maintenance. `table` is 1 to 12, in the order of the standard.
     pub fn data_maintenance(&mut self, table: i64, sheet: &mut Sheet) {
         let customer = self.dice.below(self.brokerage.customers);
         let account = account_id(customer * MOST_ACCOUNTS + self.account_of(customer));
@@ -325,7 +325,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// When initial trades ended, and the trial's orders begin: the next morning.
+/// Start of a trial's orders: the morning after the initial trades.
 pub fn morning(brokerage: &Brokerage) -> i64 {
     brokerage.days as i64 * DAY_MS
 }

@@ -1,7 +1,7 @@
-//! The market: it answers orders some time after they came, watches limits, and tells prices in batches.
+//! The market, which answers orders after a delay, watches limits, and sends prices in batches.
 //!
-//! An order at the market becomes a Trade-Result after a delay. An order with a limit waits until the price curve meets
-//! it; then the ticker carries the price, and the Market-Feed that writes it finds the order and sends it to the market.
+//! A market order becomes a Trade-Result after a delay. A limit order waits until the price curve meets its limit.
+//! Then the ticker contains the price, and the Market-Feed that writes it finds the order and sends it to the market.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -14,14 +14,14 @@ use crate::brokerage::trades::delay_ms;
 use crate::dice::Dice;
 
 const MS: u64 = 1_000_000;
-/// Prices of a Market-Feed.
+/// Number of prices in a Market-Feed.
 pub const BATCH: usize = 20;
-/// What an entry of a price that met a limit, or of any security's, says was traded.
+/// Traded quantity in a ticker entry: of a price that met a limit, or of any security.
 const TRIGGER_QUANTITY: i64 = 375;
 const OTHER_QUANTITIES: [i64; 2] = [325, 425];
-/// Of an order that nobody here has placed.
+/// Quantity of an order that was not placed in this process.
 const UNKNOWN_QUANTITY: i64 = 100;
-/// Work that failed is tried again after this long.
+/// Delay before failed work is retried.
 const AGAIN_NS: u64 = 100 * MS;
 const MOST_TRIES: u32 = 20;
 
@@ -40,21 +40,21 @@ pub enum Work {
     Feed(Vec<Entry>),
 }
 
-/// What is to be done.
+/// Pending work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// Since when: also of what was tried before.
+    /// When the work became due, including earlier tries.
     pub since: u64,
     pub tries: u32,
     pub work: Work,
 }
 
-/// Where prices are at an instant of the trial.
+/// The position on the price curve, as a function of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Curve {
-    /// When the trial begins, in milliseconds of business,
+    /// Start of the trial, in milliseconds of business time.
     pub start_ms: i64,
-    /// and how much faster than the clock the curve then goes.
+    /// Speed of the curve relative to the clock.
     pub speed: f64,
 }
 
@@ -63,7 +63,7 @@ impl Curve {
         self.start_ms + (at_ns as f64 / MS as f64 * self.speed) as i64
     }
 
-    /// How long this much of the curve takes.
+    /// Converts curve time to nanoseconds.
     fn ns(&self, curve_ms: i64) -> u64 {
         (curve_ms as f64 / self.speed * MS as f64).ceil() as u64
     }
@@ -71,18 +71,19 @@ impl Curve {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// Orders at the market without a result.
+    /// Market orders without a result.
     pub pending: usize,
-    /// Orders that wait for their price. An order of another process that a Market-Feed of this one sent to the market still
-    /// waits there, so it is taken off here: all processes together count each order once.
+    /// Orders that wait for their price.
+    /// If a Market-Feed of this process finds an order of another process, that order is still counted there, so it is
+    /// subtracted here: over all processes, each order counts once.
     pub limits: i64,
-    /// Most that were due and not begun at a time.
+    /// Maximum number of jobs that were due and not started.
     pub longest: usize,
-    /// Work that failed again and again.
+    /// Number of jobs that failed repeatedly and were given up.
     pub given_up: usize,
 }
 
-/// How orders are numbered: processes of load take turns.
+/// Numbering of orders: load processes use numbers in rotation.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
     pub first: i64,
@@ -99,32 +100,32 @@ impl Numbers {
     }
 }
 
-/// Of one process of load. Instants are nanoseconds from the start of the trial.
+/// The market of one load process. Instants are in nanoseconds from the start of the trial.
 pub struct Market {
     curve: Curve,
     securities: u64,
     dice: Dice,
-    /// Results by when they are due; the number keeps those of one instant in the order in which they came.
+    /// Results by due time; the sequence number keeps simultaneous ones in order of arrival.
     delayed: BinaryHeap<Reverse<(u64, u64, i64)>>,
-    /// Orders at the market: security and quantity.
+    /// Market orders: security and quantity.
     submitted: HashMap<i64, (u64, i64)>,
     came: u64,
-    /// Orders that wait for their price,
+    /// Orders that wait for their price.
     limits: HashMap<i64, Order>,
-    /// and when it meets them.
+    /// When their price meets the limit.
     meets: BinaryHeap<Reverse<(u64, i64)>>,
     /// Prices that met a limit and wait for a place in a batch.
     triggers: VecDeque<Entry>,
     ticker: Vec<Entry>,
-    /// Orders that a Market-Feed found before their clients had the answer that they were there.
+    /// Orders that a Market-Feed found before their clients had received the reply that confirmed them.
     found_early: HashSet<i64>,
     ready: VecDeque<Due>,
-    /// Failed, and to be tried again from this instant on.
+    /// Failed jobs, and when to retry them.
     failed: VecDeque<(u64, Due)>,
     longest: usize,
     given_up: usize,
     trades: Numbers,
-    /// Orders of other processes that a Market-Feed of this one has found.
+    /// Orders of other processes found by a Market-Feed of this one.
     of_others: usize,
 }
 
@@ -151,7 +152,7 @@ impl Market {
         }
     }
 
-    /// An order has been committed.
+    /// Called when an order has been committed.
     pub fn place(&mut self, order: Order, now: u64) {
         if self.found_early.remove(&order.trade) {
             return;
@@ -166,7 +167,7 @@ impl Market {
         self.meets.push(Reverse((now + self.curve.ns(waits_ms), order.trade)));
     }
 
-    /// False: it was, and has its answer coming.
+    /// Submits an order to the market. Returns false if it was already submitted.
     fn submit(&mut self, trade: i64, security: u64, quantity: i64, now: u64) -> bool {
         if self.submitted.insert(trade, (security, quantity)).is_some() {
             return false;
@@ -177,7 +178,7 @@ impl Market {
         true
     }
 
-    /// What is due, or when to ask again.
+    /// Returns the next due job, or when to ask again.
     pub fn next(&mut self, now: u64) -> Result<Due, u64> {
         while let Some(&Reverse((due, _, trade))) = self.delayed.peek()
             && due <= now
@@ -202,7 +203,7 @@ impl Market {
         price_cents(security, self.curve.ms(now))
     }
 
-    /// A trade has its result: the ticker carries it, and one more price.
+    /// Called when a trade has its result: the ticker gets its price, and one more.
     pub fn traded(&mut self, trade: i64, price_cents: i64, now: u64) {
         let Some((security, quantity)) = self.submitted.remove(&trade) else { return };
         self.look_at_limits(now);
@@ -228,21 +229,21 @@ impl Market {
             && at <= now
         {
             self.meets.pop();
-            // An earlier price of the same security may have sent it to the market.
+            // An earlier price of the same security may have sent the order to the market already.
             let Some(order) = self.limits.get(&trade) else { continue };
             let (security, price_cents) = (order.security, self.price_cents(order.security, at));
             self.triggers.push_back(Entry { security, price_cents, quantity: TRIGGER_QUANTITY, meets: Some(trade) });
         }
     }
 
-    /// A Market-Feed has sent these orders to the market: `id symbol price,…`.
+    /// Called when a Market-Feed has sent orders to the market, given as `id symbol price,…`.
     pub fn fed(&mut self, triggered: &str, now: u64) {
         let order = |text: &str| {
             let mut words = text.split_whitespace();
             Some((words.next()?.parse().ok()?, words.next().and_then(market::security_of)?))
         };
         let mut orders: Vec<(i64, u64)> = triggered.split(',').filter_map(order).collect();
-        // In whatever order the engine names them, the same seed draws the same delays.
+        // Sorted, so that the same seed gives the same delays whatever order the engine returns.
         orders.sort_unstable();
         for (trade, security) in orders {
             let order = self.limits.remove(&trade);
@@ -255,7 +256,8 @@ impl Market {
         }
     }
 
-    /// A Market-Feed has written these prices where no data are: it finds the orders that the market knows of.
+    /// Called when a Market-Feed has written these prices on an engine without data: it finds the orders that this
+    /// market knows.
     pub fn met(&mut self, entries: &[Entry], now: u64) {
         for order in entries.iter().filter_map(|entry| entry.meets) {
             if let Some(Order { trade, security, quantity, .. }) = self.limits.remove(&order) {
@@ -264,7 +266,7 @@ impl Market {
         }
     }
 
-    /// The work was not done: it is tried again, so that no trade is lost, but not for ever.
+    /// Called when a job failed: retries it, so that no trade is lost, but not without limit.
     pub fn failed(&mut self, due: Due, now: u64) {
         let tries = due.tries + 1;
         if tries == MOST_TRIES {

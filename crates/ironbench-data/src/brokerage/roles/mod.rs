@@ -1,11 +1,13 @@
-//! Who does what in a trial of the brokerage: customers ask, the market answers, and somebody maintains the data.
+//! Roles of the clients in a brokerage trial: customers, the market, and data maintenance.
 //!
-//! Clients of the plan are customers: they share one deck. Further clients are the market's, and wait until a result or a
-//! batch of prices is due; the last one maintains data every minute. Where the plan wants the same final state each time,
-//! one client does everything, and time is what it has done.
+//! The plan's clients are customers, which share one deck.
+//! Additional clients belong to the market and wait for results and batches of prices; the last one maintains
+//! data every minute.
+//! If the plan requires the same final state each time, one client does everything, and time advances with its
+//! transactions.
 //!
-//! A trial in parts has as many processes of load: each has a deck, a market and numbers of trades of its own, and the first
-//! maintains the data. A Market-Feed may find orders of another process; the market that it tells of them answers.
+//! In a trial in parts, each load process has its own deck, market and trade numbers, and the first maintains the data.
+//! A Market-Feed may find orders of another process; the market of the process that ran the Market-Feed answers them.
 
 mod deck;
 mod inputs;
@@ -38,39 +40,39 @@ pub use sheet::NAMES as VARIABLES;
 use sheet::NAMES;
 
 const SECOND: u64 = 1_000_000_000;
-/// A transaction of a client that does everything takes so much of its time.
+/// Virtual time of a transaction, for a client that does everything.
 const STEP_NS: u64 = 10_000_000;
 
-/// What a plan says of it.
+/// Options in the plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// What was loaded.
+    /// The generator of the loaded data.
     pub data: Generator,
-    /// Of all parts together. None: one for four customers.
+    /// Number of market clients of all parts together. None means one per four customers.
     #[serde(default)]
     pub market_clients: Option<usize>,
-    /// One client does everything, one after the other: the same seed gives the same final state.
+    /// Whether one client does everything sequentially: the same seed then gives the same final state.
     #[serde(default)]
     pub alone: bool,
-    /// Seconds from one Data-Maintenance to the next.
+    /// Interval of Data-Maintenance in seconds.
     #[serde(default = "a_minute")]
     pub maintenance_s: f64,
-    /// In which prices go from $20 to $30 and back: 900 s by the standard. An order with a limit waits a sixth of it on
-    /// average and all of it at most.
+    /// Period of prices between $20 and $30: 900 s in the standard.
+    /// A limit order waits a sixth of it on average, and at most all of it.
     #[serde(default = "quarter_hour")]
     pub price_period_s: f64,
-    /// Number of the first trade, above all that are there; None: the one after the initial trades.
+    /// Number of the first trade, above all existing ones; None means the one after the initial trades.
     #[serde(default)]
     pub first_trade: Option<i64>,
-    /// When the last trade that is there was placed or done, in milliseconds of business: this trial's are later. None, and
-    /// before the morning after the initial trades: they begin in that morning.
+    /// Time of the last existing trade, in milliseconds of business time: this trial starts after it.
+    /// If it is None or before the morning after the initial trades, the trial starts in that morning.
     #[serde(default)]
     pub first_time: Option<i64>,
-    /// The engine holds none: no Market-Feed says which orders it found.
+    /// Whether the engine stores no data, so that no Market-Feed reports the orders it found.
     #[serde(default)]
     pub no_data: bool,
-    /// Prices are whole hundredths.
+    /// Whether prices are stored as integer cents.
     #[serde(default)]
     pub hundredths: bool,
 }
@@ -83,16 +85,16 @@ fn quarter_hour() -> f64 {
     PERIOD_MS as f64 / 1000.0
 }
 
-/// What passes while the trial runs.
+/// The clock of a trial.
 enum Clock {
-    /// The time since somebody first asked.
+    /// Real time since the first call.
     Running(OnceLock<u64>),
-    /// The transactions begun.
+    /// Number of transactions started.
     Stepped(AtomicU64),
 }
 
 impl Clock {
-    /// Of a transaction that begins now: nanoseconds from the start.
+    /// Returns the time of a transaction that starts now, in nanoseconds since the start.
     fn step(&self, now: u64) -> u64 {
         match self {
             Self::Running(start) => now.saturating_sub(*start.get_or_init(|| now)),
@@ -100,7 +102,7 @@ impl Clock {
         }
     }
 
-    /// Of one that ends.
+    /// Returns the time of a transaction that ends now.
     fn passed(&self) -> u64 {
         match self {
             Self::Running(_) => self.step(ironbench_core::measure::clock::now()),
@@ -126,20 +128,20 @@ pub struct Roles {
     activity: Activity,
     clock: Clock,
     curve: Curve,
-    /// The time of business at which the trial begins; prices are at the same place of their curve whenever that is.
+    /// Business time at which the trial starts. Prices start at the same position on their curve at any time.
     begins_ms: i64,
     deck: OnceLock<Mutex<Deck>>,
     next_trade: AtomicI64,
-    /// Which of the tables, counted from 0, is maintained first.
+    /// Index of the table that is maintained first.
     first_table: i64,
     market: Mutex<Market>,
 }
 
 impl Roles {
-    /// For `clients` customers, those of this part.
+    /// Creates the roles of `clients` customers, those of this part.
     ///
     /// # Errors
-    /// Input: these options make no sense.
+    /// Input: the options are invalid.
     pub fn new(options: Options, clients: usize, part: Part, seed: u64) -> Result<Self> {
         let Generator::Brokerage(brokerage) = options.data.clone() else {
             return Err(Error::input("data of the roles", "they are not the brokerage's"));
@@ -162,7 +164,8 @@ impl Roles {
             begins_ms: options.first_time.unwrap_or(curve.start_ms).max(curve.start_ms),
             deck: OnceLock::new(),
             next_trade: AtomicI64::new(trades.first_own()),
-            // A trial is shorter than the cycle: if each began it anew, the last tables would never have their turn.
+            // A trial is shorter than the cycle: if every trial started with the first table, the last ones would never
+            // be maintained.
             first_table: Dice::new(seed, Purpose::Maintenance as u64, 0).below(TABLES as u64) as i64,
             market: Mutex::new(Market::new(curve, brokerage.securities(), delays, trades)),
             customers: clients,
@@ -181,18 +184,19 @@ impl Roles {
         self.options.market_clients.unwrap_or(self.part.all_clients / 4).max(1)
     }
 
-    /// This part's share, as even as can be; a market without a client would answer nobody.
+    /// Returns the number of this part's market clients: an even share, and at least one, because a market without
+    /// clients would not answer.
     fn market_clients(&self) -> usize {
         let (all, Part { number, of, .. }) = (self.all_market_clients(), self.part);
         (all * (number + 1) / of - all * number / of).max(1)
     }
 
-    /// Only the first part maintains the data: all parts are one house.
+    /// Only the first part maintains the data, because all parts use the same database.
     fn maintenance_clients(&self) -> usize {
         usize::from(self.part.number == 0)
     }
 
-    /// What tells the inputs of a client apart from those of others, in whatever part it is.
+    /// Returns a number that is unique to a client's inputs, over all parts.
     fn place(&self, client: usize) -> u64 {
         let place = match self.duty(client) {
             Duty::Customer | Duty::Everything => self.part.first_client + client,
@@ -202,7 +206,7 @@ impl Roles {
         place as u64
     }
 
-    /// The number of the next order.
+    /// Returns the number of the next order.
     fn trade(&self) -> i64 {
         self.next_trade.fetch_add(self.part.of as i64, Relaxed)
     }
@@ -224,7 +228,7 @@ impl Roles {
     }
 }
 
-/// The number of each kind's script.
+/// Returns the index of each type's script.
 fn scripts(program: &Program) -> [Option<usize>; Kind::ALL.len()] {
     let known = |kind: Kind| program.scripts.iter().position(|script| script.name == kind.name() && script.weight > 0);
     Kind::ALL.map(known)

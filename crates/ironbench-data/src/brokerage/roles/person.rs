@@ -1,4 +1,4 @@
-//! What one client does: its next transaction with inputs, and what follows from the end of its last one.
+//! The work of one client: its next transaction with inputs, and the consequences of its last one.
 
 use std::fmt::Write;
 
@@ -15,11 +15,11 @@ use crate::brokerage::market::{Symbol, price_cents};
 use crate::dice::Dice;
 use crate::row::Phrase;
 
-/// Lines in which clients wait.
+/// Queues in which clients wait.
 const MARKET: usize = LAGGING_LINE;
 const MAINTENANCE: usize = MARKET + 1;
-/// The market looks as often as this for work of other threads. Only of orders with a shorter delay any is late for it:
-/// one in 200.
+/// How often the market checks for work from other threads.
+/// Only orders with a shorter delay can become late by it: one in 200.
 const LOOK_NS: u64 = 5_000_000;
 pub(super) const TABLES: i64 = 12;
 
@@ -31,7 +31,7 @@ pub(super) enum Duty {
     Everything,
 }
 
-/// What a client is doing, as far as somebody has to know when it is done.
+/// The job of a client, as far as it matters when the job ends.
 enum Hand {
     Order(Order, bool),
     Market { due: Due, price_cents: i64 },
@@ -46,7 +46,7 @@ pub(super) struct Person<'a> {
     inputs: Inputs<'a>,
     phrase: Phrase,
     list: String,
-    /// Times that data were maintained.
+    /// How often data were maintained.
     maintained: u64,
     hand: Hand,
 }
@@ -116,7 +116,7 @@ impl<'a> Person<'a> {
         self.script(kind)
     }
 
-    /// When data are maintained next: the first time after half the pace.
+    /// Returns the time of the next maintenance; the first is after half the interval.
     fn maintenance_at(&self) -> u64 {
         let pace = self.roles.options.maintenance_s * SECOND as f64;
         (pace * (self.maintained as f64 + 0.5)) as u64
@@ -215,7 +215,7 @@ impl Role for Person<'_> {
     }
 }
 
-/// As a JSON array of objects.
+/// Writes the ticker as a JSON array of objects.
 fn write_ticker(list: &mut String, entries: &[Entry], hundredths: bool) {
     list.clear();
     for (place, Entry { security, price_cents, quantity, .. }) in entries.iter().enumerate() {

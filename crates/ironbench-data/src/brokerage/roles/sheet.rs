@@ -1,4 +1,4 @@
-//! The variables by which a transaction gets its inputs: names, and how values are written.
+//! Variables with which a transaction gets its inputs: their names, and how values are written.
 
 use std::fmt::Arguments;
 
@@ -12,7 +12,7 @@ macro_rules! names {
         #[derive(Debug, Clone, Copy)]
         pub enum Input { $($name),* }
 
-        /// Of all variables, in the order of `Input`.
+        /// Names of all variables, in the order of `Input`.
         pub const NAMES: &[&str] = &[$($text),*];
     };
 }
@@ -67,7 +67,7 @@ names! {
     Volume "volume"
 }
 
-/// Where the variables are that a script mentions.
+/// Slots of the variables, if the scripts mention them.
 pub struct Slots(Vec<Option<Slot>>);
 
 impl Slots {
@@ -76,12 +76,12 @@ impl Slots {
     }
 }
 
-/// One client's variables, to be filled in.
+/// The input variables of one client.
 pub struct Sheet<'a> {
     pub slots: &'a Slots,
     pub variables: &'a mut Variables,
     pub phrase: &'a mut Phrase,
-    /// Money is whole hundredths, where an engine has no decimals.
+    /// Whether money is in integer cents, for engines without decimals.
     pub hundredths: bool,
 }
 
@@ -108,7 +108,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// Money, as the tables hold it.
+    /// Sets an amount of money, in the representation of the tables.
     pub fn cents(&mut self, name: Input, cents: i64) {
         if self.hundredths {
             self.number(name, cents);
@@ -117,27 +117,27 @@ impl Sheet<'_> {
         }
     }
 
-    /// A time of business, to the millisecond: the form that the tables' times have.
+    /// Sets a business time to the millisecond, in the format of the tables.
     pub fn moment(&mut self, name: Input, time_ms: i64) {
         if let Some(slot) = self.slots.0[name as usize] {
             self.variables.set_text(slot, self.phrase.moment(market::moment(time_ms)).as_bytes());
         }
     }
 
-    /// A day counted from 1970-01-01.
+    /// Sets a day, counted from 1970-01-01.
     pub fn date(&mut self, name: Input, day: i64) {
         if let Some(slot) = self.slots.0[name as usize] {
             self.variables.set_text(slot, self.phrase.date(day).as_bytes());
         }
     }
 
-    /// A number as the script left it; `otherwise` where no script mentions it.
+    /// Reads a flag as the script left it; `otherwise` if no script mentions it.
     pub fn is_set_or(&mut self, name: Input, otherwise: bool) -> bool {
         let Some(slot) = self.slots.0[name as usize] else { return otherwise };
         matches!(self.variables.value(slot), Ok(value) if value.is_true())
     }
 
-    /// A text as the script left it.
+    /// Reads a text as the script left it.
     pub fn left(&self, name: Input) -> &str {
         let held = self.slots.0[name as usize].and_then(|slot| self.variables.held(slot));
         let Some(Given::Text(text)) = held else { return "" };

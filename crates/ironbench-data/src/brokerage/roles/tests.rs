@@ -1,4 +1,4 @@
-//! Shares of the deck and of inputs, what the market answers, and whole trials on the null engine.
+//! Tests the proportions of the deck and of inputs, the market's answers, and whole trials on the null engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,7 @@ fn done(outcome: &Outcome) -> BTreeMap<String, u64> {
     outcome.summary.scripts.iter().map(|script| (script.name.clone(), script.completed)).collect()
 }
 
-/// What one variable holds, as text.
+/// Returns the value of a variable as text.
 fn held(variables: &Variables, program: &Program, name: &str) -> String {
     match variables.held(program.symbols.get(name).unwrap()) {
         Some(Given::Text(text)) => String::from_utf8(text.to_vec()).unwrap(),
@@ -82,7 +82,7 @@ fn held(variables: &Variables, program: &Program, name: &str) -> String {
     }
 }
 
-/// The inputs of so many transactions of one kind: for each, the named variables.
+/// Draws the inputs of `count` transactions of one type. Returns the named variables of each.
 fn drawn<const N: usize>(kind: Kind, count: usize, names: [&str; N]) -> Vec<[String; N]> {
     let program = full();
     let roles = Roles::new(options(""), 1, Part::whole(1), 3).unwrap();
@@ -108,7 +108,7 @@ fn drawn<const N: usize>(kind: Kind, count: usize, names: [&str; N]) -> Vec<[Str
     all
 }
 
-/// How often each of these values comes.
+/// Counts how often each of these values occurs.
 fn counts(values: impl Iterator<Item = String>, known: &[&str]) -> Vec<u64> {
     let mut counts = vec![0; known.len()];
     for value in values {
@@ -193,7 +193,7 @@ fn questions_have_the_shares_of_the_standard() {
     }
     for [brokers, sector] in drawn(Kind::BrokerVolume, 500, ["brokers", "sector"]) {
         let names: BTreeSet<String> = serde_json::from_str(&brokers).unwrap();
-        // A load unit has ten, so that the list is shorter than the standard's.
+        // A load unit has ten brokers, so the list is shorter than in the standard.
         assert!((5..=10).contains(&names.len()) && !sector.is_empty(), "{brokers}");
     }
     for [trades, frame, from, to] in drawn(Kind::TradeLookup, 500, ["trades", "frame", "from_time", "to_time"]) {
@@ -224,7 +224,7 @@ fn parts_share_the_market_and_number_their_orders_apart_and_the_first_maintains_
     };
     let mut drawn: Vec<_> = parts.iter().flat_map(duties).filter(|(duty, _)| *duty != Duty::Market).collect();
     drawn.sort_by_key(|(_, place)| *place);
-    // Each draws as it would in a trial of one process.
+    // The inputs of each part are the same as in a trial of one process.
     assert_eq!(drawn, duties(&whole).into_iter().filter(|(duty, _)| *duty != Duty::Market).collect::<Vec<_>>());
     let decks = parts.iter().map(|roles| {
         roles.check(&full()).unwrap();
@@ -257,7 +257,7 @@ fn a_hundred_thousand_transactions_have_the_mix_of_the_standard() {
         let found = done[name] as f64 * 100.0 / all as f64;
         assert!((found - share).abs() < 0.1, "{name}: {found:.2} percent instead of {share}: {done:?}");
     }
-    // A thousand seconds: one each minute, the first after half of one.
+    // In 1000 seconds, one each minute, the first after half a minute.
     assert_eq!(done["data_maintenance"], 17);
     let rolled_back = outcome.summary.scripts[Kind::TradeOrder as usize].rolled_back;
     assert!((60..145).contains(&rolled_back), "{rolled_back}");
@@ -295,7 +295,7 @@ fn the_cycle_of_tables_begins_where_the_seed_says() {
     for seed in 0..24 {
         let roles = Roles::new(options(r#", "maintenance_s": 1"#), 1, Part::whole(1), seed).unwrap();
         let mut variables = Variables::new(&program, &[], &Automatic::default());
-        // After one customer and one client of the market.
+        // After one customer and one market client.
         let mut role = roles.role(&program, 2);
         assert!(matches!(role.next(1, &mut variables), Next::NotBefore(_)));
         let table = |turn: u64| {

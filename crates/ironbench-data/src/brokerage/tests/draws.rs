@@ -1,4 +1,4 @@
-//! What is drawn, against the shares that it should have; prices and times.
+//! Compares drawn values with their expected proportions; tests prices and times.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use super::super::population::{self, SECURITIES, Trades};
 use super::super::trades::Trader;
 use super::brokerage;
 
-/// Pearson's statistic of counts against shares.
+/// Computes Pearson's statistic of counts against proportions.
 fn chi_squared(counts: &[u64], shares: &[f64]) -> f64 {
     let (all, parts) = (counts.iter().sum::<u64>() as f64, shares.iter().sum::<f64>());
     let expected = shares.iter().map(|share| all * share / parts);
     counts.iter().zip(expected).map(|(&count, expected)| (count as f64 - expected).powi(2) / expected).sum()
 }
 
-/// Chances of one in 10⁴ that the statistic is larger, by degrees of freedom (any table of χ²).
+/// Values that the statistic exceeds with probability 10⁻⁴, by degrees of freedom (any table of χ²).
 const CRITICAL: [f64; 10] = [0.0, 15.14, 18.42, 21.11, 23.51, 25.74, 27.86, 29.88, 31.83, 33.72];
 
 pub fn fits(what: &str, counts: &[u64], shares: &[f64]) {
@@ -36,7 +36,7 @@ fn tiers_have_their_shares_of_customers_accounts_and_trades() {
         made[tier] += trades.of(customer);
     }
     assert_eq!((customers, accounts), ([200, 600, 200], [500, 3000, 1500]));
-    // Each customer's share is rounded, the sum is not.
+    // Rounding applies to each customer's share, but not to the sum.
     assert_eq!(made.iter().sum::<u64>(), 576_000);
     for (made, share) in made.into_iter().zip([10, 60, 30]) {
         assert!(made.abs_diff(5_760 * share) < 600, "{made} of {share} percent");
@@ -86,10 +86,10 @@ fn accounts_and_orders_are_drawn_as_the_standard_says() {
     fits("balances above and below zero", &debts, &[80.0, 20.0]);
     fits("others who may trade", &trusted, &[60.0, 38.0, 2.0]);
     fits("accounts of brokers", &brokers, &[1.0; 10]);
-    // Accounts differ in how much they trade, so executors are not drawn one by one.
+    // Accounts differ in how much they trade, so executors are not drawn independently.
     let owner = by[0] as f64 / trades as f64;
     assert!((owner - 0.9).abs() < 0.01, "{owner} by the owner");
-    // An exponential of mean 1 s that ends at 5 s.
+    // An exponential distribution of mean 1 s, cut off at 5 s.
     let mean = delays as f64 / trades as f64;
     assert!((mean / 993.3 - 1.0).abs() < 0.02, "delay of {mean} ms");
     let mean = held as f64 / accounts as f64;
@@ -115,7 +115,7 @@ fn a_limit_is_met_by_the_price_when_the_order_is_submitted_and_not_before() {
             };
             assert!(met(trade.submitted_ms) && placed <= trade.submitted_ms, "{trade:?}");
             waited += i64::from(placed < trade.submitted_ms);
-            // Within a cent of the limit a price stands still for half a second.
+            // Within a cent of the limit, the price does not change for half a second.
             let between = (placed + 900..trade.submitted_ms - 900).step_by(997);
             assert!(between.into_iter().all(|time| !met(time)), "{trade:?} {:?}", phase(trade.security, placed));
         }

@@ -1,4 +1,4 @@
-//! Tables that follow from initial trades agree with each other.
+//! Tests that tables derived from initial trades are consistent with each other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -28,7 +28,7 @@ proptest! {
         prop_assert_eq!(found, totals);
     }
 
-    /// Holdings as single hundreds of shares in a list, one trade after the other: another way to the same tables.
+    /// Derives the holdings in another way: as single lots of 100 shares in a list, one trade after another.
     #[test]
     fn holdings_are_those_of_a_walk_share_by_share(seed: u64) {
         let brokerage = brokerage(1000, 2, seed);

@@ -1,4 +1,4 @@
-//! Rows of all tables: how many, however they are cut, with their keys and references.
+//! Tests the rows of all tables: their number, however they are divided, their keys and references.
 
 mod draws;
 mod kept;
@@ -19,7 +19,7 @@ fn brokerage(customers: u64, days: u64, seed: u64) -> Brokerage {
     Brokerage { customers, days, lob: Lob::Small, seed }
 }
 
-/// The units of a table as text.
+/// Returns the rows of some units of a table as text.
 fn piece(brokerage: &Brokerage, table: &str, units: Range<u64>) -> String {
     let mut text = Vec::new();
     let mut sink = CopyText::new(|bytes: &[u8], _| {
@@ -35,7 +35,7 @@ fn shape(brokerage: &Brokerage, table: &str) -> Table {
     *brokerage.tables().iter().find(|known| known.name == table).unwrap()
 }
 
-/// All rows of a table, as their columns.
+/// The rows of a table, split into columns.
 struct Rows {
     text: String,
     columns: &'static [&'static str],
@@ -47,7 +47,7 @@ impl Rows {
         Self { text: piece(brokerage, table, 0..shape.units), columns: shape.columns }
     }
 
-    /// Of each row the named columns.
+    /// Returns the named columns of each row.
     fn all<'a, const N: usize>(&'a self, names: [&str; N]) -> impl Iterator<Item = [&'a str; N]> {
         let places = names.map(|name| self.columns.iter().position(|column| *column == name).unwrap());
         self.text.lines().map(move |line| {
@@ -70,7 +70,7 @@ fn whole(text: &str) -> i64 {
     text.parse().unwrap()
 }
 
-/// Hundredths of a number with two decimals.
+/// Converts a number with two decimals to hundredths.
 fn cents(text: &str) -> i64 {
     whole(&text.replace('.', ""))
 }
@@ -116,7 +116,7 @@ fn tables_that_do_not_follow_from_trades_have_the_rows_of_their_scale() {
             assert_eq!(Rows::of(&brokerage, table).count(), rows, "{table}");
         }
         assert_eq!(Rows::of(&brokerage, "address").count(), 4 + 1500 * units);
-        // Five standard deviations: 0.534 of an account, 29.2 of a list.
+        // Five standard deviations: 0.534 for an account, 29.2 for a list.
         for (table, mean, deviation) in [("account_permission", 7_100, 189), ("watch_item", 100_000, 4_610)] {
             let rows = Rows::of(&brokerage, table).count();
             assert!(rows.abs_diff(mean * units) < deviation * units, "{table}: {rows}");
@@ -138,7 +138,8 @@ fn tables_that_follow_from_trades_have_the_rows_of_their_days() {
 
 #[test]
 fn after_300_days_accounts_hold_as_much_as_the_standard_has_them_hold() {
-    // Any groups stand for all: activity and accounts of each are those of the whole, within a few percent.
+    // Any groups are representative: their activity and number of accounts equal those of the whole within a few
+    // percent.
     let brokerage = brokerage(1000, 300, 3);
     let (groups, trades) = (0..2, Trades::new(300));
     let made = (trades.before(80) - trades.before(0)) as f64;
@@ -164,7 +165,7 @@ proptest! {
             bounds.extend([0, table.units]);
             bounds.sort_unstable();
             let mut pieces: Vec<_> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
-            // Later pieces do not need what earlier ones left behind.
+            // Generated in reverse order, to prove that later pieces need no state of earlier ones.
             let made: BTreeMap<u64, String> =
                 pieces.drain(..).rev().map(|units| (units.end, piece(&brokerage, table.name, units))).collect();
             let whole = piece(&brokerage, table.name, 0..table.units);
@@ -270,7 +271,7 @@ fn keys_are_unique_and_references_are_met() {
         brokerage.tables().iter().map(|table| (table.name, Rows::of(&brokerage, table.name))).collect();
     for (table, columns) in keys {
         let mut seen = HashSet::new();
-        // A column that stands in a key twice changes nothing.
+        // Repeating a column in a key changes nothing.
         let named: [&str; 4] = std::array::from_fn(|at| columns[at.min(columns.len() - 1)]);
         for (row, key) in rows[table].all(named).enumerate() {
             assert!(seen.insert(key), "{table} {columns:?} row {row}");
