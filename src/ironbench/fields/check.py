@@ -1,4 +1,4 @@
-"""Checks a document against its section in one pass: every mistake as a value, with the path of its field."""
+"""Checks a document against its section in one pass and returns every mistake with the path of its field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.fields.sections import SHORT, FieldSection
 
 _S = TypeVar("_S")
 Path = tuple[str, ...]
-"""`("system", "set", "work_mem")`."""
+"""A path, e.g. `("system", "set", "work_mem")`."""
 _KINDS = {
     "str": "text in quotes", "int": "a whole number", "float": "a number", "bool": "true or false",
     "array": "a list [ … ]", "object": "a table", "null": "nothing",
@@ -24,7 +24,7 @@ LAB_FILE = "`docs/reference/lab-file.md` lists all fields"
 
 
 class Mistake(NamedTuple):
-    """Something wrong with a field."""
+    """A mistake in a field."""
 
     path: Path
     cause: str
@@ -32,13 +32,13 @@ class Mistake(NamedTuple):
 
 
 def text(path: Path) -> str:
-    """A path as it is written in files and messages."""
+    """Returns a path as written in files and messages."""
     return ".".join(path)
 
 
 def mistakes(document: object, struct: type[msgspec.Struct], hint: str = LAB_FILE, path: Path = ()) -> list[Mistake]:
-    """Unknown and missing names, values of a wrong kind, unknown words, numbers out of range. `hint` says where the
-    user finds what a field takes."""
+    """Returns unknown and missing names, values of a wrong type, unknown words, and numbers out of range. `hint`: where
+    the user finds the values of a field."""
     return list(_mistakes(document, struct, hint, path))
 
 
@@ -62,7 +62,7 @@ def _mistakes(document: object, struct: type[msgspec.Struct], hint: str, path: P
 
 
 def nearest_field(name: str, siblings: Collection[str]) -> str:
-    """A hint: a sibling with a similar name; else the section that has a field of this name."""
+    """Returns a hint: a sibling with a similar name, or the section that has a field of this name."""
     if name in SHORT and name not in siblings:
         section, field = SHORT[name]
         return f"{field} belongs to [{section}]"
@@ -84,14 +84,14 @@ def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mist
         return
     known = field.row.range
     try:
-        # Text that is neither a number nor stands for one is refused below, in words about numbers.
+        # Text that is neither a number nor a permitted replacement is rejected below, with a message about numbers.
         if not (known and field.row.texts and isinstance(value, str)):
             msgspec.convert(value, field.type)
         for one in _numbers(value) if known else ():
             if isinstance(one, str) and (stands_for_a_number(field, one) or (not one and known and known.unit)):
                 continue
             if known and isinstance(one, str) and not known.unit:
-                known.number("", one)  # what it looks like is not what it is
+                known.number("", one)  # rejects text that is no number; what remains is a number in quotes
                 raise InputError("", f"expected {'a whole' if known.whole else 'a'} number, got text in quotes", hint)
             if known:
                 known.read("", one)
@@ -107,7 +107,7 @@ def _is_word_or_other(field: Field, value: str) -> bool:
 
 
 def _numbers(value: object) -> Collection[Any]:
-    """The values that a range is for: of a list or table each."""
+    """Returns the values that a range applies to: each entry of a list or table, or the value itself."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, list | tuple) else [] if value is None or isinstance(value, bool) else [value]
@@ -121,12 +121,12 @@ def _wrong_kind(message: str, field: Field, value: object, hint: str, at: Path) 
 
 
 def _expected(field: Field) -> str:
-    """What a field takes, in words."""
+    """Returns the values of a field in words."""
     return " or ".join(f'"{word}"' for word in field.words) or field.row.help or "…"
 
 
 def _plainly(cause: str) -> str:
-    """`Expected `int`, got `str`` in the words of the file."""
+    """Returns msgspec's message ``Expected `int`, got `str` `` in the terms of the file format."""
 
     def kind(match: re.Match[str]) -> str:
         names = [name for name in map(str.strip, match[1].split("|")) if name != "null" or match[1] == "null"]
@@ -142,8 +142,8 @@ def _kind_of(value: object) -> str:
 
 
 def errors(found: Iterable[Mistake], where: str) -> list[InputError]:
-    """The mistakes as errors, one for each field. `where`: the file, or a place in it; empty: options of the command
-    line are named instead."""
+    """Returns the mistakes as errors, one per field. `where`: the file, or a place in it; empty: messages name options
+    of the command line."""
     known: dict[str, InputError] = {}
     for one in found:
         subject = ", ".join(filter(None, (where, text(one.path)))) if where else written(text(one.path))
@@ -152,19 +152,19 @@ def errors(found: Iterable[Mistake], where: str) -> list[InputError]:
 
 
 def refused(found: Iterable[Mistake], where: str) -> None:
-    """InputError of all mistakes, unless there are none; `where`: as in `errors`."""
+    """Raises InputError with all mistakes, if there are any; `where`: as in `errors`."""
     if every := errors(found, where):
         raise together(every)
 
 
 def converted(document: object, struct: type[_S], where: str, hint: str = LAB_FILE) -> _S:
-    """The document as a struct. InputError of all mistakes."""
+    """Returns the document as a struct. Raises InputError with all mistakes."""
     refused(mistakes(document, struct, hint), where)  # type: ignore[arg-type]
     return msgspec.convert(document, struct)
 
 
 def without(document: Mapping[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
-    """The document without the fields at these paths."""
+    """Returns the document without the fields at these paths."""
     wrong = set(paths)
 
     def kept(value: object, at: Path) -> object:

@@ -1,4 +1,4 @@
-"""A lab file: the shared sections, and what only a declared experiment has."""
+"""The sections of a lab file: the shared ones, and those that only a declared experiment has."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class MeasureSection(FieldSection):
 
 
 class ExpectSection(FieldSection):
-    """What the author expects, so that a run can confirm or refute it."""
+    """The author's expectations, which a run can confirm or refute."""
 
     claims: Annotated[
         list[str],
@@ -128,7 +128,7 @@ class ExpectSection(FieldSection):
 
 
 class PairSection(FieldSection):
-    """A command, and what undoes it."""
+    """A command, and one that undoes it."""
 
     prepare: Annotated[
         str,
@@ -138,7 +138,7 @@ class PairSection(FieldSection):
 
 
 class LabCommandsSection(CommandsSection):
-    """Commands of your own: what ironbench cannot vary, a command can. Those of a factor's level are added to these."""
+    """Your own commands, for what ironbench cannot vary itself. Commands of a factor's value are added to these."""
 
     lab: Annotated[PairSection, Meta(description="Once for the whole lab: `lab.prepare`, `lab.cleanup`.")] = field(
         default_factory=PairSection
@@ -175,7 +175,7 @@ class LabFile(Sections):
 
 
 def range_of(path: str) -> Range:
-    """The range of a lab file's field: `load.rate`."""
+    """Returns the range of a lab file's field, e.g. `load.rate`."""
     section, _, name = path.partition(".")
     struct = table(LabFile)[section].section
     known = table(struct)[name].row.range if struct else None

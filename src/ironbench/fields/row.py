@@ -1,4 +1,4 @@
-"""A row of the table of fields: what is known of a field besides its name, type and default."""
+"""A row of the table of fields: the facts about a field besides its name, type and default."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ironbench.ranges import Range
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What people and checks need to know of a field."""
+    """The facts about a field that users and checks need."""
 
     help: str = ""
     range: Range | None = None
-    """Of its number, size or time; of each one in a list or table."""
+    """Range of the number, size or time; in a list or table it applies to each entry."""
     usual: str = ""
-    """What applies where the field is not given, if that is more than its default value."""
+    """Behaviour without the field, if that is not simply its default value."""
     metavar: str = ""
-    """Placeholder of its value in the help page of the command line."""
+    """Placeholder of its value in the help of the command line."""
     option: tuple[str, ...] = ()
     """Names on the command line; empty: `--name`."""
     run: bool = True
     """Whether `ironbench run` has it as an option."""
     texts: str = ""
-    """Pattern of the texts that stand in place of a number: a search, a curve."""
+    """Pattern of texts that may replace a number: a search, a curve."""
     instead: str = ""
     """Examples of such texts, for hints."""
     variable: str = ""
@@ -53,7 +53,7 @@ def row(
     instead: str = "",
     variable: str = "",
 ) -> msgspec.Meta:
-    """The annotation of a field: `threads: Annotated[int, row("Driving threads.", Range(1, 1024))] = 1`."""
+    """Returns the annotation of a field: `threads: Annotated[int, row("Driving threads.", Range(1, 1024))] = 1`."""
     bounds = {"exclusiveMinimum" if range.above else "minimum": range.low, "maximum": range.high} if range else None
     return msgspec.Meta(
         description=f"{help} Default: {usual}." if usual else help,
@@ -69,57 +69,57 @@ class Field:
     """A field with its row."""
 
     name: str
-    """In lab files, and on the command line behind `--`."""
+    """Name in lab files, and on the command line after `--`."""
     attribute: str
-    """Of the struct."""
+    """Attribute of the struct."""
     type: Any
-    """With its annotations, as msgspec reads it."""
+    """Type with its annotations, as msgspec reads it."""
     default: Any
-    """`msgspec.NODEFAULT` where the field must be given."""
+    """`msgspec.NODEFAULT` if the field is required."""
     row: Row
 
     @property
     def usual(self) -> str:
-        """What applies where it is not given, in words; empty for what is then off or empty."""
+        """Behaviour without the field, in words; empty if it is then off or empty."""
         value = self.default
         shown = isinstance(value, str | int | float) and not isinstance(value, bool)
         return self.row.usual or (str(value) if shown else "")
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """The types that its value may have, without annotations: `(int, str)` for `int | Annotated[str, …]`."""
+        """Types of its value without annotations: `(int, str)` for `int | Annotated[str, …]`."""
         return tuple(_kinds(self.type))
 
     @property
     def section(self) -> type[msgspec.Struct] | None:
-        """The struct that the field is, if it is a section of fields."""
+        """The struct of the field, if it is a section of fields."""
         (first, *others) = self.kinds
         return first if not others and _is_struct(first) else None
 
     @property
     def entries(self) -> type[msgspec.Struct] | None:
-        """The struct of each entry, if the field is a list of sections, or a table with names of the user's choice."""
+        """The struct of each entry, if the field is a list of sections, or a table with names chosen by the user."""
         return next((one for one in self.entry_kinds if _is_struct(one)), None)
 
     @property
     def entry_kinds(self) -> tuple[Any, ...]:
-        """The types of each entry of a list or table."""
+        """Types of the entries of a list or table."""
         many = (kind for kind in self.kinds if typing.get_origin(kind) in (list, dict))
         return tuple(one for kind in many for one in _kinds(typing.get_args(kind)[-1]))
 
     @property
     def words(self) -> tuple[Any, ...]:
-        """The words that the field takes; empty if it takes other texts, too."""
+        """The permitted words; empty if the field also takes other texts."""
         return tuple(word for kind in self.kinds if _is_words(kind) for word in typing.get_args(kind))
 
     @property
     def origins(self) -> tuple[Any, ...]:
-        """Its kinds without what is in them: `(str, list)` for `str | list[str]`."""
+        """Types of its value without their parameters: `(str, list)` for `str | list[str]`."""
         return tuple(typing.get_origin(kind) or kind for kind in self.kinds)
 
     @property
     def many(self) -> bool:
-        """Whether its value is a list or a table, for which an option is given several times."""
+        """Whether its value is a list or a table, for which an option is repeated."""
         return self.origins[0] in (list, dict)
 
     @property
@@ -129,12 +129,12 @@ class Field:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Its names on the command line."""
+        """Names of the field on the command line."""
         return self.row.option or ("--" + self.name.replace("_", "-"),)
 
     @property
     def placeholder(self) -> str:
-        """What the help page writes for its value."""
+        """Placeholder of its value in the help."""
         if self.row.metavar or self.switch:
             return self.row.metavar
         if self.row.range:
@@ -144,12 +144,12 @@ class Field:
 
 @cache
 def table(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
-    """The fields of a section by the name that they have in a file."""
+    """Returns the fields of a section by their names in a file."""
     return {one.encode_name: _field(one) for one in msgspec.structs.fields(struct)}
 
 
 def optional(file: type[msgspec.Struct]) -> Iterator[Field]:
-    """The fields of a document and of its sections that are options of the command line."""
+    """Yields the fields of a document and of its sections that are options of the command line."""
     for one in table(file).values():
         if one.section:
             yield from optional(one.section)
@@ -165,7 +165,7 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
 
 
 def _row(hint: Any) -> Row:
-    """The row among the annotations of a type; a description alone is its help."""
+    """Returns the row among the annotations of a type; a plain description becomes the row's help."""
     for meta in getattr(hint, "__metadata__", ()):
         if isinstance(meta, msgspec.Meta):
             return (meta.extra or {}).get(_ROW) or Row(meta.description or "")
@@ -194,5 +194,5 @@ def _is_words(kind: Any) -> bool:
 
 
 def stands_for_a_number(field: Field, text: str) -> bool:
-    """Whether the text asks for a search or declares a curve, where the field allows that."""
+    """Whether the text requests a search or declares a curve, if the field permits that."""
     return bool(field.row.texts) and re.match(field.row.texts, text) is not None

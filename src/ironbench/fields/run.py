@@ -1,4 +1,4 @@
-"""What `ironbench run` declares: the shared sections, and options that no lab file has."""
+"""The sections of `ironbench run`: the shared ones, and options that no lab file has."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class RunFile(Sections):
 
     measure: MeasureSection = field(default_factory=MeasureSection)
     every_device: DeviceSection = field(default_factory=DeviceSection)
-    """What holds of each emulated device that the layout names."""
+    """Defaults for each emulated device that the layout names."""
     tag: Tags = field(default_factory=dict)
     run: RunSection = field(default_factory=RunSection)
     sweep: list[int] = field(default_factory=list)
-    """Numbers of clients to measure; empty: as `load.clients` says."""
+    """Numbers of clients to measure; empty: only `load.clients`."""

@@ -14,7 +14,7 @@ Time = str | int | float
 Size = str | int
 Setting = str | bool | int | float
 SEARCHES = f"^(auto|{'|'.join(CURVES)})"
-"""How text begins that asks for a search, or declares a curve."""
+"""Pattern of texts that request a search or declare a curve."""
 Tags = Annotated[
     dict[str, Setting],
     row("Notes for every record, e.g. `commit=1f3c2a9`; `ironbench history` orders records by one."),
@@ -83,9 +83,9 @@ class SystemSection(FieldSection):
 
 
 class DeviceSection(FieldSection):
-    """An emulated device that `[layout]` names; roles that name the same one share it, each has a partition of its own.
+    """An emulated device for roles in `[layout]`. Roles with the same device share it; each has its own partition.
 
-    A device that needs nothing but its model is written `name = "expression"`.
+    A device that needs only a model is written `name = "expression"`.
     """
 
     model: Annotated[str, row("A device expression, e.g. `raid0(4, ssd-sata-2011)`. Required.", run=False)] = ""
@@ -105,7 +105,7 @@ class DeviceSection(FieldSection):
 
 
 class LayoutSection(FieldSection):
-    """Where the engine's bytes are stored: in directories (with a slash), or on emulated devices."""
+    """Where the engine's files are stored: in directories (with a slash), or on emulated devices."""
 
     data: Annotated[
         str,
@@ -120,7 +120,7 @@ class LayoutSection(FieldSection):
 
 
 class LimitsSection(FieldSection):
-    """What the system may use of the machine."""
+    """The parts of the machine that the system may use."""
 
     memory_total: Annotated[
         Size,
@@ -157,7 +157,7 @@ class DataSection(FieldSection):
 
 
 class WorkloadSection(FieldSection):
-    """The work."""
+    """The workload and its options."""
 
     name: Annotated[str, row("See `ironbench list workloads`. Required.", run=False)] = ""
     files: Annotated[list[str], row("For `script`: FILE or FILE@WEIGHT, one or more.", run=False)] = []
@@ -166,7 +166,7 @@ class WorkloadSection(FieldSection):
 
 
 class LoadSection(FieldSection):
-    """How hard a trial drives the system."""
+    """The load during a trial."""
 
     clients: Annotated[
         int | Annotated[str, Meta(pattern=SEARCHES)],
@@ -313,7 +313,7 @@ class LoadSection(FieldSection):
 
 
 class CommandsSection(FieldSection):
-    """Commands of your own, before and after each trial; those of a factor's level are added to these."""
+    """Your own commands, before and after each trial; commands of a factor's value are added to these."""
 
     prepare: Annotated[
         str,
@@ -337,7 +337,7 @@ class CommandsSection(FieldSection):
 
 
 class Sections(FieldSection):
-    """Everything that a level can change."""
+    """Everything that a factor's value can change."""
 
     system: SystemSection = field(default_factory=SystemSection)
     devices: Annotated[
@@ -354,6 +354,6 @@ class Sections(FieldSection):
 SECTIONS: dict[str, tuple[str, ...]] = {
     name: tuple(table(one.section)) for name, one in table(Sections).items() if one.section
 }
-"""Section → its fields; [devices] has names of the user's own."""
+"""Section → its fields; [devices] has names chosen by the user."""
 SHORT: dict[str, tuple[str, str]] = {name: (section, name) for section, names in SECTIONS.items() for name in names}
-"""Last word → path; no two fields of different sections share one."""
+"""Field name → path; the names of fields are unique among sections."""

@@ -1,1 +1,1 @@
-"""From what the user wrote to a validated plan. Pure: nothing is started, nothing is written."""
+"""Turns user input into a validated plan. Pure: this package starts and writes nothing."""

@@ -1,5 +1,9 @@
-"""Blocks: every cell once in each, in an order of its own, so that drift favours none of them; the trials
-before them, which decide a load, a warm-up or the rates; and observed trials after them. Neither enters a finding."""
+"""Plans the trials of a lab in blocks.
+
+A block measures every configuration once, in its own random order, so that drift favours none of them. Trials before
+the blocks determine a load, a warm-up or the rates; observed trials follow the blocks. Neither kind is part of a
+finding.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +27,14 @@ def trials(
     first: int = 0,
     plots: Mapping[str, str] = {},
 ) -> tuple[Trial, ...]:
-    """Of all stages, in the order they will run; blocks count on from `first` across stages. The first `rated_blocks`
-    of them hold the `rated` cells, too.
+    """Returns the trials of all stages in the order they will run; block numbers continue from `first` across stages.
+    The first `rated_blocks` blocks also contain the `rated` configurations.
 
-    `random` is a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV): a block's order
-    follows from the seed and the block's number alone, so that a later stage does not change what was planned before.
-    `plots`: cell → what is hard to change for it; in each block, cells of one plot come together (`plan.commands`).
+    `random` is a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV). A block's order
+    depends only on the seed and the block's number, so that a later stage does not change what was planned before.
+
+    `plots`: configuration → its changes by hand; in each block, configurations of the same plot are adjacent
+    (`plan.commands`).
     """
     trials: list[Trial] = []
     block = first
@@ -42,7 +48,8 @@ def trials(
 
 
 def ordered(cells: Sequence[Cell], block: int, seed: int, order: str, plots: Mapping[str, str] = {}) -> list[Cell]:
-    """The cells of one block in the order they will run: plots in random order, the cells of each in random order."""
+    """Returns the configurations of a block in the order they will run: plots in random order, and the configurations
+    of each plot in random order."""
     if order == "fixed":
         return list(cells)
     drawn = random.Random(f"{seed}/{block}").sample(list(cells), len(cells))
@@ -52,11 +59,11 @@ def ordered(cells: Sequence[Cell], block: int, seed: int, order: str, plots: Map
 
 
 FIRST = 6
-"""Blocks before the first look, where there are as many: fewer carry no verdict."""
+"""Blocks before the first interim analysis, if there are as many: fewer give no verdict."""
 
 
 def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
-    """`blocks` in `looks` parts as equal as can be, the first of at least six where there are as many."""
+    """Splits `blocks` into `looks` stages of similar size; the first has at least six blocks if there are as many."""
     if looks <= 1 or blocks < FIRST + looks - 1:
         return (Stage(1, blocks),)
     first = max(FIRST, -(-blocks // looks))
@@ -66,32 +73,32 @@ def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
 
 
 PILOT_S = 30.0
-"""60 batches of 5 buckets of 100 ms: MSER-5 needs 50, and looks for the end of the warm-up in the first half."""
+"""60 batches of 5 buckets of 100 ms: MSER-5 needs 50, and searches the first half for the end of the warm-up."""
 
 
 def piloted(setups: Sequence[Setup]) -> list[Setup]:
-    """Those whose warm-up a pilot decides; a rated cell has the warm-up of the cell that it is."""
+    """Returns the setups whose warm-up a pilot determines; a fixed-rate configuration has the warm-up of its origin."""
     return [setup for setup in setups if setup.cell.load.warmup_auto and not setup.of and not setup.skipped]
 
 
 def peaks(setups: Sequence[Setup]) -> int:
-    """How many trials find the baseline's peak: none where no rate is a share of it."""
+    """Returns the number of trials that determine the baseline's peak; 0 if no rate is a percentage of it."""
     return rates.PEAK_TRIALS if rates.wanted(setups) else 0
 
 
 def searching(setups: Sequence[Setup]) -> int:
-    """About how many trials search for the best load of the cells."""
+    """Returns the approximate number of trials of the searches for the best loads."""
     return sum(setup.search.expected for setup in setups if setup.search and not setup.skipped)
 
 
 OBSERVED_S = 10.0
-"""Longest observed trial: enough for plans and statement times, and short beside the blocks."""
+"""Maximum length of an observed trial: enough for plans and statement times, and short compared with the blocks."""
 
 
 def observed_trials(lab: Lab) -> list[Trial]:
-    """Returns one trial per configuration, watched by observers, that follows blocks by slices; none in other labs.
+    """Returns one observed trial per configuration, to follow interleaved blocks; empty for other labs.
 
-    All sides draw the same random numbers, as in a block.
+    The trials draw the same random numbers, like the trials of one block.
     """
     if not lab.method.observed:
         return []
@@ -104,5 +111,5 @@ def _observed(cell: Cell) -> Cell:
 
 
 def trials_before(lab: Lab) -> int:
-    """Trials that a lab needs before its first block; how many a search takes is a guess."""
+    """Returns the number of trials before the first block; for searches the number is an estimate."""
     return peaks(lab.all_setups) + len(piloted(lab.setups)) + searching(lab.setups)

@@ -1,15 +1,16 @@
-"""From a time budget to blocks and trial length: the pair that resolves the smallest difference.
+"""Chooses blocks and trial length within a time budget: the pair with the smallest minimum detectable effect.
 
-What a paired t interval of n blocks resolves is its minimum detectable effect: the true log ratio that it finds with
-90 % power, about (t(1-α/2, n-1) + t(0.9, n-1)) · s / √n, where s is the standard deviation of the log ratio of two
-trials of one block (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, ch. 2; Bloom, Minimum
-Detectable Effects, Evaluation Review 19, 1995). It comes in as `Detect`, computed by the analysis with the exact
-noncentral t, α divided by the number of comparisons (Holm's first step) and spent over the looks: the plan promises
-what the findings will hold.
+For a paired t interval of n blocks, the minimum detectable effect is the true log ratio that it would detect with 90%
+power, about (t(1-α/2, n-1) + t(0.9, n-1)) · s / √n, where s is the standard deviation of the log ratio of two trials of
+one block (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, ch. 2; Bloom, Minimum Detectable
+Effects, Evaluation Review 19, 1995). `Detect` is computed by the analysis with the exact noncentral t distribution,
+with α divided by the number of comparisons (Holm's first step) and among interim analyses, so that the plan promises
+what the findings will achieve.
 
-More blocks lower it by √n; longer trials lower s, but only that part of its square that is noise within a trial.
-Between trials there is more: where data and code came to lie in memory, background work, the state of the device.
-`Spread` parts s² in halves at the length it was measured with: half shrinks with trial length, half does not.
+More blocks reduce the effect by √n. Longer trials reduce s, but only the part of its square that is noise within a
+trial. Other noise differs between trials: memory addresses of data and code, background work, the state of the device.
+`Spread` splits s² in halves at the length it was measured with: one half decreases with trial length, the other does
+not.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ironbench.plan import blocks, same_load
 from ironbench.words import counted
 
 LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
-"""Trial lengths tried. Below 5 s start-up and the last transactions weigh too much."""
+"""Trial lengths to choose from. Below 5 s, start-up and the last transactions have too much weight."""
 MOST_BLOCKS = 500
 MOST_LOOKS = 3
 _SHRINKING = 0.5
@@ -33,78 +34,79 @@ _SHRINKING = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How much the log ratio of two trials of one block varies."""
+    """Variation of the log ratio of two trials of the same block."""
 
     share: float
-    """Standard deviation of the log ratio; 0.05 is about 5 %."""
+    """Standard deviation of the log ratio; 0.05 is about 5%."""
     trial_s: float
-    """Length of the trials it holds for."""
+    """Length of the trials with this variation."""
     seen: int
-    """Blocks it was measured with."""
+    """Number of blocks that it was measured with."""
     source: str
-    """Where it is from, in words."""
+    """Source of the number, in words."""
 
     def at(self, trial_s: float) -> float:
-        """For trials of another length."""
+        """Returns the standard deviation for trials of another length."""
         return self.share * math.sqrt(1 - _SHRINKING + _SHRINKING * self.trial_s / trial_s)
 
 
 ASSUMED = Spread(0.04 * math.sqrt(2), 30.0, 10_000, "assumed; `ironbench lab noise` measures it here")
-"""Runs of 30 s on a small virtual machine varied by 3 to 6 %; a ratio of two varies √2 times as much."""
+"""Runs of 30 s on a small virtual machine varied by 3% to 6%; a ratio of two runs varies √2 times as much."""
 
 Detect = Callable[[Spread, float, tuple[Stage, ...]], float]
-"""(spread, trial length in s, stages) → smallest relative difference found at the last look."""
+"""(variation, trial length in s, stages) → minimum detectable effect at the last analysis, as a relative difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What the cells of a lab cost. Times in s."""
+    """The time that the configurations of a lab need, in seconds."""
 
     own_s: tuple[float | None, ...]
-    """Measured time of each cell where the lab varies it; None: the budget chooses."""
+    """Measured time of each configuration if the lab varies it; None: the budget chooses."""
     around_s: tuple[float, ...]
-    """Warm-up, start, data, checks, stop: what a trial of each cell takes besides."""
+    """Time of a trial of each configuration besides measuring: warm-up, start, data, checks, stop."""
     once_s: float
-    """Loading, before the first trial."""
+    """Time for loading data before the first trial."""
     peak_trials: int = 0
-    """Of the first cell, before the first block."""
+    """Trials of the first configuration before the first block to determine its peak."""
     declared_peaks: int = 0
-    """Those of them that are needed without rated cells: where the lab declares a share of the peak as its rate."""
+    """The part of `peak_trials` that is needed without fixed-rate configurations: if the lab itself declares a rate as
+    a percentage of the peak."""
     pilots_s: float = 0.0
-    """Trials that decide warm-ups, before the first block."""
+    """Time of trials that determine warm-ups, before the first block."""
     search_trials: int = 0
-    """Of each cell, before the first block, to find its best load: about so many."""
+    """Approximate number of trials of each configuration before the first block to find its best load."""
     copies_s: float = 0.0
-    """Of data that are copied once for the whole lab, and before each trial that finds the peak or a load."""
+    """Time for copies of data, once for the whole lab and before each trial that determines the peak or a load."""
     rated_around_s: tuple[float, ...] = ()
-    """`around_s` of the rated cells: all trials of a lab that has some are of one length."""
+    """`around_s` of the fixed-rate configurations, whose trials are as long as the others."""
     rated_blocks: int = 0
-    """In which rated cells are measured."""
+    """Number of blocks in which fixed-rate configurations are measured."""
     observed_s: float = 0.0
-    """Observed trials, after the last block."""
+    """Time of observed trials after the last block."""
     turning: float = 0.0
-    """What is not measured of turns, as a share of what is; 0: the lab is measured by trials."""
+    """Overhead of interleaving, relative to the measured time; 0: the lab is measured by whole trials."""
 
     def block_s(self, trial_s: float) -> float:
-        """One of the lab's own cells alone."""
+        """Returns the time of one block without fixed-rate configurations."""
         measured_s = sum(trial_s if own is None else own for own in self.own_s)
         return sum(self.around_s) + measured_s * (1 + self.turning)
 
     def before_s(self, trial_s: float) -> float:
-        """Until the first block."""
+        """Returns the time before the first block."""
         peaks = self.peak_trials * (self.around_s[0] + self._first_s(trial_s))
         return self.once_s + self.copies_s + self.pilots_s + peaks + self.search_s(trial_s)
 
     def search_s(self, trial_s: float) -> float:
-        """What the search for the best load of all cells takes, about; copies of data apart."""
+        """Returns the approximate time to search for the best load of all configurations, without copies of data."""
         return self.search_trials * self.block_s(trial_s)
 
     def rated_block_s(self, trial_s: float) -> float:
-        """What the rated cells add to a block."""
+        """Returns the time that fixed-rate configurations add to a block."""
         return sum(self.rated_around_s) + len(self.rated_around_s) * self._first_s(trial_s)
 
     def rated_s(self, trial_s: float) -> float:
-        """What response times at the same load take in all, the peak included."""
+        """Returns the total time for response times under equal load, including the peak."""
         peaks = self.peak_trials * (self.around_s[0] + self._first_s(trial_s)) if self.rated_around_s else 0.0
         return peaks + self.rated_blocks * self.rated_block_s(trial_s)
 
@@ -119,7 +121,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What was chosen."""
+    """The chosen blocks and trial length."""
 
     stages: tuple[Stage, ...]
     trial_s: float
@@ -138,10 +140,12 @@ def sized(
     file: str,
     rated_wanted: int = 0,
 ) -> Size:
-    """The blocks and the trial length within the budget that resolve most. InputError: not even six of the shortest.
+    """Returns the blocks and trial length within the budget with the smallest minimum detectable effect. Raises
+    InputError if the budget is too small for six blocks of the shortest trials.
 
-    Rated cells are measured where half of the budget holds two blocks of them and the rest six of the others;
-    `rated_wanted`: in so many where they fit, since a claim about them cannot be decided with fewer.
+    Fixed-rate configurations are measured if half of the budget is enough for two blocks of them and the rest is enough
+    for six blocks of the others. `rated_wanted`: number of their blocks to prefer if possible, because a claim about
+    them cannot be decided with fewer.
     """
     plain = replace(cells, rated_around_s=(), rated_blocks=0, peak_trials=cells.declared_peaks)
     found = [
@@ -153,7 +157,7 @@ def sized(
     ]
     if not found:
         least = plain.lab_s(min(lengths), blocks.FIRST)
-        length = f" of {min(lengths):g} s" if None in cells.own_s else ""  # work that ends by itself has its own
+        length = f" of {min(lengths):g} s" if None in cells.own_s else ""  # work that ends by itself has its own length
         raise InputError(
             f"{file}, budget {units.span(budget_s)}",
             f"{len(cells.around_s)} cells in {blocks.FIRST} blocks{length} take {units.span(least)}",
@@ -163,20 +167,21 @@ def sized(
 
 
 def _worth(size: Size, rated_wanted: int) -> tuple[bool, float, float, float]:
-    """The smallest is best."""
+    """Returns a sort key; the smallest is the best."""
     useful = -min(size.rated_blocks, same_load.USEFUL_BLOCKS)
     return size.rated_blocks < rated_wanted, useful, size.detectable, -size.trial_s
 
 
 def for_rated_s(cells: Cells, lengths: Sequence[float], count: int) -> float:
-    """The least budget, in whole minutes, that holds `count` blocks of rated cells and six of the lab's own."""
+    """Returns the smallest budget, in whole minutes, for `count` blocks of fixed-rate configurations and six of the
+    others."""
     shortest, these = min(lengths), replace(cells, rated_blocks=count)
     of_rated = these.rated_s(shortest) / same_load.SHARE_OF_BUDGET
     return _whole_minutes(max(of_rated, these.lab_s(shortest, blocks.FIRST)))
 
 
 def _choices(cells: Cells, plain: Cells, trial_s: float, budget_s: float) -> Iterator[Cells]:
-    """With as many blocks of rated cells as their part of the budget holds, and without any."""
+    """Yields the configurations with as many fixed-rate blocks as their part of the budget allows, and without any."""
     if cells.rated_around_s:
         peaks = replace(cells, rated_blocks=0).rated_s(trial_s)
         held = int((budget_s * same_load.SHARE_OF_BUDGET - peaks) / cells.rated_block_s(trial_s))
@@ -190,13 +195,15 @@ def _whole_minutes(seconds: float) -> float:
 
 
 def spoken_up(seconds: float) -> float:
-    """The least that `units.span` writes without rounding it down: whole seconds, tens of them, or minutes."""
+    """Returns the time rounded up to what `units.span` can write exactly: whole seconds, tens of seconds, or
+    minutes."""
     step = 1.0 if seconds <= 119 else 10.0 if seconds <= 590 else 60.0
     return step * math.ceil(round(seconds / step, 6))
 
 
 def staged(count: int, looks: int | None) -> tuple[Stage, ...]:
-    """A look at the findings after every six blocks at most, three in all: a clear difference ends the lab early."""
+    """Returns stages with an interim analysis after every six blocks, at most three: a clear difference ends the lab
+    early."""
     return blocks.stages(count, min(MOST_LOOKS, count // blocks.FIRST) if looks is None else looks)
 
 
@@ -211,10 +218,12 @@ def sized_run(
     budget_s: float,
     around: str = WARMUP,
 ) -> tuple[int, float]:
-    """Blocks and trial length of a run whose means are surest within the budget. InputError: not one of the shortest.
+    """Returns the blocks and trial length of a run with the most precise means within the budget. Raises InputError if
+    not even one block of the shortest trials fits.
 
-    `around_s`: what a trial of each cell takes besides, called `around`; the `confirmations` may be of the longest. A
-    mean of n trials varies by 1/√n of what one does, and `Spread` says how that changes with length.
+    `around_s`: time of a trial of each configuration besides measuring, called `around` in messages. The
+    `confirmations` may be trials of the slowest configuration. The mean of n trials varies by 1/√n of the variation of
+    one trial, which depends on its length as in `Spread`.
     """
 
     def fixed_s(trial_s: float) -> float:
@@ -237,14 +246,14 @@ def sized_run(
 def _too_little(
     around_s: Sequence[float], confirmations: int, once_s: float, shortest_s: float, budget_s: float, around: str
 ) -> InputError:
-    """The fewest trials and what they take, with each way out that suffices by itself."""
+    """Returns an error with the fewest trials, their time, and each hint that suffices by itself."""
     trials = len(around_s) + confirmations
     apart_s = sum(around_s) + confirmations * max(around_s)
     besides = [name for name, taken_s in (("loading", once_s), (around, apart_s)) if taken_s]
     ways = [f"allow {units.span(spoken_up(once_s + apart_s + trials * shortest_s))}"]
     if around == WARMUP and apart_s and once_s + trials * shortest_s <= budget_s:
         ways.append("give --warmup 0s")
-    # Shorter ones are not chosen, but measured where they are asked for; checkpoints may need longer ones.
+    # Shorter trials are never chosen, but measured on request; checkpoints may need longer ones.
     fitting_s = math.floor((budget_s - once_s - apart_s) / trials)
     if shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
         ways.append(f"give --duration {fitting_s}s")
@@ -256,7 +265,7 @@ def _too_little(
 
 
 def needed(trial_s: float, target: float, looks: int | None, spread: Spread, detect: Detect) -> int | None:
-    """The fewest blocks that resolve `target`; None beyond 500."""
+    """Returns the fewest blocks that can detect `target`; None if more than 500."""
     low, high = blocks.FIRST - 1, MOST_BLOCKS
     if detect(spread, trial_s, staged(high, looks)) > target:
         return None
@@ -267,12 +276,13 @@ def needed(trial_s: float, target: float, looks: int | None, spread: Spread, det
 
 
 def next_target(detectable: float) -> float:
-    """A round difference of about half of what is resolved."""
+    """Returns a round difference of about half of what can be detected."""
     return next((share for share in (0.2, 0.1, 0.05, 0.03, 0.02, 0.01) if share <= detectable * 0.6), 0.01)
 
 
 def lengths(declared_s: float | None, checkpoints_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Trial lengths to choose from: none above the declared one, none too short for two complete checkpoints."""
+    """Returns trial lengths to choose from: none above the declared one, and none too short for two complete
+    checkpoints."""
     least = max((2.5 * interval for interval in checkpoints_s if interval is not None), default=0.0)
     most = math.inf if declared_s is None else declared_s
     tried = {*LENGTHS_S, *([] if declared_s is None else [declared_s]), least}

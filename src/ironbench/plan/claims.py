@@ -1,4 +1,4 @@
-"""[expect]: what the author of a lab claims, read and resolved to cells."""
+"""Reads [expect], the claims of a lab's author, and resolves them to configurations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IN_PARENTHESES = r"\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)"
 _METRIC = re.compile(rf"\s*{_IN_PARENTHESES}\s*$")
 _ORDER = re.compile(rf"\s*order\s*(?:{_IN_PARENTHESES})?\s*:(.*)", re.DOTALL)
 _ORDER_OF = re.compile(r"\s*order\b(?!=)[^:]*:.*>", re.DOTALL)
-"""With something else between its beginning and the colon; `order=` is a factor of the user's."""
+"""An order with other text between `order` and the colon; `order=` would be a factor of the user."""
 _NUMBER = r"([0-9]*\.?[0-9]+)"
 _RANGES = (
     (re.compile(rf"{_NUMBER}\s+to\s+{_NUMBER}"), (1, 2)),
@@ -31,7 +31,7 @@ _VALUES = re.compile(r"at least\s+(\S.*)|at most\s+(\S.*)|(\S+(?:\s\S+)?)\s+to\s
 
 
 def read(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Claim, ...]:
-    """Every claim with the names of its cells. InputError names the claim and what would do."""
+    """Returns every claim with the names of its configurations. Raises InputError with the claim and a correct form."""
     return tuple(
         collected(
             partial(_claim, text, f"{declared.file}, expect.claims[{number}]", declared, cells)
@@ -41,7 +41,7 @@ def read(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Claim, .
 
 
 def comparisons(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
-    """The pairs (compared, its baseline) that get a verdict: those of `measure.compare`, else those of the design."""
+    """Returns the pairs (compared, its baseline) that get a verdict: from `measure.compare`, or from the design."""
     if not declared.measure.compare:
         return design.comparisons(declared, cells)
     found = collected(
@@ -61,7 +61,7 @@ def _unrated_pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[
 
 
 def _pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[str, str]:
-    """The cells of `A over B`."""
+    """Returns the configurations of `A over B`."""
     sides = re.split(r"\s+over\s+", text.strip())
     if len(sides) != 2:
         raise InputError(where, f"{text.strip()!r} does not say which cell over which", "write `A over B`")
@@ -72,7 +72,7 @@ def _pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 
 
 def _claim(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> Claim:
-    if order := _ORDER.fullmatch(text):  # names of cells may have colons, too
+    if order := _ORDER.fullmatch(text):  # names of configurations may contain colons
         metric = require_metric(order[1] or declared.measure.metric, where)
         return _order(text, order[2], metric, where, declared, cells)
     if _ORDER_OF.match(text):
@@ -92,7 +92,7 @@ def _claim(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declare
 def _value(
     text: str, head: str, tail: str, metric: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]
 ) -> Claim:
-    """A limit of one cell: `clients=4 (response_time_p99_s): at most 10ms`."""
+    """Reads a limit of one configuration: `clients=4 (response_time_p99_s): at most 10ms`."""
     cell = _cell(head, where, declared, cells)
     match = _VALUES.fullmatch(tail.strip())
     if match is None:
@@ -106,7 +106,7 @@ def _value(
 
 
 def require_metric(metric: str, where: str) -> str:
-    """InputError with the nearest names when the catalogue has no such metric."""
+    """Raises InputError with similar names if the catalogue has no such metric."""
     try:
         catalogue.metric(metric)
     except InputError as error:
@@ -154,7 +154,7 @@ def _distinct(claims: Sequence[str], where: str) -> None:
 
 
 def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
-    """InputError for a claim about cells at a rate that are not measured, or that no rate is needed for."""
+    """Raises InputError for a claim about fixed-rate configurations that are not measured, or that need no rate."""
     rated = {setup.cell.name: setup.of for setup in lab.rated}
     known = {setup.cell.name for setup in lab.all_setups}
     skipped = tuple(f"{setup.cell.name} {same_load.FACTOR}=" for setup in lab.setups if setup.skipped)
@@ -181,7 +181,8 @@ _AS_ASKED = ("throughput", "scheduled_throughput", "transactions")
 
 
 def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:
-    """`named`, or that cell at a share of the baseline's peak: `log=memory rate=70%`."""
+    """Returns the name from `named`, or that configuration at a percentage of the baseline's peak: `log=memory
+    rate=70%`."""
     match = _RATED.search(text.strip())
     if match is None or any(factor.name == same_load.FACTOR for factor in declared.factors):
         return named(text, where, declared, cells)
@@ -191,9 +192,9 @@ def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 
 
 def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:
-    """The cell that is meant: its name, some `factor=level`, or a level's name alone where one factor has it.
+    """Returns the configuration for its name, for some `factor=value`, or for a value that only one factor has.
 
-    Factors that are not mentioned are at their first level. InputError: none or several.
+    Factors that are not mentioned have their first value. Raises InputError if none or several match.
     """
     text = text.strip()
     if any(cell.name == text for cell in cells):
@@ -216,7 +217,8 @@ def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 
 
 def _assignments(text: str, where: str, declared: DeclaredLab) -> Mapping[str, str]:
-    """`log=memory clients=8` as factor → level; empty when no factor is named that way. Levels may hold spaces."""
+    """Returns `log=memory clients=8` as factor → value; empty if no factor has such a name. Values may contain
+    spaces."""
     known = {factor.name: factor for factor in declared.factors}
     if not known or "=" not in text:
         return {}

@@ -1,11 +1,12 @@
-"""Commands of a lab: what is in force for a trial, how long it lasts, and how often a person is asked.
+"""The user's commands of a lab: which are in effect for a trial, for how long, and how often a person is needed.
 
-A trial finds a stack of scopes: the lab's, its block's, what a person changed for it, its own. What the next trial
-shares with it, from the bottom, stays; the rest is undone from the top. A person is asked once for all trials of a
-block that need the same: these are *whole plots* of a split-plot design, drawn in random order, the trials of each in
-random order. They are set anew in every block, though the last one had ended with the same: two blocks that shared one
-setting would not be independent of each other, and the interval of their ratios would be too narrow (Webb, Lucas and
-Borkowski, "Factorial experiments when factor levels are not necessarily reset", J. Quality Technology 36, 2004).
+A trial has a stack of scopes: the lab's, its block's, changes by hand for it, and its own. The scopes that the next
+trial shares with it, from the bottom, stay; the others are undone from the top. A change by hand is requested once for
+all trials of a block that need it. Such trials form a *whole plot* of a split-plot design: plots are drawn in random
+order, and so are the trials of each plot. Every block sets them again, even if the previous block ended with the same
+plot: two blocks that shared one setting would not be independent, and the confidence intervals of their ratios would be
+too narrow (Webb, Lucas and Borkowski, "Factorial experiments when factor levels are not necessarily reset", J. Quality
+Technology 36, 2004).
 """
 
 from __future__ import annotations
@@ -22,30 +23,30 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.system import Setup, Trial
 
 LONGEST = 1000
-"""Characters of a command: records, which are short, hold it."""
+"""Maximum characters of a command, because it is part of records, which must be small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Commands in force, and what they last as long as."""
+    """Commands in effect, and how long they last."""
 
     lasts: tuple[object, ...]
-    """Equal for trials between which nothing is undone."""
+    """A key; commands stay in effect between trials with equal keys."""
     commands: Commands
 
     @property
     def own(self) -> bool:
-        """Whether it ends with its trial."""
+        """Whether the scope ends with its trial."""
         return self.lasts[0] == "trial"
 
 
 def of_lab(lab: Lab) -> list[Scope]:
-    """What lasts as long as the lab."""
+    """Returns the scope that lasts as long as the lab."""
     return [Scope(("lab",), lab.commands)]
 
 
 def scopes(lab: Lab, setup: Setup, trial: Trial) -> list[Scope]:
-    """Of a trial, from the bottom of the stack: what is done first and undone last."""
+    """Returns the scopes of a trial from the bottom of the stack: the first is set up first and undone last."""
     block = (trial.block,) if trial.purpose == Purpose.LAB else ("before",)
     asks = [one for one in setup.system.commands if one.by_hand]
     own = [one for one in setup.system.commands if not one.by_hand]
@@ -58,12 +59,12 @@ def scopes(lab: Lab, setup: Setup, trial: Trial) -> list[Scope]:
 
 
 def plots(setups: Sequence[Setup]) -> dict[str, str]:
-    """Cell → what a person must have changed for it; equal ones are measured together."""
+    """Returns configuration → key of its changes by hand; configurations with equal keys are measured together."""
     return {setup.cell.name: plot(setup.system.commands) for setup in setups}
 
 
 def asks(lab: Lab) -> int:
-    """How often a person is asked in the blocks of a lab, when every trial succeeds at once."""
+    """Returns how many requests a person gets in the blocks of a lab if every trial succeeds at once."""
     stack: list[Scope] = []
     count = 0
     for trial in lab.trials:
@@ -76,18 +77,18 @@ def asks(lab: Lab) -> int:
 
 
 def shared(stack: Sequence[Scope], wanted: Sequence[Scope]) -> int:
-    """How many scopes from the bottom of the stack stay."""
+    """Returns how many scopes from the bottom of the stack stay."""
     same = (have == want for have, want in zip(stack, wanted, strict=False))
     return next((place for place, one in enumerate(same) if not one), min(len(stack), len(wanted)))
 
 
 def read(section: CommandsSection, of: str) -> Commands:
-    """Those of a trial, checked. `of`: as in `Commands`. InputError."""
+    """Reads and checks the commands of a trial. `of`: as in `Commands`. Raises InputError."""
     return _read(section, of, "commands", section.command_limit)
 
 
 def of_pair(section: PairSection, limit: str | int | float, of: str) -> Commands:
-    """Those of the lab or of its blocks, with the limit of the section. InputError."""
+    """Reads the commands of the lab or of its blocks, with the section's time limit. Raises InputError."""
     return _read(section, of, f"commands.{of}", limit)
 
 

@@ -1,4 +1,4 @@
-"""Which combinations of levels are measured, and which of them are compared."""
+"""Determines which combinations of values are measured, and which of them are compared."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from ironbench.words import grouped
 
 MOST_CELLS = 1000
 MOST_TRIALS = 100_000
-"""What a directory of records is built for."""
+"""The number of records that a results directory is designed for."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredCell:
-    """A combination of levels, and the sections of the file with those levels in them."""
+    """A combination of values, and the sections of the lab file with these values."""
 
     name: str
     levels: Mapping[str, str]
-    """Factor → level."""
+    """Factor → value."""
     sections: Sections
     added: tuple[tuple[str, CommandsSection], ...] = ()
-    """Commands besides those of its sections, each with the level that asks for them: `governor=performance`."""
+    """Commands in addition to those of its sections, each with the value that needs them: `governor=performance`."""
 
 
 def number_of_cells(declared: DeclaredLab) -> int:
-    """Without making any of them."""
+    """Returns the number of configurations without making them."""
     if declared.design == "explicit":
         return len(declared.explicit)
     if declared.design == SCREEN:
@@ -50,7 +50,8 @@ def number_of_cells(declared: DeclaredLab) -> int:
 
 
 def cells(declared: DeclaredLab) -> tuple[DeclaredCell, ...]:
-    """The cells of the design, the baseline first. InputError: fewer than two, equal ones, too many."""
+    """Returns the configurations of the design, the baseline first. Raises InputError for fewer than two, equal ones,
+    or too many."""
     if declared.design == SCREEN:
         screen.validate(declared)
     _not_too_many(declared)
@@ -66,18 +67,18 @@ def cells(declared: DeclaredLab) -> tuple[DeclaredCell, ...]:
 
 
 def comparisons(declared: DeclaredLab, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
-    """(compared, its baseline) by name. Of a screen none: it says itself what shall be compared.
+    """Returns (compared, its baseline) by name; empty for a screen, which chooses its comparisons itself.
 
-    One-at-a-time and explicit: every cell with the baseline. Full: every cell with each cell that differs from it in
-    one factor alone, at that factor's first level: the effect of a level where everything else is the same. Cells that
-    differ in their rate alone are not compared where others are: that more work was asked of a system is no finding,
-    and would only make the others less sure (Holm).
+    In one-at-a-time and explicit designs, every configuration is compared with the baseline. In a full design, it is
+    compared with each one that differs from it only in one factor, at that factor's first value, which shows the effect
+    of a value with everything else equal. Configurations that differ only in their rate are not compared if there are
+    other comparisons: a higher target rate is no finding, and more comparisons make each of them less precise (Holm).
     """
     if declared.design == SCREEN:
         return ()
     cells = {cell.name: cell for cell in found}
     every = _pairs(declared, found)
-    # Throughputs of two workloads count different things.
+    # Throughputs of two workloads have different units.
     pairs = tuple(p for p in every if len({cells[name].sections.workload.name for name in p}) == 1) or every
     telling = tuple(pair for pair in pairs if not _differ_in_rate_alone(*(cells[name] for name in pair)))
     return telling or pairs
@@ -116,7 +117,7 @@ def _not_too_many(declared: DeclaredLab) -> None:
 
 
 def combined(declared: DeclaredLab) -> Iterator[DeclaredCell]:
-    """The cells of every design but the explicit one."""
+    """Yields the configurations of every design except the explicit one."""
     factors = declared.factors
     for levels in _one_at_a_time(factors) if declared.design == "one-at-a-time" else _full(factors):
         yield at(declared, levels, named(levels))
@@ -136,12 +137,12 @@ def _full(factors: Sequence[Varied]) -> Iterator[dict[str, str]]:
 
 
 def named(levels: Mapping[str, str]) -> str:
-    """What a cell is called that has no name of its own."""
+    """Returns the name of a configuration without an explicit name."""
     return " ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
 def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping[Path, Any] = {}) -> DeclaredCell:
-    """The cell of these levels, with fields of its own."""
+    """Returns the configuration with these values and with its own fields."""
     chosen = {
         f"{factor.name}={levels[factor.name]}": factor.level(levels[factor.name]).changes for factor in declared.factors
     }
@@ -160,7 +161,8 @@ def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping
 
 
 def _explicit(declared: DeclaredLab) -> Iterator[DeclaredCell]:
-    """A cell chooses levels of factors; what it leaves out stays at the first. With a name it may set fields, too."""
+    """Yields the configurations of an explicit design: each selects values of factors, by default the first. With a
+    name, a configuration may also set fields."""
     known = {factor.name: factor for factor in declared.factors}
     for number, table in enumerate(declared.explicit):
         where = f"{declared.file}, cell[{number}]"

@@ -1,4 +1,4 @@
-"""What may stand in a lab file, and how it is read: every mistake with the path of its field."""
+"""Reads a lab file and reports every mistake with the path of its field."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from ironbench.plan.vary import Varied
 
 @dataclass(frozen=True, slots=True)
 class DeclaredLab:
-    """A lab file that is right in itself; whether this machine can do it is not known yet."""
+    """A valid lab file; whether this machine can run it is not known yet."""
 
     file: str
-    """As the user named it; subject of every message."""
+    """File name as the user wrote it; subject of every message."""
     name: str
     question: str
     design: str
     base: dict[str, Any]
-    """Sections of the file that a cell is made of, before any level."""
+    """Sections that every configuration starts from, before its values are applied."""
     factors: tuple[Varied, ...]
     explicit: tuple[dict[str, Any], ...]
     measure: MeasureSection
     claims: tuple[str, ...]
     source: str
     commands: LabCommandsSection = field(default_factory=LabCommandsSection)
-    """Of the lab and its blocks; those of trials are in `base`, too."""
+    """Commands of the lab and its blocks; those of trials are also in `base`."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
 
     @property
     def seed(self) -> int:
-        """The declared one, else one that follows from the text: the order shown by `plan` is the order of the run."""
+        """The declared seed, or one derived from the text: the order shown by `plan` is the order of the run."""
         if self.measure.seed is not None:
             return self.measure.seed
         return int.from_bytes(hashlib.sha256(self.source.encode()).digest()[:4], "big") >> 1
 
     @property
     def looks(self) -> int | None:
-        """At the findings; None: not declared."""
+        """Number of interim analyses; None: not declared."""
         stages = self.measure.stages
         return len(stages) if isinstance(stages, list) else stages
 
@@ -64,13 +64,14 @@ class DeclaredLab:
 
 
 DEFAULT_REPEATS = 6
-"""The fewest blocks that carry a verdict."""
+"""The fewest blocks that give a verdict."""
 
 
 def read(text: str, name: str, design: str = "") -> DeclaredLab:
-    """The lab that `text` declares; `name` is its file. InputError with the path of the field at fault.
+    """Returns the lab declared by `text`; `name` is the file name. Raises InputError with the path of each invalid
+    field.
 
-    `design`: what the caller asks for, and the file may say, too.
+    `design`: the design that the caller requests; the file may declare the same.
     """
     document = paths.with_dotted_keys(typed.document(text, name, "https://toml.io shows how it is written"))
     mistakes = check.mistakes(document, LabFile)
@@ -84,7 +85,7 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
     def declared() -> DeclaredLab:
         return _declared(text, name, file, base, tuple(factors))
 
-    # Each with the fields at the top that it rests on.
+    # Pairs of a check and the top-level fields that it depends on.
     checks: list[tuple[Callable[[], object], set[str]]] = [
         (partial(check.refused, mistakes, name), set()),
         (partial(_validate_question, file, name), {"question"}),
@@ -95,17 +96,17 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
         (lambda: _validate_design(declared(), bool(document.get("vary"))), {"design", "cell"}),
     ]
     strange = wrong.difference(table(LabFile))
-    # Under a name that is not known, anything that a check rests on may stand.
+    # An unknown field may be a misspelt one that any of the checks depends on.
     collected(check for check, rests_on in checks if not rests_on or not (strange or wrong & rests_on))
     return declared()
 
 
 _LENDING = {"vary", "system", "workload", "devices"}
-"""Of the names that levels may use some stand there: settings, options, variables, devices."""
+"""Sections that define names which values may use: settings, options, variables, devices."""
 
 
 def _validate_asked(design: str, file: LabFile, name: str) -> None:
-    """InputError: the caller asks for another design than the file declares."""
+    """Raises InputError if the caller requests another design than the file declares."""
     if design and file.design != design:
         cause = f"{file.design} is no {design}"
         raise InputError(f"{name}, design", cause, f"leave it out here; `ironbench lab run {name}` runs it as it is")
@@ -159,7 +160,7 @@ def _validate_stages(declared: DeclaredLab, section: str) -> None:
 
 
 def _validate_design(declared: DeclaredLab, varied: bool) -> None:
-    """`varied`: whether the file has a [vary], right or wrong."""
+    """Checks the design. `varied`: whether the file has a [vary] section, valid or not."""
     where = declared.file
     if declared.design == "explicit" and not declared.explicit:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The systems file of `cost`: what would be bought, and how often it was measured or what is estimated of it."""
+"""Reads the systems file of `cost`: candidates, with references to the records that measured them or with estimates."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ class _OffersFile(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """A systems file."""
+    """The contents of a systems file."""
 
     question: str
     years: Decimal | None
-    """How long running costs are counted; None: only what is paid once."""
+    """Period over which running costs are added up; None: only one-time costs."""
     currency: str
-    """Of the bills; empty: that of the prices."""
+    """Currency of the cost breakdowns; empty: the currency of the prices."""
     unit: str
-    """What scores are called."""
+    """Name of the scores' unit."""
     offers: tuple[Offer, ...]
-    """The first is what the others are compared with."""
+    """Candidates; the others are compared with the first."""
 
 
 def read(text: str, name: str) -> Offers:
-    """InputError names file, system and field."""
+    """Reads a systems file. Raises InputError with file, system and field."""
     file = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
     if not file.system:
         raise InputError(name, "names no system", "add [system.NAME] with sockets, cores and buy")

@@ -1,4 +1,4 @@
-"""Fields of a lab file by path: what a short name means, and how a level's values get into a document."""
+"""Resolves short names to paths of lab-file fields, and applies a value's changes to a document."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ironbench.fields.row import table
 from ironbench.fields.sections import SECTIONS, SHORT, DeviceSection
 
 OPEN = (("system", "set"), ("workload", "with"), ("workload", "define"))
-"""Tables whose keys are the user's own: settings, options, variables."""
+"""Tables with keys chosen by the user: settings, options, variables."""
 DEVICES = "devices"
 
 
 def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -> Path:
-    """The path that `load.clients`, `clients` or, where the file sets it, `work_mem` stands for. InputError.
+    """Returns the path for `load.clients`, `clients` or, if the file sets it, `work_mem`. Raises InputError.
 
-    `table`: its value is one, so that `data` means the section and not `layout.data`.
+    `table`: whether the value is a table, so that `data` means the section and not `layout.data`.
     """
     section, dot, rest = name.partition(".")
     if section == DEVICES:
@@ -44,7 +44,7 @@ def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -
 
 
 def _of_a_device(name: str, devices: Mapping[str, Any], where: str) -> Path:
-    """`array` or `array.fs`, of a device that the file declares."""
+    """Returns the path below [devices] of `array` or `array.fs` for a device in the file."""
     device, dot, field = name.partition(".")
     if device not in devices:
         raise InputError(where, f"there is no device {device} in [devices]", nearest(device, list(devices)))
@@ -65,7 +65,7 @@ def _hint(name: str) -> str:
 
 
 def overrides(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> dict[Path, Any]:
-    """The fields that a level sets, whether they are written with their path or as tables. InputError."""
+    """Returns the fields that a factor's value sets, written as paths or as tables. Raises InputError."""
     return dict(_flat(level, base, where))
 
 
@@ -86,7 +86,7 @@ def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iter
 
 
 def with_dotted_keys(document: Mapping[str, Any]) -> dict[str, Any]:
-    """`set.auto_explain.log_timing = 1` without quotes means the setting `auto_explain.log_timing`."""
+    """Joins unquoted dotted keys: `set.auto_explain.log_timing = 1` means the setting `auto_explain.log_timing`."""
     joined = copy.deepcopy(dict(document))
     for section, field in OPEN:
         table = joined.get(section)
@@ -96,7 +96,7 @@ def with_dotted_keys(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
-    """Keys of an open table; `auto_explain.log_nested_statements` is one key with a dot in it."""
+    """Yields the keys of an open table; `auto_explain.log_nested_statements` is one key that contains a dot."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _keys(path, {f"{key}.{inner}": one for inner, one in value.items()})
@@ -105,7 +105,7 @@ def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
 
 
 def applied(base: Mapping[str, Any], changes: Mapping[Path, Any]) -> dict[str, Any]:
-    """The document with the changes in it; `base` stays as it is."""
+    """Returns a copy of the document with the changes applied."""
     document = copy.deepcopy(dict(base))
     for path, value in changes.items():
         table = document

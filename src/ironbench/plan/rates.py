@@ -1,8 +1,8 @@
-"""Rates at which two systems can be compared: shares of the baseline's peak.
+"""Rates at which two systems can be compared: percentages of the baseline's peak.
 
-In a closed loop at equal clients the faster system is given more work, so response times there are not at the same load
-(Schroeder, Wierman and Harchol-Balter, "Open Versus Closed: A Cautionary Tale", NSDI 2006). At a rate that the baseline
-can sustain both do the same work.
+In a closed loop with equal clients the faster system gets more work, so response times are not measured under equal
+load (Schroeder, Wierman and Harchol-Balter, "Open Versus Closed: A Cautionary Tale", NSDI 2006). At a rate that the
+baseline can sustain, both systems do the same work.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ironbench.errors import InputError
 from ironbench.model.system import Cell, Load, Setup
 
 PEAK_TRIALS = 3
-"""Of the baseline before the first block; their median is the peak."""
+"""Number of trials of the baseline before the first block; their median is the peak."""
 SHARES = (0.5, 0.7, 0.9)
-"""Lightly loaded, busy, near the limit."""
+"""Light load, busy, and near the limit."""
 
 
 def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...]:
-    """Transactions per second at each share of `peak`, to three digits, never above the share. InputError.
+    """Returns the transactions per second at each fraction of `peak`, rounded down to three digits. Raises InputError.
 
-    `peak`: the median of the baseline's closed-loop trials, at the clients that the lab declares.
+    `peak`: the median of the baseline's closed-loop trials, with the clients that the lab declares.
     """
     if not 0 < peak < math.inf:
         raise InputError("peak", f"{peak:g} transactions per second is no throughput", "measure the baseline first")
@@ -38,9 +38,9 @@ _SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*%(\s*of\s+(the\s+)?peak)?\s*")
 
 
 def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple[float | None, float | None]:
-    """Rate and share of the peak, one of them None: `500`, `"70%"`, `"70% of peak"`. InputError.
+    """Returns rate and fraction of the peak, one of them None: `500`, `"70%"`, `"70% of peak"`. Raises InputError.
 
-    `numbers`: whether a rate may stand there, too.
+    `numbers`: whether an absolute rate is permitted.
     """
     if not isinstance(asked, str):
         return asked, None
@@ -55,18 +55,19 @@ def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple
 
 
 def closed(cell: Cell) -> Cell:
-    """The cell as it is driven to learn its peak: each client starts as soon as it is done."""
+    """Returns the configuration in a closed loop, for measuring its peak: each client starts its next transaction at
+    once."""
     load = replace(cell.load, rate=None, rate_share=None, warmup_auto=False)
     return replace(cell, load=load)
 
 
 def wanted(setups: Iterable[Setup]) -> bool:
-    """Whether the peak has to be measured."""
+    """Whether the peak must be measured."""
     return any(setup.cell.load.rate_share is not None for setup in setups if not setup.skipped)
 
 
 def at_peak(cell: Cell, peak: float | None) -> Cell:
-    """The cell with its rate, where that is a share and the peak is known."""
+    """Returns the configuration with its absolute rate if that is a percentage and the peak is known."""
     load = cell.load
     if load.rate_share is None or peak is None:
         return cell
@@ -74,7 +75,7 @@ def at_peak(cell: Cell, peak: float | None) -> Cell:
 
 
 def open_loop(load: Load) -> bool:
-    """Whether transactions start at a rate, known or not yet."""
+    """Whether the load has a target rate, even if its value is not known yet."""
     return load.rate is not None or load.rate_share is not None
 
 

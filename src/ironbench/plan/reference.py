@@ -1,4 +1,5 @@
-"""The lab file's reference: a page for people and a JSON schema for editors, both from the types that read the file."""
+"""Generates the reference of lab files from the types that read them: a page for people and a JSON schema for
+editors."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _SECTIONS = ("system", "devices", "layout", "limits", "data", "workload", "load"
 
 
 def schema() -> str:
-    """JSON Schema 2020-12, as text."""
+    """Returns JSON Schema 2020-12 as text."""
     schema = msgspec.json.schema(LabFile)
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -27,7 +28,7 @@ def schema() -> str:
 
 
 def page() -> str:
-    """Every section with its fields, in Markdown."""
+    """Returns every section with its fields, in Markdown."""
     parts = [
         "# Lab file",
         "",
@@ -59,7 +60,7 @@ def _section(title: str, struct: type[msgspec.Struct], leave_out: tuple[str, ...
 
 
 def _kinds(field: Field) -> str:
-    """In the words of TOML."""
+    """Returns the types of a field in TOML's words."""
     return " or ".join(dict.fromkeys(_words(kind) for kind in field.kinds))
 
 

@@ -1,4 +1,4 @@
-"""Limits that a measurement must meet, such as `p99 < 10ms` or `rate = 200/s`: their text becomes a claim."""
+"""Reads requirements for a measurement, such as `p99 < 10ms` or `rate = 200/s`, and turns them into claims."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ironbench.model.lab import RATE, VALUE, Claim
 from ironbench.model.plan import Plan
 
 LEAST_TRIALS = 3
-"""Fewer trials give no confidence interval that decides."""
+"""With fewer trials, the confidence interval is too wide to decide."""
 SHORT = {
     **{name: f"response_time_{name}_s" for name in ("p50", "p90", "p95", "p99", "p999", "mean", "max")},
     "rate": "throughput",
     "failed": "failed_fraction",
 }
-"""Names that people use for metrics."""
+"""Short names of metrics."""
 _FORM = re.compile(r"([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\s*(<=|>=|<|>|=|≤|≥)\s*(\S.*)")
 _EXAMPLE = 'write for example "p99 < 10ms", "rate = 200/s", "rate >= 2000/s" or "failed < 0.1%"'
 
 
 def read(texts: Sequence[str]) -> tuple[Claim, ...]:
-    """The claims of `--require`. InputError names every text that is no requirement."""
+    """Returns the claims of `--require`. Raises InputError for every text that is no requirement."""
     return tuple(collected(partial(_requirement, text, f"--require {quoted(text)}") for text in texts))
 
 
@@ -46,7 +46,7 @@ def _requirement(text: str, where: str) -> Claim:
 
 
 def quantity(metric: str, written: str, where: str) -> float:
-    """A value of the metric in base units: `10ms`, `200/s`, `5%`, `3GB`. InputError."""
+    """Reads a value of the metric in base units: `10ms`, `200/s`, `5%`, `3GB`. Raises InputError."""
     unit, text = catalogue.metric(metric).unit, written.strip()
     if unit == "s":
         if text[-1:].isdigit():
@@ -65,7 +65,7 @@ def quantity(metric: str, written: str, where: str) -> float:
 
 
 def refuse_undecidable(claims: Sequence[Claim], plan: Plan) -> None:
-    """InputError for requirements that the planned trials cannot decide."""
+    """Raises InputError for requirements that the planned trials cannot decide."""
     if not claims:
         return
     subject = f"--require {quoted(claims[0].text)}"
@@ -83,7 +83,7 @@ def refuse_undecidable(claims: Sequence[Claim], plan: Plan) -> None:
 
 
 def _require_rate(claim: Claim, rate: float | None) -> None:
-    """InputError: a rate is required that the load does not ask for."""
+    """Raises InputError if a claim requires a rate that the load does not have."""
     where = f"--require {quoted(claim.text)}"
     if claim.metric != SHORT["rate"] or claim.low is None:
         return

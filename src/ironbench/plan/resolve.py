@@ -1,4 +1,4 @@
-"""From a cell's sections to the values of the model, in base units. Every message names the field of the lab file."""
+"""Turns a configuration's sections into values of the model, in base units. Every message names the lab-file field."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ironbench.plan import curves, rates
 
 IDEAL = ("log", "data", "temp", "client")
 _MOST_CPUS = 8192
-"""Of a Linux machine (CONFIG_NR_CPUS of x86-64, arch/x86/Kconfig)."""
+"""Maximum number of CPUs of a Linux machine (CONFIG_NR_CPUS of x86-64, arch/x86/Kconfig)."""
 DURATION_S = 30.0
 WARMUP_S = 5.0
 
 
 def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[int]) -> System:
-    """`folder` is the lab file's, where relative directories start; None: the current one. `cpus` are those available
-    here. InputError.
+    """Returns the system of a configuration. Raises InputError.
 
-    Roles on emulated devices have no directory as yet (`ironbench.devices`).
+    `folder`: the lab file's directory, where relative paths start; None: the current directory. `cpus`: CPUs that are
+    available here. Roles on emulated devices get their directory later (`ironbench.devices`).
     """
     section, limits = sections.system, sections.limits
     settings = texts(section.set)
@@ -63,8 +63,10 @@ def load(
     usual_protocol: str = Load().protocol,
     folder: Path | None = None,
 ) -> Load:
-    """`usual_…`: what the workload takes when nobody says; `folder`: as in `system`. InputError: what cannot be
-    together."""
+    """Returns the load of a configuration. Raises InputError for options that cannot be combined.
+
+    `usual_…`: the workload's defaults. `folder`: as in `system`.
+    """
     duration = _time("load.duration", section.duration)
     curve = _curve(section, folder)
     if curve is not None:
@@ -110,7 +112,7 @@ def load(
 
 
 def _curve(section: LoadSection, folder: Path | None) -> Curve | None:
-    """The curve that the load follows, if any. InputError: what goes with none."""
+    """Returns the curve of the load, if any. Raises InputError for options that cannot be combined with a curve."""
     asked = [name for name in ("rate", "clients") if curves.asked(getattr(section, name))]
     if not asked:
         return None
@@ -128,7 +130,7 @@ def _curve(section: LoadSection, folder: Path | None) -> Curve | None:
 
 
 def validate(load: Load) -> None:
-    """InputError: values that are out of range, or that cannot be together."""
+    """Raises InputError for values that are out of range or cannot be combined."""
     if load.duration_s is not None and load.transactions is not None:
         raise InputError(
             written("load.transactions"), f"given together with {written('load.duration')}", "choose one of them"
@@ -157,7 +159,8 @@ def validate(load: Load) -> None:
 
 
 def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) -> Choice:
-    """`options` were validated by the workload; `folder`: as in `system`, None leaves files as they were written."""
+    """Returns the workload with its options. `options`: as validated by the workload. `folder`: as in `system`; None
+    keeps file names as they are."""
     section = sections.workload
     return Choice(
         workload=section.name,
@@ -168,7 +171,7 @@ def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) 
 
 
 def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
-    """What is declared; nobody has looked at the files yet. InputError: what cannot be together."""
+    """Returns the declared data without reading its files. Raises InputError for options that cannot be combined."""
     if section.dump and section.template:
         cause = f"given together with {written('data.dump')}"
         raise InputError(written("data.template"), cause, "name one of them: data come from one place")
@@ -186,7 +189,8 @@ def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
 
 
 def options(sections: Sections, paths: Mapping[str, str], folder: Path | None) -> dict[str, str]:
-    """`paths`: the options that are paths, and of what kind; `folder`: as in `choice`."""
+    """Returns the workload's options with absolute paths. `paths`: options that are paths → their kind. `folder`: as in
+    `choice`."""
     given = texts(sections.workload.options)
     placed = {}
     for name in paths.keys() & given.keys() if folder else ():
@@ -196,7 +200,8 @@ def options(sections: Sections, paths: Mapping[str, str], folder: Path | None) -
 
 
 def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> float:
-    """`auto`: planned as a fifth of the measured time, 5 s to 60 s; a pilot trial decides."""
+    """Returns the warm-up in s. For `auto`, a fifth of the measured time (5 s to 60 s) until a pilot trial determines
+    it."""
     if section.warmup == "auto":
         return min(60.0, max(5.0, (duration_s or DURATION_S) / 5))
     warmup_s = _time("load.warmup", section.warmup)
@@ -204,7 +209,7 @@ def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> f
 
 
 def texts(table: Mapping[str, Setting]) -> dict[str, str]:
-    """Values of a lab file's table, as the command line gives them."""
+    """Returns the values of a lab file's table as strings, as on the command line."""
     return {
         name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in table.items()
     }
@@ -250,10 +255,10 @@ def _path(text: str, folder: Path | None) -> str:
 
 
 def with_ideal_parts(system: System, load: Load, cpus: Collection[int]) -> tuple[System, Load]:
-    """System and load of a cell with its ideal parts.
+    """Returns system and load of a configuration with its zero-latency parts.
 
-    `client`: a thread for every core (as many as there are clients at most), on any core, and no think time: what the
-    client then costs it cannot help costing. `data`: the caches are full when the trial begins.
+    `client`: one thread per core (at most one per client), on any core, without think time, so that the remaining cost
+    of the client is unavoidable. `data`: the caches are full at the start of the trial.
     """
     if "client" in system.ideal:
         system = replace(system, client_cpus=None)
@@ -264,7 +269,7 @@ def with_ideal_parts(system: System, load: Load, cpus: Collection[int]) -> tuple
 
 
 def counts(field: str, subject: str, text: str) -> tuple[int, ...]:
-    """`1,2,4,8` as distinct whole numbers in the range of the field, in the order written. InputError."""
+    """Reads `1,2,4,8` as distinct whole numbers in the range of the field, in the order written. Raises InputError."""
     numbers: list[int] = []
     for part in text.split(","):
         number = int(range_of(field).read(subject, part.strip()))
@@ -275,7 +280,8 @@ def counts(field: str, subject: str, text: str) -> tuple[int, ...]:
 
 
 def cpus(subject: str, text: str, available: Iterable[int] | None) -> tuple[int, ...]:
-    """A CPU set as taskset writes it: `0`, `0,2`, `0-3`. `available` None: those of another machine, asked later."""
+    """Reads a CPU list in the format of taskset: `0`, `0,2`, `0-3`. `available`: permitted CPUs; None for another
+    machine, which is checked later."""
     known = set(range(_MOST_CPUS) if available is None else available)
     cpus: set[int] = set()
     for part in text.split(","):
@@ -293,7 +299,7 @@ def cpus(subject: str, text: str, available: Iterable[int] | None) -> tuple[int,
 
 
 def pairs(subject: str, texts: Iterable[str]) -> dict[str, str]:
-    """`KEY=VALUE` strings as a dict; a later one wins."""
+    """Returns `KEY=VALUE` strings as a dict; a later one wins."""
     values: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""The options of `ironbench run` as the document that a lab file would be: each is the field with its name."""
+"""Converts the options of `ironbench run` to and from a lab-file document: an option is the field of the same name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.plan import curves, resolve, sweep
 
 
 def read(workload: str, files: Sequence[str] = (), **typed: Any) -> RunFile:
-    """What was typed, by the fields' names as Python writes them; None is what was not given. InputError of all
+    """Reads the options, named like the fields' Python attributes; None: not given. Raises InputError with all
     mistakes."""
     document: dict[str, Any] = {"workload": {"name": workload, "files": list(files)}}
     refused: list[InputError] = []
@@ -38,7 +38,7 @@ def read(workload: str, files: Sequence[str] = (), **typed: Any) -> RunFile:
 
 
 def words(document: Mapping[str, Any]) -> list[str]:
-    """The options that declare the document; fields at their defaults are left out."""
+    """Returns the options that declare the document; fields that have their default are left out."""
     found: list[str] = []
     for section, field in _fields():
         value = document.get(section, {}).get(field.name) if section else document.get(field.name)
@@ -57,7 +57,7 @@ def words(document: Mapping[str, Any]) -> list[str]:
 
 
 def _fields() -> list[tuple[str, Field]]:
-    """Every field that a run has, with its section; at the top there is none."""
+    """Returns every field of a run with its section; the section is empty for top-level fields."""
     found = []
     for name, one in table(RunFile).items():
         if one.section:
@@ -68,7 +68,7 @@ def _fields() -> list[tuple[str, Field]]:
 
 
 def _value(section: str, field: Field, typed: Any) -> Any:
-    """The value of a field as a lab file has it. InputError: not KEY=VALUE, or not a number."""
+    """Returns the value of a field as in a lab file. Raises InputError if it is not KEY=VALUE, or not a number."""
     subject = written(f"{section}.{field.name}")
     if not isinstance(typed, str):
         pairs = field.many and not isinstance(typed, Mapping) and dict in field.origins
@@ -82,7 +82,7 @@ def _value(section: str, field: Field, typed: Any) -> Any:
 
 
 def _counts(typed: Any) -> tuple[list[int], Any]:
-    """The numbers of clients of a sweep, and the first of them; none where a search or a curve is asked for."""
+    """Returns the client counts of a sweep, and the first of them; no counts for a search or a curve."""
     if not isinstance(typed, str) or curves.asked(typed) or typed.startswith(sweep.AUTO):
         return [], typed
     counts = resolve.counts("load.clients", written("load.clients"), typed)

@@ -1,9 +1,10 @@
-"""The cells of a lab once more, at rates that the baseline can sustain: where response times can be compared.
+"""Fixed-rate configurations: the configurations of a lab repeated at rates that the baseline can sustain, where
+response times can be compared.
 
-At equal clients a closed loop gives the faster system more work (`plan.rates`), so a lab that varies the system and not
-the load measures its cells at 50, 70 and 90 % of the baseline's peak, too. These *rated* cells run in the first blocks,
-in the same random order as the others, and carry no verdict, since the lab declared one metric to
-decide by: unless a claim names them (`plan.claims`).
+With equal clients a closed loop gives the faster system more work (`plan.rates`). A lab that varies the system and not
+the load therefore also measures its configurations at 50%, 70% and 90% of the baseline's peak. These *rated*
+configurations run in the first blocks, in random order among the others. Rated configurations carry no verdict, because
+the lab declared a single metric to decide by, unless a claim names them (`plan.claims`).
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from ironbench.plan import rates
 
 FACTOR = "rate"
 MOST_BLOCKS = 6
-"""As many as a verdict on the lab's own metric needs at least; more would cost more than the question does."""
+"""The minimum for a verdict on the lab's own metric; more blocks would cost more than the question itself."""
 LEAST_BLOCKS = 2
-"""The fewest that have an interval;"""
+"""The minimum for a confidence interval."""
 USEFUL_BLOCKS = 3
-"""and the fewest whose interval says something: a budget prefers shorter trials to fewer blocks than these."""
+"""The minimum for a useful confidence interval: a budget prefers shorter trials to fewer blocks than this."""
 SHARE_OF_BUDGET = 0.5
-"""The rest is for the lab's own question."""
+"""Maximum fraction of the budget for fixed-rate configurations; the rest is for the lab's own question."""
 AUTO, NONE = "auto", "none"
 
 
 def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
-    """Of the peak, as `measure.rates` says. InputError: something that is no share, or the same twice."""
+    """Returns the fractions of the peak in `measure.rates`. Raises InputError for other texts and for duplicates."""
     if isinstance(asked, str):
         return rates.SHARES if asked == AUTO else ()
     shares = []
@@ -45,10 +46,10 @@ def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
 
 
 def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[Setup], bool] = lambda _: True) -> Lab:
-    """The lab with its rated cells, where it varies the system alone.
+    """Returns the lab with its fixed-rate configurations, if it varies only the system.
 
-    `paced`: whether the work of a cell is transactions that may start at a rate.
-    InputError: rates are asked for by name, and this lab cannot have them.
+    `paced`: whether the work of a configuration consists of transactions that may start at a rate. Raises InputError if
+    rates are requested explicitly and are not possible in this lab.
     """
     wanted = shares(asked, where)
     possible = {setup.cell.name: setup for setup in lab.possible}
@@ -67,17 +68,17 @@ def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[
 
 
 def without(lab: Lab) -> Lab:
-    """The lab's own cells alone."""
+    """Returns the lab without its fixed-rate configurations."""
     return replace(lab, rated=(), rated_comparisons=())
 
 
 def in_blocks(blocks: int) -> int:
-    """In how many of a lab's blocks, the first ones, its rated cells are measured when nothing limits its time."""
+    """Returns in how many blocks, the first ones, fixed-rate configurations are measured if there is no time limit."""
     return min(blocks, MOST_BLOCKS)
 
 
 def name_at(cell: str, share: float) -> str:
-    """`log=memory rate=50%`, as it would be called if the lab varied the rate."""
+    """Returns the name of a fixed-rate configuration, as if the lab varied the rate: `log=memory rate=50%`."""
     return f"{cell} {FACTOR}={_level(share)}"
 
 
@@ -93,7 +94,7 @@ def _at(setup: Setup, share: float) -> Setup:
 
 
 def _hindrance(setups: Sequence[Setup]) -> str:
-    """Why no cell of the lab can be driven at shares of one peak; empty when they can."""
+    """Returns why no configuration of the lab can run at percentages of a single peak; empty if it can."""
     loads = [setup.cell.load for setup in setups]
     if any(setup.search for setup in setups):
         return "the best load of each cell is searched for, so they have none in common"
@@ -121,5 +122,5 @@ def _alike_but_for_the_system(cell: str, baseline: str, possible: Mapping[str, S
 
 
 def _work(load: Load) -> Load:
-    """How hard a trial drives, without the state that it finds."""
+    """Returns the load without the state of the system at the start of a trial."""
     return replace(load, cache="", checkpoint_s=None, threads=0)

@@ -1,8 +1,8 @@
-"""A screen of many factors: its runs, their order, and what may stand in its lab file.
+"""A screen of many factors: its runs, their order, and the fields that its lab file may have.
 
-Every factor is at one of two levels in a run: the first of its list or range, which is the baseline's, or the last.
-Run and mirror image are measured one right after the other, so that no drift is between them; the order of the pairs,
-and which of the two comes first, is drawn for each block (`ironbench.stats.screening` has the design).
+Every factor has one of two values in a run: the first of its list or range, which is the baseline's, or the last. A run
+and its mirror image are measured in direct succession, so that there is no drift between them. The order of the pairs,
+and which run of a pair comes first, is random in each block (`ironbench.stats.screening` has the design).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ironbench.plan.labfile import DeclaredLab
 
 BASELINE = "baseline"
 LEAST_FREEDOM = 8
-"""Of the error: with fewer degrees the t distribution asks for effects that are half as large again."""
+"""Degrees of freedom of the error: with fewer, the t distribution requires effects that are half as large again."""
 USUAL_BLOCKS = 3
 MOST_BLOCKS = 10
 FIRST_LOOK = 6
-"""Blocks of the confirmation at least."""
+"""Minimum number of blocks of the confirmation."""
 MOST_CONFIRMING = 30
 
 
@@ -32,12 +32,12 @@ MOST_FACTORS = _PAIRS[-1]
 
 
 def pairs(factors: int) -> int:
-    """How many pairs of runs a screen of so many factors has."""
+    """Returns how many pairs of runs a screen of this many factors has."""
     return next(order for order in _PAIRS if order >= factors)
 
 
 def least_blocks(factors: int) -> int:
-    """The fewest blocks whose pairs show their own error well enough."""
+    """Returns the fewest blocks from which the error can be estimated well enough."""
     return 1 + -(-LEAST_FREEDOM // pairs(factors))
 
 
@@ -46,8 +46,8 @@ def usual_blocks(factors: int) -> int:
 
 
 def validate(declared: DeclaredLab) -> None:
-    """InputError for what a screen cannot have. It finds out by itself what is compared, how often and in which
-    order."""
+    """Raises InputError for fields that a screen cannot have: it chooses by itself what is compared, how often and in
+    which order."""
     where, measure = declared.file, declared.measure
     fits: list[tuple[bool, str, str, str]] = [
         (
@@ -80,7 +80,7 @@ def _refuse(where: str, cause: str, hint: str) -> None:
 
 
 def runs(declared: DeclaredLab) -> Iterator[tuple[str, dict[str, str]]]:
-    """Name and levels of every run, each before its mirror image; the first is the baseline."""
+    """Yields name and values of every run, each before its mirror image; the first is the baseline."""
     from ironbench.stats import screening
 
     factors = declared.factors
@@ -91,7 +91,7 @@ def runs(declared: DeclaredLab) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def mirrored(cells: Sequence[tuple[str, Mapping[str, str]]]) -> list[tuple[str, str]]:
-    """The pairs of runs by their names, in the order given; `cells`: name and levels."""
+    """Returns the pairs of runs by name, in the order given. `cells`: name and values."""
     rest, found = list(cells), []
     while rest:
         name, levels = rest.pop(0)
@@ -103,7 +103,8 @@ def mirrored(cells: Sequence[tuple[str, Mapping[str, str]]]) -> list[tuple[str, 
 
 
 def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int) -> tuple[Trial, ...]:
-    """Of the screen: in each block every pair, its two runs side by side, in an order by seed and block alone."""
+    """Returns the trials of the screen: in each block every pair, its two runs adjacent, in an order that depends only
+    on seed and block."""
     trials: list[Trial] = []
     block = 0
     for stage in stages:
@@ -114,7 +115,7 @@ def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int) -> tuple[T
 
 
 def ordered(cells: Sequence[Cell], block: int, seed: int) -> list[Cell]:
-    """The cells of one block in the order they will run."""
+    """Returns the configurations of a block in the order they will run."""
     by_name = {cell.name: cell for cell in cells}
     sides = mirrored([(cell.name, cell.levels) for cell in cells])
     dice = random.Random(f"{seed}/{block}")

@@ -1,5 +1,5 @@
 """The plan of `ironbench run`: one system, a list of client counts, repeats in random order; or a search for the best
-number of clients or rate, as `--clients auto`, `--rate auto:LOW-HIGH` and `--limit` ask for it."""
+number of clients or rate (`--clients auto`, `--rate auto:LOW-HIGH`, `--limit`)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from ironbench.model.system import Cell, Choice, Load, Setup, System, Trial
 from ironbench.ranges import Range
 
 CONFIRMATIONS = 3
-"""Fresh trials of the peak. Choosing the best of several noisy points favours the luckiest one, so the chosen trial
-must not be the reported one; three is the least that shows a spread."""
+"""Additional trials of the peak. The best of several noisy points is likely to be a lucky one, so the report needs new
+trials; three is the minimum that shows variation."""
 
 
 def new_series() -> str:
-    """A name that sorts by time and does not clash: `20261121T013000-3fa9`."""
+    """Returns a unique name that sorts by time: `20261121T013000-3fa9`."""
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + secrets.token_hex(2)
 
 
 def plan(system: System, choice: Choice, cells: Sequence[Cell], repeats: int = 1, search: Search | None = None) -> Plan:
-    """Every cell once per block, each block in its own random order so that drift favours none of them.
+    """Plans every configuration once per block, each block in its own random order so that drift favours none of them.
 
-    Of a search the cells are the ends of its range, from which it takes what it needs.
+    For a search, the configurations are the ends of its range; the search adds others as necessary.
     """
     if search is not None:
         ends = tuple(Trial(cell, 0) for cell in cells)
@@ -44,7 +44,7 @@ def plan(system: System, choice: Choice, cells: Sequence[Cell], repeats: int = 1
     trials: list[Trial] = []
     for block in range(repeats):
         trials += [Trial(cell, block) for cell in order.sample(cells, len(cells))]
-    closed = cells[0].load.rate is None  # a rate is kept or not: no peak
+    closed = cells[0].load.rate is None  # a target rate is sustained or not; there is no peak
     return Plan(new_series(), system, choice, tuple(trials), CONFIRMATIONS if len(cells) > 1 and closed else 0)
 
 
@@ -52,11 +52,11 @@ AUTO = "auto"
 _LIMITS = Range(0.0, 1e18, above=True, example="0.8")
 _RANGE = re.compile(r"auto:\s*([0-9]{1,15})\s*-\s*([0-9]{1,15})\s*")
 _MOST_CLIENTS = 128
-"""Where the search ends that is given no range: more than most databases gain anything from."""
+"""Upper end of a search without a range: more clients than most databases benefit from."""
 
 
 def asked(field: str, text: object) -> bool:
-    """Whether the field asks for a search. InputError for `auto` with something unreadable behind it."""
+    """Whether the field requests a search. Raises InputError for `auto` with an unreadable range."""
     if not isinstance(text, str) or not text.startswith(AUTO):
         return False
     if text != AUTO and not _RANGE.fullmatch(text):
@@ -66,16 +66,14 @@ def asked(field: str, text: object) -> bool:
 
 
 def searched(section: LoadSection) -> tuple[LoadSection, Search | None]:
-    """A load as a lab file declares it, at the highest point of its search; and the search, if it asks for one.
-
-    InputError.
-    """
+    """Returns a load section at the highest point of its search, and the search, if it requests one. Raises
+    InputError."""
     found = search(section.clients, section.rate, section.limit, 1)
     return (msgspec.structs.replace(section, **{found.of: found.high}) if found else section), found
 
 
 def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -> Search | None:
-    """The search that is asked for; None when there is none. InputError."""
+    """Returns the requested search; None if there is none. Raises InputError."""
     of_clients, of_rate = asked("load.clients", clients), asked("load.rate", rate)
     if not of_clients and not of_rate:
         if limits:
@@ -95,16 +93,16 @@ def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -
 
 
 def load_at(search: Search, load: Load, threads: int, point: int) -> Load:
-    """The load at one point of the search."""
+    """Returns the load at one point of the search."""
     if search.of == "rate":
         return replace(load, rate=float(point))
-    # More workers than clients load the data alone (`Builder._require_workers`), whatever the clients.
+    # If there are more workers than clients, some only load data (`Builder._require_workers`): keep all of them.
     workers = min(load.workers, point) if load.workers <= load.clients else load.workers
     return replace(load, clients=point, threads=min(threads, point), workers=workers)
 
 
 def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str, Best]) -> tuple[Trial, ...]:
-    """The trials at the loads that searches chose; those of cells without any are left out."""
+    """Returns the trials at the loads that searches chose, without configurations whose search found none."""
     found = {setup.cell.name: setup_at_best(setup, best) for setup in setups if setup.cell.name in best}
     placed = ((trial, found.get(trial.cell.name)) for trial in trials)
     return tuple(
@@ -113,7 +111,7 @@ def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str,
 
 
 def setup_at_best(setup: Setup, best: Mapping[str, Best]) -> Setup:
-    """The setup with the load that its search chose, once it has; skipped where there is none."""
+    """Returns the setup with the load that its search chose, if it has finished; skipped if the search found none."""
     chosen = best.get(setup.cell.name)
     if setup.search is None or chosen is None:
         return setup
@@ -125,7 +123,8 @@ def setup_at_best(setup: Setup, best: Mapping[str, Best]) -> Setup:
 
 
 def lab_at_best(lab: Lab, best: Mapping[str, Best]) -> Lab:
-    """The lab with every cell at the load that its search chose; without the comparisons of cells that have none."""
+    """Returns the lab with every configuration at the load that its search chose, without comparisons of those that
+    have none."""
     setups = tuple(setup_at_best(setup, best) for setup in lab.setups)
     skipped = {setup.cell.name for setup in setups if setup.skipped}
     pairs = tuple(pair for pair in lab.comparisons if skipped.isdisjoint(pair))
@@ -133,7 +132,7 @@ def lab_at_best(lab: Lab, best: Mapping[str, Best]) -> Lab:
 
 
 def cell_at(plan: Plan, point: int) -> Cell:
-    """The cell of one point of the plan's search."""
+    """Returns the configuration at one point of the plan's search."""
     assert plan.search is not None
     highest = plan.trials[-1].cell.load
     return Cell(f"{plan.search.of}={point}", load_at(plan.search, highest, highest.threads, point))
@@ -155,7 +154,7 @@ def _range(field: str, text: str) -> tuple[int, int]:
 
 
 def _limit(text: str) -> Limit:
-    name, equals, value = (part.strip() for part in text.rpartition("="))  # a name may have a part: {role=log}
+    name, equals, value = (part.strip() for part in text.rpartition("="))  # a name may have a label: {role=log}
     if not equals:
         hint = "write for example response_time_p99_s=20ms"
         raise InputError(written("load.limit"), f"{quoted(text)} is not METRIC=VALUE", hint)

@@ -1,4 +1,4 @@
-"""Tags: what a user notes of all trials of a run or a lab, so that records of a year can be ordered and found by it."""
+"""Tags: the user's key-value pairs for all trials of a run or a lab, for sorting and finding records."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ironbench.words import clean
 
 MOST = 16
 LONGEST = 200
-"""Characters of a value: a record is small, and so is a row of the index."""
+"""Maximum characters of a value, because records and rows of the index must be small."""
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 
 def read(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """`KEY=VALUE` strings as a dict; a later one wins. InputError."""
+    """Returns `KEY=VALUE` strings as a dict; a later one wins. Raises InputError."""
     found = resolve.pairs(option, texts)
     validate(option, found)
     return found
 
 
 def validate(subject: str, tags: Mapping[str, str]) -> None:
-    """InputError: a key is no word, a value is empty, long or of several lines, or there are too many."""
+    """Raises InputError for an invalid key, a value that is empty, too long or has several lines, or too many tags."""
     if len(tags) > MOST:
         raise InputError(subject, f"{len(tags)} tags are more than {MOST}", "keep those that records are found by")
     for key, value in tags.items():

@@ -1,4 +1,4 @@
-"""[vary]: factors and their levels, each level with the fields it sets."""
+"""Reads [vary]: factors and their values, each with the fields that it sets."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ironbench.plan import paths
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One choice of a factor."""
+    """A value of a factor."""
 
     name: str
     changes: Mapping[Path, Any]
-    """Field → value that it has at this level."""
+    """Field → its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Varied:
-    """A factor with what its levels mean."""
+    """A factor with the meaning of its values."""
 
     name: str
     levels: tuple[Level, ...]
@@ -40,12 +40,12 @@ class Varied:
         return tuple(level.name for level in self.levels)
 
     def level(self, name: str) -> Level:
-        """KeyError."""
+        """Returns a value by name; raises KeyError."""
         return {level.name: level for level in self.levels}[name]
 
 
 def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tuple[Varied, ...]:
-    """Every factor of [vary] in the order of the file. InputError with the path of what is wrong."""
+    """Returns every factor of [vary] in the order of the file. Raises InputError with the path of each mistake."""
     written = list(_unfolded(table))
     shown = _names([name for name, _ in written])
     factors = tuple(collected(partial(_factor, shown[name], name, value, base, file) for name, value in written))
@@ -61,7 +61,7 @@ def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: st
 
 
 def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """`load.clients = […]` without quotes is a table within a table; it means the same as with them."""
+    """Yields `load.clients = […]`, which is a nested table without quotes, in the same form as with quotes."""
     for name, value in table.items():
         if name in SECTIONS and isinstance(value, Mapping):
             of_fields = {key: inner for key, inner in value.items() if key in SECTIONS[name]}
@@ -79,7 +79,7 @@ def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A setting's value is no list, so a table of lists is a setting with a dot in its name."""
+    """Yields a setting with a dot in its name from a table of lists, because the value of a setting is no list."""
     if isinstance(value, Mapping) and value and all(isinstance(inner, list) for inner in value.values()):
         yield from ((f"{name}.{key}", inner) for key, inner in value.items())
     else:
@@ -87,7 +87,8 @@ def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(written: Sequence[str]) -> dict[str, str]:
-    """The last word of a path is a factor's name, unless two factors would be called the same."""
+    """Returns path → factor name: the last word of the path, or the whole path if two factors would have the same
+    name."""
     short = {name: name.rpartition(".")[2] if name.partition(".")[0] in SECTIONS else name for name in written}
     taken = list(short.values())
     return {name: word if taken.count(word) == 1 else name for name, word in short.items()}
@@ -113,7 +114,8 @@ _RANGE = re.compile(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*\.\.\s*(-?[0-9
 
 
 def _ends(text: str, where: str) -> tuple[int | float | str, int | float | str]:
-    """Both ends of `128MB..2GB`, the first of them the baseline's. InputError: no range, equal ends, unlike units."""
+    """Returns both ends of `128MB..2GB`; the first is the baseline's. Raises InputError for no range, equal ends, or
+    different units."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise InputError(where, f"{quoted(text)} is no range", 'write for example "128MB..2GB", or a list of values')
@@ -134,7 +136,10 @@ def _number(text: str) -> int | float:
 
 
 def _readings(number: str, unit: str) -> dict[str, float]:
-    """Kind → the end in the kind's base unit. `m` may be minutes or megabytes; a unit unknown here is the engine's."""
+    """Returns kind of unit → the end of the range in its base unit.
+
+    `m` may be minutes or megabytes; a unit that ironbench does not know is the engine's.
+    """
     if not float(number):
         return {"": 0.0, "size": 0.0, "time": 0.0, unit: 0.0}
     if not unit:
@@ -156,7 +161,7 @@ def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
 
 
 def named(value: Any) -> str:
-    """A value as the name of a level: `8`, `on`, `log+data`, `none` for nothing."""
+    """Returns the name of a value: `8`, `on`, `log+data`, `none` for nothing."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list):
@@ -191,7 +196,7 @@ def _no_field_twice(known: Sequence[Varied], file: str) -> None:
     setter: dict[Path, str] = {}
     for factor in known:
         changed = dict.fromkeys(path for level in factor.levels for path in level.changes)
-        for path in (path for path in changed if path[0] != "commands"):  # those of all factors are run
+        for path in (path for path in changed if path[0] != "commands"):  # commands of all factors are run
             if path in setter:
                 raise InputError(
                     f"{file}, vary",
