@@ -21,7 +21,7 @@ from ironbench.workloads.brokerage import checks, tables, transactions
 
 OPTIONS = {"customers": "1000", "days": "1", "lob": "small", "references": "yes"}
 NOW = "2005-01-10 10:00:00.250"
-"""After all initial trades."""
+"""A time after all initial trades."""
 
 
 class Bank:
@@ -33,13 +33,13 @@ class Bank:
         self._trades = 200_000_900_000_000
 
     def run(self, name: str, /, seen: str = "", **variables: object) -> str:
-        """Runs a transaction once; the value that the variable `seen` has when it is over."""
+        """Runs a transaction once and returns the final value of the variable `seen`."""
         script = transactions.script(name, self.engine, logic=self._logic).text
         if seen:
             self.session.query("delete from seen")
             script += f"\ninsert into seen (told) values (:{seen});\n"
         given: dict[str, object] = dict.fromkeys(transactions.VARIABLES, "0")
-        # A function takes its arguments by their types, whether it needs them or not.
+        # A function's arguments must have the right types even if it does not need them.
         given |= {"now_time": NOW, "from_time": NOW, "to_time": NOW} | variables
         unknown = set(given) - set(transactions.VARIABLES)
         assert not unknown, unknown
@@ -57,7 +57,7 @@ class Bank:
         return (self.rows("select told from seen")[0][0] or "") if seen else ""
 
     def order(self, account: int, kind: str, quantity: int, **variables: object) -> int:
-        """Places an order by the account's owner; its number."""
+        """Places an order by the account's owner and returns its number."""
         self._trades += 1
         symbol = {} if "symbol" in variables or "by_name" in variables else {"symbol": self.symbol(account)}
         usual: dict[str, object] = {
@@ -71,7 +71,7 @@ class Bank:
         assert self.run("trade_result", "done", trade_id=trade, price=self.money(price)) == "1"
 
     def traded(self, account: int, kind: str, quantity: int, price: str, **variables: object) -> int:
-        """An order and its result."""
+        """Places an order and processes its result."""
         trade = self.order(account, kind, quantity, **variables)
         self.result(trade, price)
         return trade
@@ -97,7 +97,7 @@ class Bank:
         return self.dollars(self.row(sql)[0])
 
     def account(self, tax_status: int = 0, place: int = 0) -> int:
-        """One of the accounts that hold several lots, bought, of some security, and no trade is under way for."""
+        """Returns an account that holds several bought lots of some security and has no trade in progress."""
         return self.number(
             "select h_ca_id from holding join customer_account on ca_id = h_ca_id "
             f"where ca_tax_st = {tax_status} and h_qty > 0 group by h_ca_id, h_s_symb having count(*) >= 3 "
@@ -105,14 +105,14 @@ class Bank:
         )
 
     def symbol(self, account: int) -> str:
-        """What the account holds several lots of."""
+        """Returns a security of which the account holds several lots."""
         return self.row(
             f"select h_s_symb from holding where h_ca_id = {account} and h_qty > 0 "
             "group by h_s_symb having count(*) >= 3 order by h_s_symb limit 1"
         )[0]
 
     def lots(self, account: int, symbol: str) -> list[tuple[int, int]]:
-        """Trade and quantity of each holding, the oldest first."""
+        """Returns trade and quantity of each holding, oldest first."""
         found = self.rows(
             f"select h_t_id, h_qty from holding where h_ca_id = {account} and h_s_symb = '{symbol}' "
             "order by h_dts, h_t_id"
@@ -132,7 +132,7 @@ def opened(engine: str, place: Path, logic: str = "client", clients: int = 4) ->
 
 
 def ticker(*entries: tuple[str, str, int]) -> str:
-    """Symbol, price in the schema's units, quantity."""
+    """(symbol, price in the schema's units, quantity)."""
     named: list[dict[str, Any]] = [
         {"symbol": symbol, "price": float(price) if "." in price else int(price), "qty": quantity}
         for symbol, price, quantity in entries

@@ -1,4 +1,4 @@
-"""Files of data that users bring, loaded by ironbench and by the server's own client, and what they give."""
+"""User data files, loaded by ironbench and by the server's own client, and the resulting databases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ironbench.engines.mariadb.copies import MariadbCopies
 from ironbench.model.system import System
 
 CASES = Path(__file__).parents[1] / "data" / "dumps"
-"""Small files, each with one thing that has been misread."""
+"""Small files, each with one construct that has been misread."""
 REAL = Path(__file__).parents[1] / "data" / "real"
-"""Files as the programs in their names write them."""
+"""Files written by the programs in their names."""
 _ELSEWHERE = re.compile(
     rb"^(?:\\connect .*|(?:CREATE|DROP|ALTER) (?:DATABASE|ROLE) .*;|GRANT app TO .*;)$", re.MULTILINE
 )
-"""What a dump does outside of the database that is looked at."""
+"""Effects of a dump outside the database under test."""
 _NEW_EACH_TIME = re.compile(r"^\\(?:un)?restrict .*$|^SET @.*$|^/\*M!999999.*$", re.MULTILINE)
 _DEFINER = re.compile(r"(?:/\*!50\d\d\d )?DEFINER=`[^`]*`@`[^`]*`(?: SQL SECURITY DEFINER)? ?(?:\*/)?")
 
@@ -49,14 +49,14 @@ def into_postgres(server: RawServer, file: Path, database: str = "brought", *, s
 
 
 def by_psql(server: RawServer, file: Path, database: str) -> None:
-    """The same by psql, which continues after errors."""
+    """Loads the file with psql, which continues after errors."""
     new_postgres(server, database)
     words = [binary("psql"), "-X", "-q", "-h", server.host, "-p", str(server.port), "-U", "postgres", "-d", database]
     subprocess.run(words, input=_ELSEWHERE.sub(b"", file.read_bytes()), check=False, capture_output=True)
 
 
 def as_pg_dump_shows(server: RawServer, database: str) -> str:
-    """Everything in a database, in one form."""
+    """Dumps everything in a database in a canonical form."""
     words = [binary("pg_dump"), "-h", server.host, "-p", str(server.port), "-U", "postgres", database]
     shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     return _NEW_EACH_TIME.sub("", shown)
@@ -64,7 +64,7 @@ def as_pg_dump_shows(server: RawServer, database: str) -> str:
 
 @contextmanager
 def into_mariadb(server: RawMysql, file: Path, user: str = "maker") -> Iterator[str]:
-    """The name of a new database that ironbench has loaded a file into; it is dropped afterwards."""
+    """Yields the name of a new database into which ironbench has loaded a file; it is dropped afterwards."""
     engine = engines.get("mariadb")
     address = f"mysql://{user}:{PASSWORD}@localhost/d?socket={server.socket}"
     system, secrets = engine.validated(System("mariadb", "t", dsn=address), 1)
@@ -83,7 +83,7 @@ def into_mariadb(server: RawMysql, file: Path, user: str = "maker") -> Iterator[
 def by_mariadb(server: RawMysql, file: Path, database: str, *, keep_comments: bool = True) -> None:
     """Loads a file with the client mariadb, which continues after errors, into a new database.
 
-    `keep_comments`: routines keep theirs, but the client (10.11) takes a DELIMITER behind a comment for SQL.
+    `keep_comments`: routines keep their comments, but the client (10.11) mistakes a DELIMITER after a comment for SQL.
     """
     server.query(f"drop database if exists `{database}`; create database `{database}`")
     words = [
@@ -100,7 +100,7 @@ def by_mariadb(server: RawMysql, file: Path, database: str, *, keep_comments: bo
 
 
 def as_mariadb_dump_shows(server: RawMysql, database: str) -> str:
-    """Everything in a database, in one form, without who defined it."""
+    """Dumps everything in a database in a canonical form, without definers."""
     words = ["mariadb-dump", "--no-defaults", f"--socket={server.socket}", "-uroot", "--skip-comments", "--hex-blob"]
     options = ["--routines", "--events", "--triggers", "--skip-dump-date", database]
     shown = subprocess.run([*words, *options], check=True, capture_output=True).stdout.decode(errors="surrogateescape")
@@ -108,7 +108,7 @@ def as_mariadb_dump_shows(server: RawMysql, database: str) -> str:
 
 
 def entries_shown(host: str, base: str, *who: str) -> dict[str, list[str]]:
-    """DN → lines of each entry that ldapsearch finds below a base, without the entries that ironbench adds."""
+    """DN → lines of each entry that ldapsearch finds below a base, without entries added by ironbench."""
     words = ["ldapsearch", "-x", "-LLL", "-o", "ldif-wrap=no", "-H", host, *who, "-b", base]
     shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     found = {}
@@ -125,7 +125,7 @@ def by_ldapadd(host: str, text: bytes, who: Sequence[str]) -> subprocess.Complet
 
 
 def differences(found: Mapping[str, list[str]], wanted: Mapping[str, list[str]]) -> list[str]:
-    """What differs between two directories, in words for a failed assertion."""
+    """Describes differences between two directories for a failed assertion."""
     return [
         f"{dn}: {found.get(dn)} is not {wanted.get(dn)}"
         for dn in sorted({*found, *wanted})

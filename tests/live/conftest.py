@@ -1,4 +1,4 @@
-"""Engines for the live tests. Their files lie in memory where that is possible, so that no test waits for a disk."""
+"""Engines for the live tests. If possible, their files are in memory, so that no test waits for a disk."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fast_directory() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def raw_mysql(fast_directory: Path) -> Iterator[RawMysql]:
-    """A MariaDB server that no engine of ours has started, where the program is on PATH."""
+    """A MariaDB server started without ironbench's engine, if the program is on PATH."""
     if LACKING:
         pytest.skip("mariadbd is not on PATH (Debian's package mariadb-server-core)")
     folder = fast_directory / "mysql"
@@ -53,7 +53,7 @@ def raw_mysql(fast_directory: Path) -> Iterator[RawMysql]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Makes a file system of so many MB, in memory. Skips where mounting is not permitted."""
+    """Makes a file system of this many MB in memory. Skips if mounting is not permitted."""
     mounted: list[Path] = []
 
     def mount(size_mb: int) -> Path:
@@ -85,7 +85,7 @@ def user(place: Path) -> User:
 
 @pytest.fixture
 def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A register of this test's own, so that tests do not see each other's servers; and a place for default data."""
+    """A separate register, so that tests do not see each other's servers, and a directory for default data."""
     tmp_path.chmod(0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
@@ -94,14 +94,14 @@ def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def raw_server() -> Iterator[RawServer]:
-    """The server of this worker, shared by its tests; a test that kills or configures a server starts its own."""
+    """The worker's server, shared by its tests. A test that kills or configures a server starts another one."""
     with RawServer() as server:
         yield server
 
 
 @pytest.fixture
 def database(raw_server: RawServer) -> Iterator[str]:
-    """The name of a database of `raw_server` that is this test's alone."""
+    """The name of a database of `raw_server` for this test only."""
     name = f"test_{next(_numbers)}"
     session = raw_server.connect()
     session.query(f"CREATE DATABASE {name}")
@@ -112,7 +112,7 @@ def database(raw_server: RawServer) -> Iterator[str]:
 
 @pytest.fixture
 def served(raw_server: RawServer, database: str) -> Iterator[Served]:
-    """A session on a database of this test's alone, as workloads and loads see it."""
+    """A session on a database for this test only, as workloads and loads see it."""
     session = Served(raw_server, database)
     yield session
     session.close()
@@ -120,13 +120,13 @@ def served(raw_server: RawServer, database: str) -> Iterator[Served]:
 
 @pytest.fixture
 def dsn(raw_server: RawServer, database: str) -> str:
-    """The address of a database of this test's alone."""
+    """The address of a database for this test only."""
     return f"host={raw_server.host} port={raw_server.port} user=postgres dbname={database}"
 
 
 @pytest.fixture
 def postgres(dsn: str) -> Iterator[Session]:
-    """The engine's session on a running server, in a database of this test's alone."""
+    """The engine's session on a running server, in a database for this test only."""
     system, secrets = engines.get("postgres").validated(System("postgres", "test", dsn=dsn), 4)
     with engines.running(system, secrets, 4) as session:
         yield session
@@ -134,7 +134,7 @@ def postgres(dsn: str) -> Iterator[Session]:
 
 @pytest.fixture
 def mysql_database(raw_mysql: RawMysql) -> Iterator[str]:
-    """The name of a database of `raw_mysql` that is this test's alone."""
+    """The name of a database of `raw_mysql` for this test only."""
     name = f"test_{next(_numbers)}"
     raw_mysql.query(f"CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
     yield name
@@ -143,7 +143,7 @@ def mysql_database(raw_mysql: RawMysql) -> Iterator[str]:
 
 @pytest.fixture
 def joined(raw_mysql: RawMysql, mysql_database: str) -> Iterator[MariadbSession]:
-    """The engine's session on a running server, in a database of this test's alone."""
+    """The engine's session on a running server, in a database for this test only."""
     address = MysqlAddress("root", mysql_database, socket=str(raw_mysql.socket), tls="disable")
     session = MariadbSession(address, Secrets())
     yield session
@@ -152,7 +152,7 @@ def joined(raw_mysql: RawMysql, mysql_database: str) -> Iterator[MariadbSession]
 
 @pytest.fixture(params=["postgres", "sqlite", "mariadb"])
 def target(request: pytest.FixtureRequest, place: Path) -> Iterator[Target]:
-    """The same test on PostgreSQL, on an SQLite file and on MariaDB, where that is installed."""
+    """Runs the test on PostgreSQL, on an SQLite file and, if installed, on MariaDB."""
     if request.param != "sqlite":
         yield request.getfixturevalue({"postgres": "served", "mariadb": "joined"}[request.param])
         return
@@ -176,7 +176,8 @@ def tls_proxy(raw_server: RawServer) -> Iterator[TlsProxy]:
 
 @pytest.fixture
 def guarded(engine: str, request: pytest.FixtureRequest) -> Callable[[str], str]:
-    """Addresses of a user with a password on a running server of `engine`; "" stands for the right one."""
+    """Returns addresses of a user with a password on a running server of `engine`; "" represents the correct
+    password."""
     if engine == "postgres":
         port = request.getfixturevalue("raw_server").port
         return lambda password: (

@@ -1,4 +1,4 @@
-"""A directory of ours for the tests of one worker, which also listens at an address, with TLS."""
+"""A directory server for the tests of one worker, which also listens on TCP with TLS."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DirectoryServer:
 
     @property
     def root(self) -> str:
-        """DSN of the server's own user."""
+        """DSN of the server's root user."""
         secrets = self.session._secrets
         return self.dsn(f"cn=ironbench,{BASE}:{secrets.password}")
 
@@ -86,7 +86,7 @@ def load(session: SlapdSession, entries: int, own_server: bool = True, **options
 
 
 def searched(server: DirectoryServer, *words: str) -> str:
-    """What OpenLDAP's own client finds."""
+    """Returns what OpenLDAP's client finds."""
     command = ["ldapsearch", "-x", "-LLL", "-o", "ldif-wrap=no", "-H", f"ldap://127.0.0.1:{server.port}", *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

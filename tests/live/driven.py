@@ -1,4 +1,4 @@
-"""One observed trial of a script on a server of a test's own, as a record."""
+"""One observed trial of a script on a test's own server, as a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of emulated devices share: whether they can run here, and what is left afterwards."""
+"""Helpers for tests of emulated devices: whether they can run here, and what is left afterwards."""
 
 import os
 import shutil
@@ -15,12 +15,12 @@ HERE = [name for name in ("ext4", "xfs", "btrfs") if shutil.which(f"mkfs.{name}"
 
 
 def nothing_left(home: Path) -> bool:
-    """No loop device, no mount and no file system in `home`."""
+    """Whether there is no loop device, no mount and no file system in `home`."""
     return not loop_mounts.loops(home) and not loop_mounts.mounted_within(home, "")
 
 
 def device_pid(register: Path) -> int:
-    """Process of the one device in a register."""
+    """Pid of the only device in a register."""
     import json
 
     entries = (json.loads(path.read_text()) for path in register.glob("*.json"))

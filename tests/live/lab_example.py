@@ -1,4 +1,4 @@
-"""A small lab, made by hand, of two cells on the null engine or SQLite."""
+"""A small hand-made lab with two configurations on the null engine or SQLite."""
 
 from __future__ import annotations
 

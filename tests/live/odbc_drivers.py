@@ -1,4 +1,4 @@
-"""ODBC drivers that are installed."""
+"""Installed ODBC drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small shop of the user's own: its schema, dumps of it, a script on it."""
+"""A small shop as the user's own data: its schema, dumps and a script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMS = {"custom": "-Fc", "directory": "-Fd", "tar": "-Ft", "plain": "-Fp"}
 
 
 def shop(server: RawServer, name: str = "shop", schema: str = SCHEMA) -> None:
-    """Makes the database, its tables owned by a role that is nowhere else."""
+    """Creates the database; its tables belong to a role that exists nowhere else."""
     boss = server.connect()
     if not boss.query("select from pg_roles where rolname = 'shopkeeper'"):
         boss.query("create role shopkeeper")

@@ -1,4 +1,4 @@
-"""Servers for the tests of their life: each test its own directory."""
+"""Servers for tests of their life cycle, each in a separate directory."""
 
 import json
 import os
@@ -20,11 +20,11 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 
 FILES = {"postgres": "cluster", "mariadb": "files"}
-"""Name of the server's own directory below `--data`, in which it works."""
+"""Name of the server's directory below `--data`."""
 
 
 def system(data: Path, engine: str = "postgres", **told: object) -> System:
-    """A system with its data there; `told` are other fields of System."""
+    """A system with its data in this directory; `told` are other fields of System."""
     layout = replace(told.pop("layout", Layout()), data=str(data))
     return System(engine, "test", layout=layout, **told)
 
@@ -36,7 +36,7 @@ def start(wanted: System, clients: int = 4) -> ServerSession:
 
 
 def refused(wanted: System, clients: int = 4) -> InputError:
-    """The error of a system that is refused before anything is made or started."""
+    """Returns the error of a system that is refused before anything is created or started."""
     try:
         engines.get(wanted.engine).validated(wanted, clients)
     except InputError as error:
@@ -46,7 +46,7 @@ def refused(wanted: System, clients: int = 4) -> InputError:
 
 
 def pid_of(session: ServerSession) -> int:
-    """The server's own process."""
+    """Pid of the server process."""
     return session.processes()[0]
 
 
@@ -56,7 +56,7 @@ def sockets(session: ServerSession) -> Path:
 
 
 class Parent:
-    """Another ironbench, in a process of its own, with a server; to be killed."""
+    """Another ironbench process with a server, to be killed."""
 
     def __init__(
         self, data: Path, engine: str = "postgres", ideal: tuple[str, ...] = (), *, frozen: bool = False
@@ -86,7 +86,7 @@ class Parent:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Whatever the test found out: nothing of it stays."""
+        """Removes everything, whatever the test's result."""
         self.kill(signal.SIGKILL)
         processes.end(self.server, signal.SIGQUIT, 10.0)
         shutil.rmtree(self.sockets, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Pgbench, run on a server that logs each statement it gets: the oracle of what scripts mean."""
+"""Runs pgbench on a server that logs each statement: the oracle for the meaning of scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEED = 20260
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What pgbench made of a script."""
+    """Result of a script in pgbench."""
 
     debug: list[str]
     errors: list[str]
@@ -36,15 +36,15 @@ class Pgbench:
     def run(
         self, text: str, variables: Sequence[tuple[str, str]] = (), seed: int = SEED, protocol: str = "simple"
     ) -> Outcome:
-        """One transaction of one client."""
+        """Runs one transaction of one client."""
         self.script.write_text(text)
         return self._outcome("-c1", "-t1", f"-M{protocol}", seed=seed, variables=variables)
 
     def each(self, texts: Sequence[str], variables: Sequence[tuple[str, str]] = ()) -> list[str]:
-        """Why each text fails, all of which must fail when they run: one call, and a client for each text.
+        """Returns the errors of texts, all of which must fail at run time: one call with a client for each text.
 
-        A client that fails says why, then who it is (pgbench.c, commandFailed); one thread runs them, so no two mix.
-        Only client 0 draws the random numbers that a single client draws.
+        A failing client prints the reason and then its number (pgbench.c, commandFailed); one thread runs all of them,
+        so no two mix. Only client 0 draws the random numbers that a single client draws.
         """
         branches = [f"\\elif :client_id = {n}\n\\set client_id 0\n{text}" for n, text in enumerate(texts)]
         self.script.write_text("\\if false\n" + "".join(branches) + "\\endif\n")
@@ -56,7 +56,7 @@ class Pgbench:
         return [errors[aborted[n] - 1] for n in range(len(texts))]
 
     def mixed(self, files: Sequence[Path], seed: int) -> Outcome:
-        """Ten transactions of one client, each by one of several scripts."""
+        """Runs ten transactions of one client, each with one of several scripts."""
         return self._outcome("-c1", "-t10", seed=seed, files=files)
 
     def _outcome(
@@ -79,7 +79,7 @@ class Pgbench:
         )
 
     def sent(self, text: str, variables: Sequence[tuple[str, str]], protocol: str) -> list[str]:
-        """The statements that the server got from a script that works."""
+        """Returns the statements that the server received from a valid script."""
         self._wait_for_log()
         before = len(self._messages("pgbench"))
         outcome = self.run(text, variables, protocol=protocol)
@@ -91,7 +91,7 @@ class Pgbench:
         return [statement.partition(": ")[2].strip() for statement in statements]
 
     def _wait_for_log(self) -> None:
-        """The server's log is written by a process of its own; waits until it has all that happened before."""
+        """Waits until the server's log contains everything so far. A separate process writes it."""
         marker = f"SELECT 'marker {next(self.markers)}'"
         self.session.query(marker)
         deadline = time.monotonic() + 20

@@ -1,4 +1,4 @@
-"""A MariaDB server that only the tests of the wire talk to: started by hand, so that no engine's code is in between."""
+"""A MariaDB server for tests of the wire protocol, started without an engine of ironbench."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ironbench.host import programs
 
 CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
 PASSWORD = "open-sesame"
-"""Of the users that have one."""
+"""Password of the users that have one."""
 LACKING = shutil.which("mariadbd") is None
 
 
@@ -28,7 +28,7 @@ class RawMysql:
     def __init__(self, folder: Path, port: int, settings: Sequence[str] = ()) -> None:
         self.socket, self.port = folder / "sock", port
         user = pwd.getpwuid(os.geteuid()).pw_name
-        # A server that starts removes temporary tables that others have in its directory for them.
+        # At its start, a server removes other servers' temporary tables from its temporary directory.
         ours = ["--no-defaults", f"--user={user}", f"--datadir={folder / 'data'}", f"--tmpdir={folder / 'tmp'}"]
         (folder / "data").mkdir()
         (folder / "tmp").mkdir()
@@ -80,7 +80,7 @@ class RawMysql:
             connection.close()
 
     def status(self, name: str) -> int:
-        """A counter of the whole server."""
+        """Returns a status counter of the whole server."""
         [(_, value)] = self.query(f"SHOW GLOBAL STATUS LIKE '{name}'")
         return int(value or 0)
 

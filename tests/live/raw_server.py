@@ -1,4 +1,4 @@
-"""A throwaway PostgreSQL server for tests below `engines`: initdb, postgres, nothing else."""
+"""A throwaway PostgreSQL server for tests below `engines`: only initdb and postgres."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ironbench.host import programs, shared_memory
 
 PASSWORD = "sésame, ouvre-toi"
 
-# Who is asked how; everybody else is let in.
+# Authentication methods by user; all other users are trusted.
 _HBA = """
 local all cleartext_user password
 local all md5_user md5
@@ -56,17 +56,17 @@ def free_port() -> int:
 
 
 class RawServer:
-    """A running server with `trust` for everybody but the users named in `_HBA`. Use as a context manager."""
+    """A running server with `trust` for all users except those in `_HBA`. Use as a context manager."""
 
     def __init__(self, *settings: str, programs: Path | None = None) -> None:
-        """`programs`: the directory of another PostgreSQL's; without it those of the wheel."""
+        """`programs`: directory of another PostgreSQL; the wheel's is the default."""
         self.programs = programs
         self.directory = Path(tempfile.mkdtemp(prefix="ironbench-test-", dir="/tmp"))
         self.port = free_port()
         self.settings = settings
         self.process: subprocess.Popen[bytes] | None = None
         self.shared: tuple[str, ...] = ()
-        """Its shared memory: a server that is killed leaves it behind."""
+        """Its shared memory segments, which a killed server leaves behind."""
 
     def __enter__(self) -> RawServer:
         try:
@@ -114,7 +114,7 @@ class RawServer:
         self.shared = shared_memory.of(self.process.pid, MAKE.shared, MAKE.shared_mark)
 
     def wait(self) -> None:
-        """Until it takes connections."""
+        """Waits until it accepts connections."""
         assert self.process is not None
         for _ in range(600):
             with contextlib.suppress(IronbenchError):
@@ -147,7 +147,7 @@ class RawServer:
         self.process = None
 
     def connection(self, **changes: Any) -> dict[str, Any]:
-        """The `connection` of a drive plan; over the Unix socket unless `host` says otherwise."""
+        """Returns the `connection` of a drive plan, over the Unix socket unless `host` is changed."""
         return {"host": self.host, "port": self.port, "user": "postgres", "database": "postgres"} | changes
 
     def connect(self, **changes: Any) -> _core.Connection:

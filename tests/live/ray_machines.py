@@ -1,4 +1,4 @@
-"""Two machines of a Ray cluster, as network namespaces with their own Ray nodes, and a third one with a server."""
+"""Two machines of a Ray cluster, as network namespaces with separate Ray nodes, and a third one with a server."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ time_t time(time_t *at) {
     return now.tv_sec;
 }
 """
-"""Sets the time of day of a process forward. faketime(1) will not do: with it, Python's sleep fails."""
+"""Sets the time of day of a process forward. With faketime(1), Python's sleep would fail."""
 _MTU = "9000"
-"""Large packets: those of a slow link go through a process."""
+"""Large packets, since packets of a slow link pass through a process."""
 
 
 def lacking() -> str:
-    """Why there can be none here; empty when there can."""
+    """Reason why machines cannot be created here; empty if they can."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return "network namespaces need root and ip(8)"
     if not RAY.exists():
@@ -67,10 +67,10 @@ def lacking() -> str:
 
 
 class RayMachines:
-    """Machine 1 has the head and is where commands run; this process is on the same network, at `here`."""
+    """Machine 1 has the head node and runs commands; this process is on the same network, at `here`."""
 
     def __init__(self, count: int = 2, ahead_s: int = 0) -> None:
-        """`ahead_s`: the clock of machine 2 is ahead by so much, to Ray's processes there. Needs a C compiler."""
+        """`ahead_s`: how far the clock of machine 2 is ahead for Ray's processes there. Needs a C compiler."""
         self._ahead_s = ahead_s
         self._links: list[subprocess.Popen[str]] = []
         one = next(_NUMBERS)
@@ -110,24 +110,24 @@ class RayMachines:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def within(self, number: int = 0) -> list[str]:
-        """Put before a command, it runs on that machine."""
+        """Prefix that runs a command on that machine."""
         return ["ip", "netns", "exec", self._names[number]]
 
     def slow(self, ms: float, loss: float = 0.0) -> None:
-        """Every packet to and from machine 2 takes so long, and so large a share of them is lost."""
+        """Sets delay and loss rate of packets to and from machine 2."""
         stdin = self._links[0].stdin
         assert stdin is not None
         stdin.write(f"{ms} {loss}\n")
         stdin.flush()
 
     def lose(self, number: int) -> None:
-        """Every process of that machine is gone at once."""
+        """Kills every process of that machine at once."""
         for pid in (str(self.nodes[number].pid), *_below(self.nodes[number].pid)):
             subprocess.run(["kill", "-KILL", pid], capture_output=True, check=False)
         self.nodes[number].wait()
 
     def ended(self, number: int) -> list[str]:
-        """Ray's processes of a run on that machine: workers that are none of its own."""
+        """Lists Ray's processes of a run on that machine that it does not own."""
         pids = _below(self.nodes[number].pid)
         return [pid for pid in pids if b"ray::Worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 

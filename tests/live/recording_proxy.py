@@ -1,4 +1,4 @@
-"""A proxy between clients and a PostgreSQL server that keeps every message that a client sends."""
+"""A proxy between clients and a PostgreSQL server that records every client message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Message = tuple[bytes, bytes]
 
 
 class RecordingProxy:
-    """Listens on the Unix socket of `port` in `host`, a directory of its own. Use as a context manager."""
+    """Listens on the Unix socket for `port` in `host`, a new directory. Use as a context manager."""
 
     def __init__(self, server_socket: str, port: int) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="ironbench-test-", dir="/tmp")
@@ -37,8 +37,8 @@ class RecordingProxy:
         self._directory.cleanup()
 
     def sent(self) -> list[list[Message]]:
-        """Messages of each connection that sent any after its startup message, once all connections have ended; the
-        next call begins anew."""
+        """Returns the messages of each connection that sent any after startup, once all connections have ended. Resets
+        the record."""
         for thread in self._threads:
             thread.join(timeout=20)
         streams, self._streams, self._threads = self._streams, [], []
@@ -69,7 +69,7 @@ def _pump(source: socket.socket, sink: socket.socket, kept: bytearray | None) ->
 
 
 def _messages(stream: bytes) -> list[Message]:
-    """Without startup (the only message without a tag) and Terminate."""
+    """Splits a stream into messages, without Startup (the only message without a tag) and Terminate."""
     rest, found = stream[int.from_bytes(stream[:4], "big") :], []
     while rest:
         length = int.from_bytes(rest[1:5], "big")

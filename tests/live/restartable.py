@@ -1,4 +1,4 @@
-"""A server that a command of its user's restarts: another process then, which a test must end, too."""
+"""A server that its user's command restarts, which gives it a new process that a test must also end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A network link that delays and loses packets, for kernels without netem(8): two tap devices and what is between them.
+"""A network link that delays and loses packets, for kernels without netem(8), made of two tap devices and this process.
 
-Run as `slow_link.py HERE NAMESPACE THERE`: a device in this network namespace, one in the other, which are there while
-it runs. Each line of standard input sets delay and loss: `20 0.01` is 20 ms each way, and one packet of a hundred.
+Run as `slow_link.py HERE NAMESPACE THERE`: creates a device in this network namespace and one in the other, while it
+runs. Each line on standard input sets delay and loss: `20 0.01` is 20 ms each way, and one of a hundred packets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LARGEST = 1 << 16
 
 
 def tap(name: str) -> int:
-    """A new device in the network namespace of this thread."""
+    """Creates a device in the network namespace of this thread."""
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(fd, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _TAP | _NO_PACKET_INFORMATION))
     return fd
@@ -46,7 +46,7 @@ def main(here: str, namespace: str, there: str) -> None:
 
 
 def carry(ours: int, theirs: int) -> None:
-    """Until nobody listens any more."""
+    """Forwards packets until one side is closed."""
     delay_s, loss = 0.0, 0.0
     other = {ours: theirs, theirs: ours}
     waiting: dict[int, deque[tuple[float, bytes]]] = {ours: deque(), theirs: deque()}
@@ -80,7 +80,7 @@ def _take(fd: int, queue: deque[tuple[float, bytes]], due: float, loss: float) -
 
 
 def _give(fd: int, packet: bytes) -> None:
-    with contextlib.suppress(OSError):  # a device that is down takes nothing
+    with contextlib.suppress(OSError):  # a device that is down accepts nothing
         os.write(fd, packet)
 
 

@@ -14,7 +14,7 @@ DEFAULT_PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF")
 
 
 def database(folder: Path, schema: str) -> str:
-    """A new SQLite file."""
+    """Creates an SQLite file."""
     path = str(folder / "trial.db")
     connection = _core.SqliteConnection(path, DEFAULT_PRAGMAS)
     connection.query(schema)
@@ -31,7 +31,7 @@ def rows(path: str, sql: str) -> list[tuple[str | None, ...]]:
 
 
 def plan(path: str, script: str, pragmas: tuple[str, ...] = (), **other: Any) -> bytes:
-    """`other` replaces parts of a short closed-loop plan."""
+    """Returns a short closed-loop plan, with parts replaced by `other`."""
     parts: dict[str, Any] = {
         "engine": {"kind": "sqlite", "path": path, "pragmas": [*DEFAULT_PRAGMAS, *pragmas]},
         "scripts": [{"name": "script", "text": script, "weight": 1}],
@@ -54,6 +54,6 @@ def summary(result: _core.DriveResult) -> dict[str, Any]:
 
 
 def trial(folder: Path, compiled: bytes, progress: _core.Progress | None = None, **how: Any) -> dict[str, Any]:
-    """Drives in a child and gives the summary."""
+    """Drives the plan in a child process and returns the summary."""
     log = folder / "child.log"
     return summary(drive_in_child(compiled, progress or _core.Progress(), Placement(log, **how)))

@@ -1,5 +1,5 @@
-"""An ssh server of our own on a loopback port, with its own host key, users' keys and configuration. Nothing of the
-machine's is used but the program."""
+"""An ssh server on a loopback port with its own host key, user keys and configuration; only the program is the
+machine's."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LACKING = "" if PROGRAM and shutil.which("ssh-keygen") else "no ssh server: apt-
 
 
 class SshServer:
-    """Lets the user in who runs the tests, by the key of `home`. Use as a context manager."""
+    """Accepts the user who runs the tests, by the key in `home`. Use as a context manager."""
 
     def __init__(self, port: int, strangers: bool = False) -> None:
-        """`strangers`: other users of this machine are let in, too, those without a password among them."""
+        """`strangers`: other users of this machine are also accepted, including those without a password."""
         self.directory = Path(tempfile.mkdtemp(prefix="ironbench-ssh-", dir="/tmp"))
         self.port, self.strangers = port, strangers
         self.user = pwd.getpwuid(os.getuid()).pw_name
@@ -55,7 +55,7 @@ class SshServer:
         return f"ssh://{self.user}@127.0.0.1:{self.port}"
 
     def stranger(self) -> str:
-        """A user of this machine who is not root and may log in; empty where there is none."""
+        """A user of this machine who is not root and may log in; empty if there is none."""
         shells = Path("/etc/shells").read_text().split()
         others = [one for one in pwd.getpwall() if one.pw_uid not in (0, os.getuid()) and one.pw_shell in shells]
         for other in others:
@@ -68,7 +68,7 @@ class SshServer:
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
     def known(self, key: Path, home: Path | None = None) -> None:
-        """The host is known to `home` by that key."""
+        """Makes the host known to `home` by that key."""
         words = key.read_text().split()
         file = (home or self.home) / ".ssh" / "known_hosts"
         file.write_text(f"[127.0.0.1]:{self.port} {words[0]} {words[1]}\n")
@@ -81,7 +81,7 @@ class SshServer:
             "AuthorizedKeysFile": self.directory / "authorized",
             "PidFile": "none",
             "StrictModes": "no",
-            "UsePAM": "yes" if self.strangers else "no",  # else sshd(8) takes no user whose password is locked
+            "UsePAM": "yes" if self.strangers else "no",  # otherwise sshd(8) rejects users whose password is locked
             "PasswordAuthentication": "no",
             "PermitRootLogin": "prohibit-password",
         }
@@ -100,7 +100,7 @@ class SshServer:
         raise AssertionError((self.directory / "log").read_text())
 
     def sessions(self) -> list[int]:
-        """Process ids of its children: each connection has one."""
+        """Pids of its children, one for each connection."""
         assert self.process is not None
         listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True)
         return [int(word) for word in listed.stdout.split()]

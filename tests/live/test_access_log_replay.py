@@ -1,4 +1,4 @@
-"""An access log that a directory wrote under load, replayed on it: what it logs then is what it logged at first."""
+"""An access log that a directory server wrote under load is replayed on it, and the second log equals the first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ WORDS = ("--duration", "2s", "--warmup", "0s", "--think-time", "20ms")
 
 @contextmanager
 def logging_server(place: Path, log: Path, first: str = "") -> Iterator[str]:
-    """Somebody's own directory, which logs at level stats, with these lines before others of its settings; its DSN."""
+    """Yields the DSN of a user's directory server that logs at level stats, with these lines before its other
+    settings."""
     require_installed("slapd")
     programs, port = installation.find(), free_port()
     files, options = place / "files", place / "own.conf"
@@ -55,13 +56,13 @@ def logging_server(place: Path, log: Path, first: str = "") -> Iterator[str]:
 
 
 def work(log: Log) -> Counter[str]:
-    """Its searches and compares, by what they ask for."""
+    """Counts its searches and compares by their request."""
     kept = [one for one in log.operations if one.verb in ("search", "compare") and one.succeeded]
     return Counter(f"{one.verb} {one.dn} {one.scope} {one.filter} {sorted(one.attributes)}" for one in kept)
 
 
 def since(log: Path, before: int, to: Path) -> Log:
-    """What was logged after so many bytes, as a log of its own."""
+    """Returns what was logged after this many bytes, as a separate log."""
     to.write_bytes(log.read_bytes()[before:])
     return reading.read(str(to))
 
@@ -92,7 +93,7 @@ def test_a_log_that_is_replayed_is_written_once_more(place: Path) -> None:
     assert record["metrics"]["transactions"] == driven and record["metrics"]["failed"] == 0
     assert not work(first) - work(second), "every operation of the first is in the second"
     assert record["checks"] == [], "the directory is somebody's: others may change it meanwhile"
-    # At twice the pace; observers and checks ask, too, but not for people.
+    # Replayed at twice the speed. Observers and checks also search, but not for people.
     people = [[one.at_s for one in found.operations if "user." in one.filter] for found in (first, second)]
     lengths = [times[-1] - times[0] for times in people]
     assert lengths[1] == pytest.approx(lengths[0] / 2, rel=0.1)
@@ -102,7 +103,7 @@ def test_a_log_that_is_replayed_is_written_once_more(place: Path) -> None:
 
 @pytest.mark.long
 def test_clients_that_wait_outlive_connections_that_the_server_ends(place: Path) -> None:
-    """One has nothing more to do, one begins another connection late, and one its first."""
+    """One client has finished, one opens another connection late, and one opens its first."""
     with logging_server(place, place / "server.log", "idletimeout 1\n") as address:
         port = int(address.rpartition(":")[2].partition("/")[0])
         connection = {"host": "127.0.0.1", "port": port, "ldaps": False, "tls": "disable", "mechanism": "simple"}

@@ -1,4 +1,4 @@
-"""A resource that is made the limit is the one that is named."""
+"""A resource that is made the bottleneck is named as the bottleneck."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def spent(session: Any, script: str, load: Load, **how: Any) -> TimeSpent:
 
 
 DELAYED = {"commit_delay": "10000", "commit_siblings": "0"}
-"""Every flush of the log waits 10 ms before it begins (PostgreSQL 18 documentation, 19.5.1, commit_delay)."""
+"""Every WAL flush waits 10 ms before it starts (PostgreSQL 18 documentation, 19.5.1, commit_delay)."""
 
 
 @pytest.mark.long
@@ -69,7 +69,7 @@ def test_one_core_makes_the_cpu_the_limit_and_more_cores_the_remedy(server: Serv
     found = spent(session, CHANGE, Load(clients=16, duration_s=4.0))
     assert found.limit.resource == SERVER_CPU, found
     assert found.share("run queue") > found.share("CPU")
-    # Where others took the machine's CPU time meanwhile, it names them in place of a remedy.
+    # If other programs used the CPU in the meantime, they are named instead of a fix.
     others = ("other programs had", "other virtual machines had")
     assert any(words in wording.text(found.limit.note) for words in ("more cores", *others)), found
 
@@ -85,9 +85,9 @@ def test_a_hot_row_makes_locks_the_limit_and_the_root_is_named(server: Server) -
 
 @pytest.mark.long
 def test_locks_behind_a_flush_are_led_to_the_flush(tmp_path: Path) -> None:
-    """The holder of the row keeps it while it flushes the log to a real device: whoever waits for it waits for that.
+    """The holder of the row keeps it during a WAL flush to a real device, so lock waits are caused by the flush.
 
-    How long that is depends on the device, so nothing is said of the limit: on a fast one the CPU comes close.
+    The time depends on the device, so the limit is not checked: on a fast device, CPU comes close.
     """
     session = pg.start(pg.system(tmp_path / "d"), 40)
     try:
@@ -102,7 +102,7 @@ def test_locks_behind_a_flush_are_led_to_the_flush(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_starved_client_is_the_limit(server: Server) -> None:
-    """Its core is taken by four others that never pause."""
+    """Four other programs that never pause use its core."""
     core = max(os.sched_getaffinity(0))
     busy = [subprocess.Popen(["taskset", "-c", str(core), sys.executable, "-c", "while True: pass"]) for _ in range(6)]
     try:
@@ -145,7 +145,7 @@ def test_a_waterfall_leads_to_what_was_changed(server: Server) -> None:
 
 
 def test_data_that_do_not_fit_are_seen_as_reads(tmp_path: Path) -> None:
-    """A cache of 1 MB, and every read past the page cache (PostgreSQL 18 documentation, 19.17, debug_io_direct)."""
+    """A cache of 1 MB, and direct reads (PostgreSQL 18 documentation, 19.17, debug_io_direct)."""
     session = pg.start(pg.system(tmp_path / "d", memory_bytes=1 << 20, settings={"debug_io_direct": "data"}), 8)
     try:
         session.query("create table wide as select n as a, repeat('x', 2000) as b from generate_series(1, 20000) n")
@@ -154,7 +154,7 @@ def test_data_that_do_not_fit_are_seen_as_reads(tmp_path: Path) -> None:
         found = spent(session, script, Load(clients=4, duration_s=4.0))
     finally:
         session.stop()
-    # Where the device is as fast as the processors, reading need not be the limit, and on two of them a server waits
-    # for its client, too; of what it waits for itself it is the most.
+    # If the device is as fast as the processors, reads need not be the limit, and with two processors a server also
+    # waits for its client. Among the server's own waits, reads have the largest share.
     waits = {part.name: part.share for part in found.parts if part.name not in ("CPU", "run queue", "client")}
     assert max(waits, key=lambda name: waits[name]) == "data read", found

@@ -1,4 +1,4 @@
-"""Results at the same time on a serializable PostgreSQL: those that touch different rows do not conflict."""
+"""Concurrent trade results on a serializable PostgreSQL: results that touch different rows do not conflict."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_results_of_neighbouring_trades_for_different_accounts_and_brokers_both_
         closing(_core.Connection(json.dumps(connection).encode())) as other,
     ):
         for accounts in accounts_of_two_brokers(bank):
-            # Their numbers, and so their places in the key of trades, are neighbours.
+            # Their numbers, and so their positions in the key of trades, are adjacent.
             trades = [bank.order(account, "TMB", 100, symbol=held(bank, account)) for account in accounts]
             for line in (one, other):
                 line.query("begin isolation level serializable")

@@ -1,4 +1,4 @@
-"""What goes wrong under a brokerage: no half trade is left, and the next trial begins with nothing under way."""
+"""Failures under a brokerage: no partial trade is left, and the next trial starts with no trade in progress."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def bank(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def inputs(bank: Bank, name: str) -> list[dict[str, object]]:
-    """A transaction may go several ways: variables for each of those that differ most."""
+    """Variables for the most different paths of a transaction."""
     account = bank.account(tax_status=1)
     customer = bank.number(f"select ca_c_id from customer_account where ca_id = {account}")
     symbol = bank.symbol(account)
@@ -73,7 +73,7 @@ def inputs(bank: Bank, name: str) -> list[dict[str, object]]:
 
 
 def state(bank: Bank, account: int) -> dict[str, list[Any]]:
-    """Whatever the transactions of `inputs` may change."""
+    """Everything that the transactions of `inputs` may change."""
     trades = f"(select t_id from trade where t_ca_id = {account} or t_id between 200000000000001 and 200000000000002)"
     kept = {
         "trade": f"t_id in {trades}",
@@ -95,7 +95,7 @@ def state(bank: Bank, account: int) -> dict[str, list[Any]]:
 
 
 def broken_off(text: str, engine: str) -> Iterator[str]:
-    """The script with an end of its connection after each of its statements but the last."""
+    """Yields the script with its connection ended after each of its statements except the last."""
     lines = text.splitlines()
     ends = [number for number, line in enumerate(lines, 1) if line.endswith((";", r"\gset")) and line[:2] != "--"]
     for end in ends:
@@ -112,7 +112,7 @@ def test_a_connection_that_ends_after_any_statement_leaves_nothing_of_its_transa
         for text in broken_off(transactions.script(name, bank.engine).text, bank.engine):
             described = plan(
                 bank.session.target(),
-                # A statement of a branch that is not taken ends nothing, and its transaction is not to stay.
+                # A statement in a branch that is not taken ends nothing, and its transaction must not remain.
                 text.replace("\ncommit;", "\nrollback;"),
                 variables=[list(pair) for pair in given.items()],
                 clients=1,
@@ -181,7 +181,7 @@ def test_what_was_under_way_when_ironbench_was_killed_is_cancelled_by_the_next_t
     require_installed(engine)
     data = place / engine
     words = ("run", "brokerage", "--engine", engine, "--data", str(data), *SMALL, *TRIAL, "--json")
-    # So long a period that orders with a limit wait.
+    # Such a long period that limit orders wait.
     with user.begun(*words, "--with", "price_period=600", "--duration", "60s") as run:
         assert eventually(lambda: "trial 1" in run.stderr.read_text(), LOAD_S)
         time.sleep(5.0)

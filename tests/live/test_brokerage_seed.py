@@ -1,4 +1,4 @@
-"""One client, the same seed and engine: the same final state of the brokerage, row by row."""
+"""One client with the same seed and engine leaves the same final state of the brokerage, row by row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRITTEN = (
 
 
 def state(engine: str, place: Path, **options: str) -> dict[str, list[str]]:
-    """Rows of each table after a trial of one client with the same seed."""
+    """Returns the rows of each table after a trial of one client with the same seed."""
     with opened(engine, place) as bank:
         trial = Trial(bank, load(clients=1, duration_s=None, transactions=3000), maintenance="1", **options)
         assert trial.completed["trade_result"] > 100, trial.completed

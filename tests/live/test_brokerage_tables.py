@@ -1,4 +1,4 @@
-"""The brokerage's tables on real engines: complete, right by their own rules, and alike on all of them."""
+"""The brokerage's tables on real engines: complete, consistent with their rules, and equal on all engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The brokerage's transactions on real engines, one at a time: each rule that they keep, held against the tables."""
+"""The brokerage's transactions on real engines, one at a time: each of their rules is checked against the tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rounded(amount: Decimal) -> Decimal:
 
 
 def commission(bank: Bank, trade: int, price: str) -> Decimal:
-    """By the table of rates."""
+    """Commission from the table of rates."""
     rate, quantity = bank.row(
         "select cr_rate, t_qty from trade join customer_account on ca_id = t_ca_id join customer on c_id = ca_c_id "
         "join security on s_symb = t_s_symb join commission_rate on cr_c_tier = c_tier and cr_tt_id = t_tt_id "
@@ -149,7 +149,7 @@ def test_what_is_sold_short_is_owed_and_a_purchase_covers_it(bank: Bank) -> None
     cover = bank.traded(account, "TMB", 400, "21.00", symbol=symbol)
     assert bank.lots(account, symbol) == [(cover, 100)] and bank.number(summary) == 100
     bank.traded(account, "TMS", 100, "21.00", symbol=symbol)
-    # An account does not hold nothing of a security.
+    # An account has no holding of size zero.
     assert bank.lots(account, symbol) == [] and bank.rows(summary) == []
     bank.traded(account, "TMB", 200, "21.00", symbol=symbol)
     assert bank.number(summary) == 200 and bank.broken() == []
@@ -230,7 +230,7 @@ def test_a_ticker_notes_prices_and_submits_orders_whose_price_has_come(bank: Ban
         assert sorted(states(bank, trade)) == ["PNDG", "SBMT"]
     for trade in (*missed, away):
         assert states(bank, trade) == ["PNDG"]
-    # The last of several prices stays, and all that was sold counts; one at 27.11 submits what sells at a limit.
+    # The last of several prices remains, and all sold shares count; the price of 27.11 submits sell limit orders.
     told = bank.run("market_feed", "triggered", ticker=ticker(*entries))
     assert told.split() == [str(missed[2]), symbol, bank.money("24.00")]
     assert bank.amount(f"select lt_price from last_trade where lt_s_symb = '{symbol}'") == Decimal("23.99")
@@ -288,7 +288,7 @@ def test_an_update_of_twenty_trades_does_not_look_at_all_of_them(bank: Bank, fra
 
 
 def read(bank: Bank) -> int:
-    """Rows that scans have come by so far; a look at this number is a small scan, too."""
+    """Returns the number of rows read by scans so far. Reading this number is also a small scan."""
     return int(bank.row("show global status like 'Handler_read_rnd_next'")[1])
 
 

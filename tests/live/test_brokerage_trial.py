@@ -1,4 +1,4 @@
-"""Whole trials of the brokerage on real engines: customers, market and maintenance keep its rules together."""
+"""Whole trials of the brokerage on real engines: customers, market and maintenance together keep its rules."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_customers_market_and_maintenance_keep_all_rules_and_each_is_noticed_whe
     trial = Trial(bank, load(), price_period="2", maintenance="0.5")
     assert not trial.summary["failed"], trial.summary["error_messages"]
     assert all(trial.completed.values()), trial.completed
-    # Maintenance has no lag; what a client of the market had begun at the end may not be done.
+    # Maintenance has no lag; a transaction that a market client had started at the end may be unfinished.
     assert trial.histograms["market_lag"].count < sum(trial.completed[name] for name in NOT_OF_CUSTOMERS)
     assert trial.failed() == set()
     done = "(select max(t_id) from trade where t_st_id = 'CMPT' and t_is_cash = 1)"
@@ -107,7 +107,7 @@ def test_customers_market_and_maintenance_keep_all_rules_and_each_is_noticed_whe
 
 
 def test_what_one_trial_leaves_the_next_one_cancels(bank: Bank) -> None:
-    # So long a period that many orders wait when the trial ends.
+    # Such a long period that many orders wait when the trial ends.
     first = Trial(bank, load(duration_s=3.0), price_period="600")
     assert first.failed() == set()
     left = bank.number("select count(*) from trade where t_st_id in ('PNDG', 'SBMT')")
@@ -123,7 +123,7 @@ def test_a_trial_begins_where_the_one_before_it_ended(bank: Bank) -> None:
     last, latest = bank.row("select max(t_id), max(t_dts) from trade")
     trial = Trial(bank, load(duration_s=3.0), price_period="2")
     assert trial.completed["trade_result"] > 0 and trial.failed() == set()
-    # By text, for all engines write a time with its largest unit first.
+    # Compared as text, since all engines write a time with its largest unit first.
     assert bank.row(f"select min(t_dts) from trade where t_id > {last}")[0] >= latest
 
 
@@ -131,7 +131,7 @@ def test_a_cleanup_that_was_cut_off_is_whole_or_not_there_and_the_next_one_does_
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements = transactions.cleanup(bank.engine)
-    # As versions did that sent them one by one, and were killed in between.
+    # As earlier versions did that sent them one by one and were killed in between.
     for sent in (1, 3):
         bank.order(bank.account(), "TLB", 100)
         for statement in statements[:sent]:
@@ -152,7 +152,7 @@ def test_a_cleanup_that_was_cut_off_is_whole_or_not_there_and_the_next_one_does_
 def test_an_open_loop_asks_at_its_rate_and_the_market_answers_beside_it(bank: Bank) -> None:
     trial = Trial(bank, load(clients=8, duration_s=5.0, rate=80.0), price_period="2")
     asked = sum(trial.completed[name] for name in trial.completed if name not in NOT_OF_CUSTOMERS)
-    # Arrivals of 5 s as Poisson's: five standard deviations.
+    # Poisson arrivals over 5 s: five standard deviations.
     assert abs(asked + trial.summary["not_started"] - 400) < 100, trial.summary
     scripts = {script["name"]: script["transactions"] for script in trial.summary["scripts"]}
     moved = sum(count for name, count in scripts.items() if name not in NOT_OF_CUSTOMERS)
@@ -179,7 +179,7 @@ def test_parts_of_a_trial_have_a_market_each_and_keep_the_rules_together(bank: B
     assert trial.completed["data_maintenance"] in (5, 6, 7), "one of them maintains the data"
     assert trial.failed() == set() and bank.broken() == []
     known = trial.summary["figures"]["market_pending_trades"] + trial.summary["figures"]["market_waiting_limits"]
-    # Each trade under way is known to one market, though a feed of one finds orders of all.
+    # Each trade in progress is known to one market, although a feed by one market finds all markets' orders.
     assert known == bank.number("select count(*) from trade where t_st_id in ('PNDG', 'SBMT')")
 
 

@@ -1,4 +1,4 @@
-"""Several workers on one brokerage, by the command: one record, and a lost one leaves no half trade."""
+"""Several workers on one brokerage, by the command: one record, and a lost worker leaves no partial trade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The child process of a library engine: it obeys, it dies with us, and its death is told."""
+"""The child process of a library engine: it obeys, it dies with its parent, and its death is reported."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ print(result.summary.decode())
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    """Until it is true, however slow the machine; the test's own time limit ends it otherwise."""
+    """Waits until the condition is true, however slow the machine; the test's time limit applies."""
     while not condition():
         time.sleep(0.01)
 
 
 def children(parent: int) -> list[int]:
-    """Our child processes among those of `parent`."""
+    """Lists our child processes among the children of `parent`."""
     found = []
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
@@ -63,7 +63,7 @@ def gone(pid: int) -> bool:
 
 @contextlib.contextmanager
 def when_running(progress: _core.Progress, act: Callable[[], None]) -> Iterator[None]:
-    """Does something once the trial has transactions."""
+    """Calls `act` once the trial has transactions."""
 
     def watch() -> None:
         wait_for(lambda: progress.transactions > 0)
@@ -77,7 +77,7 @@ def when_running(progress: _core.Progress, act: Callable[[], None]) -> Iterator[
 
 @contextlib.contextmanager
 def another_ironbench(place: Path, path: str) -> Iterator[subprocess.Popen[str]]:
-    """A process of its own that drives a long trial; its child has transactions when this begins."""
+    """Yields a separate process that drives a long trial, once its child has transactions."""
     (place / "plan").write_bytes(plan(path, "INSERT INTO t VALUES (1);", **LONG))
     source = str(Path(run.__file__).parent.parent.parent)
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Kill ironbench at any moment: nothing of it stays alive, and `ironbench cleanup` finds what did."""
+"""If ironbench is killed at any moment, none of its processes survives, or `ironbench cleanup` finds it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What ironbench leaves in a database of somebody's is named, and `cleanup --dsn` removes that and nothing else."""
+"""Objects that ironbench leaves in a user's database are listed, and `cleanup --dsn` removes only those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ironbench made in a database of a running MariaDB is removed whatever refers to what, and nothing of others."""
+"""Objects that ironbench created in a running MariaDB are removed despite references, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of a user's own around trials: carried out, kept, and undone on every way out, with real processes."""
+"""The user's commands around trials: run, recorded, and undone on every exit, with real processes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def pending(user: User) -> list[Path]:
 
 
 def running(word: str) -> bool:
-    """Whether a process with this word in its command line runs."""
+    """Whether a process with this word in its command line is running."""
     return subprocess.run(["pgrep", "-f", word], capture_output=True, check=False).returncode == 0
 
 
@@ -183,7 +183,7 @@ def test_a_cleanup_that_never_succeeds_is_forgotten_when_that_is_asked_for(user:
 
 
 def rarely(*words: object) -> Any:
-    """The same by another way, for the long tests."""
+    """Another variant of the test, for the long tests."""
     return pytest.param(*words, marks=pytest.mark.long)
 
 
@@ -198,13 +198,13 @@ def rarely(*words: object) -> Any:
     ],
 )
 def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_: str) -> None:
-    sleep = f"sleep 4714.{int(number)}{len(while_)}"  # of this case: others may run beside it
+    sleep = f"sleep 4714.{int(number)}{len(while_)}"  # unique to this case: others may run at the same time
     prepare = "echo on >> done" if while_ == "trial" else f"echo on >> done; {sleep}"
     file = lab(user, f'prepare = "{prepare}", cleanup = "echo off >> done"', duration="20s")
     text = (
         (user.home / file).read_text().replace("powersave = {}\n", "").replace("[measure]", "powersave = {}\n[measure]")
     )
-    (user.home / file).write_text(text + 'order = "fixed"\n')  # the level with the command comes first
+    (user.home / file).write_text(text + 'order = "fixed"\n')  # the value with the command comes first
     with user.begun("lab", "run", file) as run:
         assert eventually(lambda: lines(user) == ["on"])
         time.sleep(1.0)
@@ -221,7 +221,7 @@ def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_:
     [("trial", "cleanup"), ("prepare", "resume"), rarely("trial", "resume"), rarely("prepare", "cleanup")],
 )
 def test_what_sigkill_left_is_undone_by_cleanup_and_by_resume(user: User, while_: str, by: str) -> None:
-    sleep = f"sleep 4715.{len(while_)}{len(by)}"  # of this case: others may run beside it
+    sleep = f"sleep 4715.{len(while_)}{len(by)}"  # unique to this case: others may run at the same time
     prepare = "echo on >> done" if while_ == "trial" else f"echo on >> done; test -e again || {sleep}"
     file = lab(user, f'prepare = "{prepare}", cleanup = "echo off >> done; touch again"', duration="2s")
     with user.begun("lab", "run", file) as run:
@@ -253,7 +253,7 @@ def test_a_lab_of_which_a_person_is_part_is_refused_without_a_terminal(user: Use
 
 
 def at_a_terminal(user: User, *words: str, answers: int) -> tuple[int, str]:
-    """Presses Enter as often as somebody is asked; the exit code and what the terminal showed."""
+    """Presses Enter at each prompt; returns the exit code and the terminal's output."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(user.home)
@@ -267,7 +267,7 @@ def at_a_terminal(user: User, *words: str, answers: int) -> tuple[int, str]:
     try:
         while more := os.read(terminal, 4096):
             shown += more
-    except OSError:  # the end of a terminal's other side (pty(7))
+    except OSError:  # the other side of the terminal is closed (pty(7))
         pass
     os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), shown.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""What a trial says of its own conditions is so: checkpoints, caches, quiet, clock."""
+"""Conditions that a trial reports are true: checkpoints, caches, idle machine, clock."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def on_disk() -> Iterator[Path]:
 
 
 def paced(**load: Any) -> Load:
-    """A load that leaves the CPUs to other tests."""
+    """A load that leaves CPU time to other tests."""
     return Load(think_time_s=0.005, **load)
 
 
 class Bench:
-    """One system with its data, on which trials are driven."""
+    """A system with loaded data, on which trials are driven."""
 
     def __init__(self, data: Path, how: Load, workload: str, purpose: str = "sweep", engine: str = "postgres") -> None:
         system, secrets = engines.get(engine).validated(System(engine, "test", layout=Layout(str(data))), 4)
@@ -84,9 +84,9 @@ def test_requested_checkpoints_are_made_and_counted(place: Path, engine: str) ->
     assert driven.failure is None and all(check.passed for check in driven.checks)
     assert driven.prepared.conditions["checkpoints"].startswith("requested every 1 s")
     observation, _ = observe.observed(driven)
-    # Each takes as long as a busy disk lets it.
+    # Each takes as long as a busy disk needs.
     assert 1 <= observation.metrics["checkpoints"] <= 4
-    late = "came too late"  # on a busy machine: no fault of an observer
+    late = "came too late"  # on a busy machine, and no fault of an observer
     assert [note for note in driven.summary["observer_notes"] if late not in note] == []
 
 
@@ -143,7 +143,7 @@ def test_a_checkpoint_that_ironbench_asks_for_may_take_longer_than_the_labs_stat
 
 @pytest.mark.alone
 def test_a_checkpoint_that_takes_long_delays_no_observer(place: Path) -> None:
-    """The sampling period of SQL sources holds while CHECKPOINT is under way on its own connection."""
+    """The sampling period of SQL sources is kept while CHECKPOINT runs on a separate connection."""
     with Bench(place / "d", Load(clients=2, duration_s=3.0, checkpoint_s=0.5), "tpcb-like") as bench:
         driven = bench.drive()
     times = [t_s for t_s, _ in driven.samples["pg_checkpoint.view"] if t_s >= 0]

@@ -1,4 +1,4 @@
-"""How many connections a server has left is known to whoever may see no more of it than that."""
+"""The number of free connections of a server is known even to a role that may see nothing else."""
 
 from __future__ import annotations
 

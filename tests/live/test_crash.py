@@ -1,4 +1,4 @@
-"""`run --crash`: the power of emulated devices goes after a trial, and the checks judge what is left."""
+"""`run --crash`: the power of emulated devices is cut after a trial, and the checks judge what is left."""
 
 from pathlib import Path
 
@@ -49,10 +49,10 @@ def test_what_a_server_confirmed_survives_a_power_cut(user: User, engine: str, h
 @pytest.mark.parametrize(
     ("engine", "settings"),
     [
-        # Without a reason to write, the last 200 ms of commits are in the server's memory alone.
+        # Without a reason to write, the last 200 ms of commits are only in the server's memory.
         ("postgres", ("fsync=off", "wal_writer_delay=10s")),
         ("postgres", ("synchronous_commit=off", "wal_writer_delay=10s")),
-        # 2: written at each commit, and 0: not even that; flushed once in so many seconds.
+        # 2: written at each commit, and 0: not even written; flushed at this interval.
         ("mariadb", ("innodb_flush_log_at_trx_commit=2", "innodb_flush_log_at_timeout=60")),
         ("mariadb", ("innodb_flush_log_at_trx_commit=0", "innodb_flush_log_at_timeout=60")),
     ],

@@ -1,4 +1,4 @@
-"""A server that reads past the page cache keeps no more than its own cache holds, whatever memory there is."""
+"""A server that bypasses the page cache caches no more than its own cache size, whatever memory there is."""
 
 from __future__ import annotations
 

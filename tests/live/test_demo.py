@@ -1,4 +1,4 @@
-"""What `make demo` promises a new user."""
+"""What `make demo` promises to a new user."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def test_half_of_the_demo_s_six_minutes_is_measured_and_one_verdict_comes_out(
     assert plan["comparisons"] == [["clients=8 log=in memory", "clients=8 log=on disk"]]
     loads = {cell["name"]: cell["load"] for cell in plan["cells"]}
     driven_s = [loads[trial["cell"]]["duration_s"] + loads[trial["cell"]]["warmup_s"] for trial in plan["trials"]]
-    # On an idle machine, starting, restoring and checking so small a database take as long again.
+    # On an idle machine, starting, restoring and checking such a small database take the same time again.
     assert sum(driven_s) <= 210
 
 
 def test_trials_of_the_demo_cover_two_checkpoints_that_are_seconds_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    """More frequent checkpoints fill the WAL with whole pages: the demo asks about WAL."""
+    """More frequent checkpoints fill the WAL with full-page images: the demo is about WAL."""
     assert planned(str(ROOT / "labs" / "demo.toml"), None, json=True) == 0
     for cell in json.loads(capsys.readouterr().out)["cells"]:
         load = cell["load"]

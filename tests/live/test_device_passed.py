@@ -1,4 +1,4 @@
-"""A free device, whose requests the kernel passes through to its bytes: the same bytes, the same ends."""
+"""A zero-latency device, whose requests the kernel passes through: the same bytes, the same end of file."""
 
 import mmap
 import os
@@ -36,7 +36,7 @@ def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: st
     assert flushes(point) != passed
     chosen = random.Random(1)
     written = {}
-    buffer = mmap.mmap(-1, 64 * PAGE)  # aligned, as O_DIRECT wants it
+    buffer = mmap.mmap(-1, 64 * PAGE)  # aligned, as O_DIRECT requires
     file = os.open(point / "file", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
     os.truncate(file, (PAGES + 64) * PAGE)
     for _ in range(500):
@@ -55,7 +55,7 @@ def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: st
 
 
 def passes_through() -> bool:
-    """Whether the kernel can (FUSE passthrough came with Linux 6.9)."""
+    """Whether the kernel supports FUSE passthrough (since Linux 6.9)."""
     return tuple(int(part) for part in platform.release().split(".")[:2]) >= (6, 9)
 
 
@@ -110,7 +110,7 @@ def test_the_end_of_its_process_voids_the_trial_though_the_device_goes_on(user: 
 
 
 def test_its_memory_is_taken_at_mount(user: User) -> None:
-    """Not to the control group of whoever writes: a server's memory would shrink with what it writes."""
+    """The memory is not charged to the writer's control group: a server's memory would shrink with what it writes."""
     point = user.home / "d"
     told = user("device", "mount", "free", str(point), "--capacity", "400MiB", "--detach")
     assert told.code == 0, told.stderr

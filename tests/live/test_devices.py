@@ -1,4 +1,4 @@
-"""An emulated device is mounted, used, and leaves nothing behind, however it ends."""
+"""An emulated device is mounted and used, and leaves nothing behind, however it ends."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_cleanup_takes_apart_what_outlived_both_processes(user: User) -> None:
     with user.begun("device", "mount", "ssd-sata-2011", str(user.home / "d"), "--capacity", "1GiB") as begun:
         begun.wait_for("Ctrl-C unmounts it")
         (entry,) = entries(user)
-        os.kill(begun.process.pid, signal.SIGSTOP)  # so that it cannot tidy up after its device
+        os.kill(begun.process.pid, signal.SIGSTOP)  # so that it cannot clean up after its device
         os.kill(entry["server"]["pid"], signal.SIGKILL)
         os.kill(begun.process.pid, signal.SIGKILL)
         begun.end()
@@ -122,7 +122,7 @@ def test_a_mount_point_that_is_in_use_is_refused(user: User) -> None:
 
 
 def test_a_device_whose_process_cannot_begin_says_why_and_leaves_nothing(user: User) -> None:
-    """/proc takes no directories: only the attempt shows it."""
+    """/proc allows no new directories, which only the attempt shows."""
     told = user("device", "mount", "free", "/proc/ironbench", "--trace", str(user.home / "t.parquet"))
     assert (told.code, user.nothing_runs()) == (1, True) and "/proc/ironbench" in told.stderr, told.stderr
     assert "No such file" in told.stderr and nothing_left(user.home)
@@ -217,14 +217,14 @@ def test_a_trace_is_written_when_another_command_unmounts_the_device(user: User)
         ended = user("device", "unmount", str(point))
         told, _ = begun.end()
     assert (ended.code, told.code, trace.is_file()) == (0, 0, True), told.stderr
-    # With the arrivals kept, what other programs did meanwhile does not matter.
+    # With the recorded arrivals, what other programs did in the meantime does not matter.
     assert user("device", "trace", "replay", str(trace), "--on", "hdd-7200", "--keep-arrivals").code == 0
     assert nothing_left(user.home)
 
 
 @pytest.mark.long
 def test_writing_under_memory_pressure_never_stops(user: User) -> None:
-    """Everything dirty must get through the device although the engine's control group has no memory left."""
+    """All dirty pages must be written to the device although the engine's control group has no memory left."""
     words = ["--data", "free", "--fs", "ext4", "--with", "scale=8", "--clients", "8", "--duration", "30s"]
     told = user("run", "igen-oltp", *words, "--memory", "32MB", "--memory-total", "192MB", "--warmup", "0s")
     if "--memory-total" in told.stderr and told.code == 2:

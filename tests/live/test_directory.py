@@ -1,4 +1,4 @@
-"""Directories: the wire against slapd, the engine's files, the jobs of workload `directory`, and what goes wrong."""
+"""Directories: the wire protocol against slapd, the engine's files, the jobs of workload `directory`, and failures."""
 
 from __future__ import annotations
 
@@ -408,7 +408,7 @@ def test_a_run_of_the_directory_makes_a_record(place: Path) -> None:
     assert "data: directory version=1 entries=200" in done.stderr
     (record,) = (json.loads(path.read_text()) for path in place.rglob("trials/*/record.json"))
     metrics = record["metrics"]
-    # 70 of 100 transactions are a search, and the checks search, too.
+    # 70 of 100 transactions are searches, and the checks also search.
     searches = metrics["directory_operations_per_s{operation=search}"]
     assert searches == pytest.approx(0.7 * metrics["throughput"], rel=0.3)
     assert metrics["directory_threads_active"] >= 1.0
@@ -417,7 +417,7 @@ def test_a_run_of_the_directory_makes_a_record(place: Path) -> None:
 def commands_of_the_guide() -> list[Any]:
     page = (Path(__file__).parents[2] / "docs" / "guide" / "directory.md").read_text()
     lines = [line for line in page.splitlines() if line.startswith("ironbench run ")]
-    # In short: that of them which sets most options. That all can be planned: tests/docs/test_page_commands.py.
+    # To keep it short, only the command with most options. All can be planned: tests/docs/test_page_commands.py.
     return [pytest.param(line, marks=() if "share=80" in line else pytest.mark.long) for line in lines]
 
 

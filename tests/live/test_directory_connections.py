@@ -1,4 +1,4 @@
-"""Clients of a directory that end their connection after so many requests and open a new one."""
+"""Clients of a directory that close their connection after a number of requests and open a new one."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def test_a_client_opens_a_new_connection_after_so_many_requests(
     expected = 3 * (199 // requests)
     assert (summary["completed"], summary["errors"]) == (600, {}), summary
     assert summary["reconnects"] == expected and summary["reconnects_s"] > 0
-    # The server counts ours: those of the clients at the start, and the one that is asked here was there before.
+    # The server also counts the clients' first connections; the connection used here existed before.
     assert opened(server) - before == 3 + expected
 
 
 def test_a_connection_is_never_changed_inside_a_transaction(server: DirectoryServer) -> None:
-    """Requests of a pipeline, too: five of them are answered before the client leaves."""
+    """This includes pipelined requests: five of them are answered before the client leaves."""
     script = "\\startpipeline\n" + f"{SEARCH}\n" * 5 + "\\endpipeline"
     load = Load(clients=2, duration_s=None, transactions=50, seed=5)
     summary = driven(server.session, script, load, 3)
@@ -91,7 +91,7 @@ def test_in_an_open_loop_what_is_due_meanwhile_waits_and_counts(server: Director
     load = Load(clients=2, duration_s=1.0, rate=400.0, arrivals="fixed", seed=5)
     summary = driven(server.session, SEARCH, load, 1)
     assert summary["transactions"] + summary["not_started"] + summary["unfinished"] == 400, summary
-    # One after each transaction, whatever a busy machine makes of the rate.
+    # One after each transaction, whatever rate a busy machine reaches.
     assert 40 < summary["transactions"] - 4 <= summary["reconnects"] <= summary["transactions"] + 4, summary
     assert summary["errors"] == {}
 

@@ -1,4 +1,4 @@
-"""Entries of the user's own in a directory: on a running server, and on one that ironbench starts."""
+"""The user's own entries in a directory: on a running server, and on one that ironbench starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WRONG = "dn: cn=b,ou=people,{base}\nobjectClass: person\ncn: b\n\n"
 
 @pytest.fixture
 def theirs(server: DirectoryServer) -> Iterator[str]:
-    """Base DN of others, with one entry below it, in a directory that runs already; all goes with the test."""
+    """Base DN of another user, with one entry below it, in a running directory; removed after the test."""
     base = f"ou=theirs,{BASE}"
     server.session.query(f"add {base}?objectClass=organizationalUnit?ou=theirs")
     server.session.query(f"add cn=a,{base}?objectClass=person?cn=a?sn=a")
@@ -156,7 +156,7 @@ def written(place: Path, base: str, more: str = "") -> Path:
 
 
 def below(server: DirectoryServer, base: str) -> list[str]:
-    """Entries without those that ironbench has made itself."""
+    """Lists entries except those that ironbench has added."""
     found = searched(server, "-b", base, "(!(ou=*directory*))").split("\n\n")
     return sorted(one for one in found if one.strip() and "ou=directory" not in one)
 

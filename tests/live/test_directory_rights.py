@@ -1,4 +1,4 @@
-"""Who works in a directory, what a trial leaves there, and what others do meanwhile."""
+"""Users that work in a directory, what a trial leaves there, and concurrent changes by others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def server(fast_directory: Path) -> Iterator[DirectoryServer]:
 
 @pytest.mark.parametrize("mechanism", ["simple", "PLAIN", "EXTERNAL"])
 def test_after_a_bind_as_a_person_a_client_works_as_its_own_user_again(server: DirectoryServer, mechanism: str) -> None:
-    """A person may change nothing, under ordinary access rules."""
+    """A person may not change anything under ordinary access rules."""
     script = "bind uid=user.1,ou=directory,?password;\nmodify uid=user.1,ou=directory,?replace description=x;"
     assert driven(server.session, script)["errors"] == {"insufficientAccessRights": 10}
     if mechanism == "simple":
@@ -101,7 +101,8 @@ def test_changes_of_others_in_a_directory_of_theirs_are_a_warning(server: Direct
     before = counts.writes(session)
     summary = driven(session, "modify uid=user.1,ou=directory,?replace description=x;")
     server.session.query("modify uid=user.2,ou=directory,?replace description=theirs")
-    now = counts.writes_after(session, before, {**summary, "commits": summary["commits"] + 1})  # theirs, too
+    # including the other user's
+    now = counts.writes_after(session, before, {**summary, "commits": summary["commits"] + 1})
     (check,) = counts.changes(session, before, now, summary)
     assert check.passed
     (more,) = counts.changes(session, before, (before or 0) + 9, summary)

@@ -1,4 +1,4 @@
-"""`ironbench doctor --dsn`: what spoils a database is found on a real server, whoever asks, and nothing is changed."""
+"""`ironbench doctor --dsn` finds a database's problems on a real server, for any role, and changes nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TABLES = """
 
 @pytest.fixture(scope="module")
 def spoiled() -> Iterator[str]:
-    """A server on which nearly everything is wrong: its DSN."""
+    """DSN of a server on which nearly everything is misconfigured."""
     with RawServer(*SPOILED) as server:
         boss = server.connect()
         boss.query(TABLES)
@@ -141,13 +141,13 @@ def test_nothing_can_be_changed_and_no_setting_stays(postgres) -> None:
 
 
 def _greedy(rows: object, server: object):
-    """Would change something."""
+    """Tries to change something."""
     return ok("done")
 
 
 @pytest.fixture(params=[None, DEBIAN], ids=["embedded", "distribution"])
 def plain_role(request: pytest.FixtureRequest) -> Iterator[tuple[RawServer, str]]:
-    """A server with a role that has no rights but to connect; its DSN."""
+    """A server with a role that may only connect, and its DSN."""
     if request.param and not request.param.is_dir():
         pytest.skip(f"there is no PostgreSQL in {request.param}")
     with RawServer(programs=request.param) as server:
@@ -158,7 +158,7 @@ def plain_role(request: pytest.FixtureRequest) -> Iterator[tuple[RawServer, str]
 
 
 LATER = {"room for the log", "compilation"}
-"""Not visible at once: what has been counted for too short a time, or only with an extension."""
+"""Checks without an immediate result: counters over too short a time, or only with an extension."""
 
 
 def test_an_ordinary_role_sees_most_and_is_told_what_lets_it_see_the_rest(plain_role: tuple[RawServer, str]) -> None:

@@ -24,7 +24,7 @@ SESSIONS = "SELECT sessions FROM pg_stat_database WHERE datname = current_databa
 
 @pytest.fixture
 def engine(raw_server: RawServer, database: str) -> dict[str, Any]:
-    """A table `t(id, v)` of 100 rows in a database of its own."""
+    """A table `t(id, v)` of 100 rows in a separate database."""
     session = raw_server.connect(database=database)
     session.query("CREATE TABLE t(id int PRIMARY KEY, v int NOT NULL)")
     session.query("INSERT INTO t SELECT i, 0 FROM generate_series(1, 100) i")
@@ -46,7 +46,7 @@ def count(raw_server: RawServer, engine: dict[str, Any], sql: str) -> int:
 
 
 def planned(trial: Trial, clients: int = 4) -> None:
-    """Every transaction of the plan ended well, and all ways of counting agree."""
+    """Checks that every transaction of the plan succeeded and that all counts agree."""
     summary = trial.summary
     assert summary["errors"] == {}, summary["error_messages"]
     assert summary["transactions"] == summary["completed"] == N * clients
@@ -222,7 +222,7 @@ def test_serialization_failures_are_repeated_until_every_transaction_has_ended_w
     assert summary["errors"] == {"40001": summary["retries"]}
     assert sum(trial.column("retries")) == summary["retries"]
     assert count(raw_server, engine, "SELECT v FROM t WHERE id = 1") == N * 4
-    # A repeated attempt draws the same numbers: the log is that of a run without contention.
+    # A repeated attempt draws the same numbers: the log equals that of a run without contention.
     drawn = ask(raw_server, engine, "SELECT md5(string_agg(v::text, ' ' ORDER BY client, v)) FROM log")
     ask(raw_server, engine, "TRUNCATE log; SELECT 1")
     alone = "\\set n random(1, 1000)\nINSERT INTO log VALUES (:client_id, :n);\n"
@@ -335,6 +335,6 @@ def test_a_client_opens_a_new_connection_after_so_many_transactions(
     assert count(raw_server, engine, "SELECT count(*) FROM log") == N * 4, "settings of the session are sent again"
     used = "SELECT count(*) FROM (SELECT v FROM log GROUP BY v HAVING count(*) = 5 AND min(client) = max(client))"
     assert count(raw_server, engine, used) == 4 * N // 5
-    # The server counts a session when it has ended, and apart from the others one that ended without a farewell.
+    # The server counts a session after its end, and separately if it ended without a Terminate message.
     assert eventually(lambda: count(raw_server, engine, SESSIONS) - before >= 4 * N // 5, 10.0)
     assert count(raw_server, engine, SESSIONS.replace("sessions", "sessions_abandoned")) == 0

@@ -1,4 +1,4 @@
-"""What can happen to a trial from outside: a server that dies or stands still, somebody who stops it."""
+"""External events during a trial: the server dies or hangs, or the trial is stopped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stopped(pids: list[int]) -> Iterator[None]:
 
 
 def kept(trial: Trial) -> None:
-    """What was measured before the trial ended early is all there."""
+    """Checks that everything measured before the early end is stored."""
     summary = trial.summary
     assert summary["transactions"] > 0
     assert 0 < summary["elapsed_s"] < 60
@@ -73,7 +73,7 @@ def test_a_server_that_dies_ends_the_trial_and_all_measured_so_far_is_kept(morta
     trial = run_and_meanwhile(kill, postgres(mortal.connection(), io=io), "SELECT 1;\n", threads=2, **LONG)
     kept(trial)
     assert trial.summary["aborted"] and not trial.summary["cut_short"]
-    # The server's last words can be lost when its socket is reset before they are read.
+    # The server's last message can be lost if its socket is reset before the message is read.
     assert re.search("terminating connection|closed the connection|reset", trial.summary["cause"])
 
 
@@ -117,10 +117,10 @@ def test_response_times_of_an_open_loop_follow_the_backlog_of_a_server_that_stoo
 
     summary = trial.summary
     assert summary["transactions"] + summary["unfinished"] + summary["not_started"] == rate * 4
-    # Each that was due during the stop waited for its end: those due in its first half waited more than half of it.
+    # Transactions scheduled during the stop waited for its end, and in its first half for more than half of it.
     assert response.max_s >= 0.99
     assert 0.4 * rate <= slower_than(response, 0.5) <= 0.9 * rate
-    # Only those that were under way were served slowly.
+    # Only transactions in progress were served slowly.
     assert slower_than(service, 0.5) <= clients
 
 
@@ -160,7 +160,7 @@ print(json.dumps(json.loads(result.summary)), flush=True)
 
 
 def interrupt(plan: bytes, arrange: Callable[[], Any]) -> tuple[dict[str, Any], float]:
-    """Runs a plan in a process of its own and sends it Ctrl-C; its summary, and how long it took to end."""
+    """Runs a plan in a separate process and sends it Ctrl-C; returns its summary and the seconds until its end."""
     import json
 
     command = [sys.executable, "-c", INTERRUPTED, plan.decode()]

@@ -1,4 +1,4 @@
-"""The DuckDB engine: its process, its file, its limits, what it says of itself."""
+"""The DuckDB engine: its process, file, limits and facts."""
 
 from __future__ import annotations
 

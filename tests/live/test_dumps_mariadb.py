@@ -1,4 +1,4 @@
-"""Files of SQL that people bring, loaded into a MariaDB server as the client mariadb loads them."""
+"""User files of SQL, loaded into a MariaDB server as the client mariadb loads them."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawMysql]:
 
 
 def loaded(server: RawMysql, file: Path) -> dict[str, list[tuple[str | None, ...]]]:
-    """What a database of ironbench's own contains after a restore."""
+    """Contents of one of ironbench's databases after a restore."""
     with into_mariadb(server, file) as database:
         return contents(server, database)
 
@@ -164,7 +164,8 @@ def test_a_file_gives_the_rows_views_and_routines_that_the_client_gives(
     found = loaded(server, file)
     assert found["note" if "prose" in name else "item"]
     server.query("drop database if exists shop; create database shop")
-    # With --comments the client (10.11) takes a DELIMITER behind a comment for SQL; without it routines lose theirs.
+    # With --comments, the client (10.11) mistakes a DELIMITER after a comment for SQL; without it, routines lose
+    # comments.
     keeps = [] if name == "delimiter-after-a-comment" else ["--comments"]
     words = ["mariadb", "--no-defaults", *keeps, f"--socket={server.socket}", "-uroot", "shop"]
     text = FILES[name].removeprefix(b"\xef\xbb\xbf").replace(b"`nobody`@`%`", b"root@localhost")

@@ -1,4 +1,4 @@
-"""Files of SQL and dumps that people bring, loaded into PostgreSQL as psql and pg_restore load them."""
+"""User files of SQL and dumps, loaded into PostgreSQL as psql and pg_restore load them."""
 
 from __future__ import annotations
 

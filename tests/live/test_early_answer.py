@@ -1,4 +1,4 @@
-"""A server that answers a statement before it has read it: the trial ends, and nothing of it counts as done."""
+"""A server answers a statement before reading it: the trial ends, and the statement does not count."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def answer(client: socket.socket, ended: threading.Event) -> None:
 
 @pytest.fixture
 def hasty() -> Iterator[int]:
-    """The port of a server that lets everybody in and answers without reading."""
+    """The port of a server that accepts everyone and answers without reading."""
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

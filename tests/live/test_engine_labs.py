@@ -1,4 +1,4 @@
-"""Labs whose levels are engines: each runs from end to end, shortened."""
+"""Labs that compare engines: each runs from end to end, shortened."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def user(tmp_path: Path) -> User:
 
 
 def records(user: User, text: str) -> list:
-    """Of a lab of that text, run to its end."""
+    """Runs a lab file to its end and returns the records."""
     file = user.home / "short.toml"
     file.write_text(text)
     with user.begun("lab", "run", str(file), "--results", str(user.home / "lab")) as run:

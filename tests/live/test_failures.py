@@ -1,4 +1,5 @@
-"""Transactions that fail: shown with every rate, never a good trial, and by default the first of them ends it."""
+"""Failed transactions are shown with every rate, never part of a good trial, and by default the first ends the
+trial."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def test_the_first_error_of_the_first_second_ends_the_run_with_its_place_and_the
     cause = 'relation "nix" does not exist (SQLSTATE 42P01); in: SELECT * FROM nix WHERE id = :client_id'
     assert place + cause in told.stderr + told.stdout
     assert "--on-error continue" in told.stderr + told.stdout
-    (record,) = user.records()  # a sweep ends with it
+    (record,) = user.records()  # the sweep ends with it
     assert record["status"] == "voided" and place in record["cause"]
 
 
@@ -107,7 +108,7 @@ def test_serialization_failures_that_exhaust_their_tries_fail_but_do_not_end_the
     assert told.code == 1
     metrics = trial(told)["metrics"]
     assert isinstance(metrics, dict) and metrics["failed"] > 1
-    # A transaction at either end of the window has some of its tries outside.
+    # Some tries of a transaction at either end of the window are outside.
     assert metrics["retries"] == pytest.approx(2 * metrics["failed"], abs=2)
 
 
@@ -130,7 +131,7 @@ def test_statements_and_scripts_are_timed_one_by_one_where_that_is_asked_for(use
     assert set(by_text) == {"SELECT 1 AS one", "SELECT 2 AS two", "SELECT 3 AS three"}
     second = by_text["SELECT 2 AS two"]
     assert (second["line"], second["command"], second["failed"]) == (3, 3, 0)
-    assert 0 < second["mean_s"] < 0.03 and second["count"] > 1  # the sleep is none of its own
+    assert 0 < second["mean_s"] < 0.03 and second["count"] > 1  # the sleep is not counted in its time
     assert re.search(r"two.sql:3 .*SELECT 2 AS two", told.stdout)
     assert "Statement by statement" in user("report", "--format", "text").stdout
     assert "Statement by statement" in user("report", "--format", "md").stdout

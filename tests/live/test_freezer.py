@@ -1,4 +1,4 @@
-"""A frozen server does nothing, goes on where it was, and is never left frozen by anybody's end."""
+"""A frozen server does nothing, continues where it was, and is never left frozen when a process ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def frozen(request: pytest.FixtureRequest, place: Path, monkeypatch: pytest.Monk
 
 
 def _new_unified_group() -> Path:
-    """Yet to be made, in the hierarchy of version 2. Skips where there is none."""
+    """A group to be created, in the version 2 hierarchy. Skips if there is none."""
     mount = next((Path(one.path) for one in all_mounts(Tree()) if one.kind == "cgroup2"), None)
     if mount is None or not os.access(mount, os.W_OK):
         pytest.skip("no control groups of version 2 can be made here")
@@ -58,7 +58,7 @@ def test_a_frozen_server_uses_nothing_and_goes_on_where_it_was(frozen: ServerSes
     assert line.query("SELECT 1") == [("1",)]
     still.freeze()
     pids = frozen.processes()
-    assert len(pids) > 3  # the server's own helpers stand still, too
+    assert len(pids) > 3  # the server's own helper processes are frozen as well
     before = processes.used(pids)
     time.sleep(0.3)
     assert processes.used(pids) - before == processes.Used()
@@ -101,7 +101,7 @@ def test_what_a_server_starts_later_freezes_with_it(frozen: ServerSession) -> No
 
 
 def _answered(line: WorkConnection, within_s: float) -> None:
-    """TimeoutError: no answer so soon; the question stays asked."""
+    """TimeoutError: no answer in time; the query stays in progress."""
     asking = threading.Thread(target=line.query, args=("SELECT 1",), daemon=True)
     asking.start()
     asking.join(within_s)

@@ -1,4 +1,4 @@
-"""A server whose processes are frozen (SIGSTOP): neither queries nor loads, checks or programs wait without a limit."""
+"""Queries, loads, checks and programs do not wait forever for a server whose processes are frozen (SIGSTOP)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ironbench.trial.load import prepare, rows
 pytestmark = pytest.mark.live
 
 CONNECTING_S = 1.5
-"""The limit of a new connection; 10 s outside the tests."""
+"""Connection timeout; 10 s outside the tests."""
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def family(pid: int) -> list[int]:
-    """The process and all below it."""
+    """The process and all of its descendants."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *(one for child in children for one in family(int(child)))]
 
@@ -74,7 +74,8 @@ def frozen(pid: int) -> Iterator[None]:
 
 
 def ends(work: Callable[[], object], pid: int, after_s: float = 0.0) -> FailureError:
-    """How `work` fails on a server that is frozen so long after it began, within a time that a human would wait."""
+    """Returns the error of `work` on a server that is frozen `after_s` after its start, within a time a human would
+    wait."""
     with ThreadPoolExecutor(1) as one, contextlib.ExitStack() as stack:
         if not after_s:
             stack.enter_context(frozen(pid))
@@ -88,7 +89,7 @@ def ends(work: Callable[[], object], pid: int, after_s: float = 0.0) -> FailureE
 
 
 def is_given_up(session: ServerSession[Any, Any], pid: int) -> None:
-    """And used again when the server runs again."""
+    """Checks that the session is given up, and used again when the server runs again."""
     try:
         with frozen(pid):
             with pytest.raises(FailureError, match="stopped answering, on this connection and on a new one"):

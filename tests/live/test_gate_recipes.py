@@ -1,4 +1,4 @@
-"""The recipes of the page about gates run as they are written: their shell lines, in the order of the pipeline."""
+"""The recipes on the page about gates run as written: their shell lines, in the order of the pipeline."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ quiet = "0s"
 margin = {margin}
 """
 CHANGES = [("9ms", False), ("30ms", True)]
-"""Think time of the change, and whether it closes the gate."""
+"""Think time of the change, and whether the gate fails."""
 
 
 @dataclass
 class Machine:
-    """Where a pipeline runs: its directory, and programs that are not installed here."""
+    """The environment of a pipeline: its directory, and programs that are not installed here."""
 
     place: Path
     mails: Path = field(init=False)
@@ -72,14 +72,14 @@ def machine(place: Path) -> Machine:
 
 
 def recipe(head: str) -> str:
-    """What stands in the first fence after `head`."""
+    """Returns the contents of the first fence after `head`."""
     fence = re.search(r"```\w*\n(.*?)```", GUIDE[GUIDE.index(head) :], re.DOTALL)
     assert fence is not None
     return fence[1]
 
 
 def test_recipe_of_github_actions(machine: Machine) -> None:
-    """A failed step ends the job, but for steps that always run (`bash -e` is the runner's shell)."""
+    """A failed step ends the job, except for steps that always run (`bash -e` is the runner's shell)."""
     job = yaml.safe_load(recipe("GitHub Actions"))["jobs"]["gate"]
     for new, closed in CHANGES:
         machine.lab(new)

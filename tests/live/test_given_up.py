@@ -1,4 +1,4 @@
-"""What a trial gives up at its end does not run on in the server, beside the next trial."""
+"""Statements that a trial gives up at its end do not continue on the server beside the next trial."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stopping(asleep: Callable[[], int]) -> Callable[[_core.Progress], None]:
 
 @pytest.fixture
 def sleepers(raw_server: RawServer, database: str) -> Callable[[], int]:
-    """Backends that sleep in a query."""
+    """Counts backends that sleep in a query."""
 
     def asleep() -> int:
         session = raw_server.connect()
@@ -51,7 +51,7 @@ def test_queries_that_a_stopped_trial_gives_up_end_in_postgresql(
 ) -> None:
     raw_server.connect(database=database).query("CREATE SEQUENCE calls")
     engine = postgres(raw_server.connection(database=database), io=io) | {"reconnect": reconnect}
-    # The first two end at once; then, over new connections where there are such, each has one that does not end.
+    # The first two end immediately; then each client, possibly reconnected, has one that does not end.
     script = "SELECT pg_sleep(CASE WHEN nextval('calls') > 2 THEN 60 ELSE 0 END);\n"
     long = {"clients": 2, "stop": {"duration_s": 60.0}}
     summary = run_and_meanwhile(stopping(sleepers), engine, script, **long).summary

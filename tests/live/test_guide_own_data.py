@@ -1,4 +1,4 @@
-"""The commands of docs/guide/your-own-data.md run as written, but for durations and the address of the server."""
+"""The commands of docs/guide/your-own-data.md run as written, except for durations and the address of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of docs/guide/remote-server.md run as written, but for durations and addresses."""
+"""The commands of docs/guide/remote-server.md run as written, except for durations and addresses."""
 
 from __future__ import annotations
 

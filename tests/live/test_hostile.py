@@ -1,4 +1,4 @@
-"""Hostile servers: sessions and trials with those of bench/hostile that need no waiting; its table has all of them."""
+"""Hostile servers: sessions and trials on those of bench/hostile that need no waiting; its table has all of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WAITING = (
     "a handshake that does not end",
     "length 4 GiB",
 )
-"""Logins that end at the limit of a connection."""
+"""Logins that end at the connection timeout."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fault(behaviour: Behaviour, protocol: str) -> str:
-    """What is wrong with how a session with this server ended; "": nothing."""
+    """Returns what is wrong with the end of a session on this server; empty if nothing."""
     with hostile(protocol, behaviour.acts[protocol]) as listener:
         host = "127.0.0.1" if behaviour.trusted else "0.0.0.0"
         words = behaviour.words.get(protocol, "")
@@ -91,7 +91,7 @@ def test_hostile_answers_end_in_an_error_or_are_understood(protocol: str) -> Non
 
 
 def connected(protocol: str, port: int) -> Any:
-    """A connection of the core."""
+    """Returns a connection of the core."""
     text = judge.address(protocol, "127.0.0.1", port, SECRET, "")
     if protocol == POSTGRES:
         where, secrets = postgres_dsn.parse(text, {})

@@ -1,4 +1,4 @@
-"""A part that is as good as free does its work all the same, fits into memory, and leaves nothing there."""
+"""An idealised part still does its work, fits into memory, and leaves nothing there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 def test_the_log_is_in_memory_and_synced_and_gone_with_the_server(tmp_path: Path) -> None:
     wanted = pg.system(tmp_path / "d", ideal=("log",))
-    for _ in range(2):  # the second start finds a cluster whose log is gone
+    for _ in range(2):  # the second start finds a cluster whose WAL is gone
         session = pg.start(wanted)
         log = Path(session.directories()["log"])
         assert ideal.root(str(tmp_path / "d")) in log.parents

@@ -1,4 +1,4 @@
-"""A lab with a free log says what the log costs, in the words of its finding, and leaves nothing in memory."""
+"""A lab with a zero-latency WAL reports what the WAL costs, worded by its finding, and leaves nothing in memory."""
 
 from __future__ import annotations
 

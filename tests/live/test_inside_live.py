@@ -1,4 +1,4 @@
-"""What a real server says of a trial: a distribution's with its contrib modules, and the one that has none."""
+"""Server statistics of a trial on real servers: a distribution's with contrib modules, and one without."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 DEBIAN = Path("/usr/lib/postgresql/15/bin")
 LIBRARIES = ("shared_preload_libraries=pg_stat_statements,auto_explain", "auto_explain.log_min_duration=60000")
 FEW = "pg_stat_statements.max=100"
-"""As few as it takes."""
+"""The minimum setting."""
 TRIAL = (*PAUSED, "--clients", "2", "--duration", "2s", "--warmup", "0.5s")
 ROLE = "plain"
 
@@ -52,7 +52,7 @@ def server() -> Iterator[RawServer]:
 
 @pytest.fixture
 def shop(server: RawServer) -> Iterator[Callable[[str], str]]:
-    """A database with a table; what makes it complete is given, and the DSN of an ordinary role comes back."""
+    """A database with a table. The yielded function completes it with SQL and returns the DSN of an ordinary role."""
     boss = server.connect()
     boss.query("create database shop")
     own = server.connect(database="shop")
@@ -79,7 +79,7 @@ def inside(user: User, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def observed(boss: Connection) -> None:
-    """Waits until a trial is about to begin."""
+    """Waits until a trial is about to start."""
     sql = "select count(*) from pg_stat_activity where application_name = 'ironbench observer'"
     assert eventually(lambda: boss.query(sql) != [("0",)], 60.0)
 
@@ -91,7 +91,7 @@ def last(user: User) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def test_statements_are_counted_over_the_window_for_an_ordinary_role(user: User, shop: Callable[[str], str]) -> None:
     dsn = shop(EXTENSION)
-    for _ in range(2):  # the second trial counts from its own begin
+    for _ in range(2):  # the second trial counts from its own start
         user.measured("run", "script", "read.sql", "--dsn", dsn, *TRIAL)
         record, said = last(user)
         (read,) = [one for one in said["statements"] if one["text"].startswith("select b from t")]
@@ -115,7 +115,7 @@ def test_a_table_that_is_only_read_does_not_grow_whenever_its_use_began(
     own = raw_server.connect(database=database)
     own.query("create table t (a int primary key, b int); insert into t select n, n from generate_series(1, 5000) n")
     own.close()
-    # Nobody has used the table of a copy yet.
+    # The table of a copy has not been used yet.
     words = ("--dsn", dsn.replace(f"dbname={database}", "dbname=postgres"), "--template", database)
     user.measured("run", "script", "read.sql", *words, *PAUSED, "--duration", "1s", "--warmup", "0s")
     (table,) = last(user)[1]["tables"]
@@ -227,7 +227,7 @@ def test_a_command_that_cannot_be_explained_is_said_and_nothing_is_executed(dsn:
         assert 'relation "gone" does not exist' in gone.failed
         assert delete.generic and delete.steps[0] == "Delete on t"
         assert "several statements" in several.failed
-        # Its 0 is no date: planned for any value.
+        # Its 0 is no date, so the plan is for any value.
         assert day.generic and not day.failed and day.steps == ("Seq Scan on day",)
         assert session.query("select count(*) from t") == [("0",)]
         assert session.query("select last_value, is_called from s") == [("1", "f")]

@@ -1,4 +1,4 @@
-"""What a real MariaDB says of a trial: with performance_schema, with userstat alone, and with neither."""
+"""Server statistics of a trial on a real MariaDB: with performance_schema, with userstat only, and with neither."""
 
 from __future__ import annotations
 

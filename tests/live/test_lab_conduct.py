@@ -1,4 +1,4 @@
-"""A lab is measured trial by trial in its order, each with an engine of its own."""
+"""A lab is measured trial by trial in its order, with a new engine process for each."""
 
 from __future__ import annotations
 
@@ -56,13 +56,14 @@ def test_every_planned_trial_is_measured_once_in_order(place: Path, engine: str)
     assert {record.status for record in records} <= {Status.OK, Status.SUSPECT}
     assert sorted(places(directory.records())) == sorted(places(records))
     with directory.locked():
-        assert len(loop.conduct({}, directory, Printer())) == len(records)  # nothing is left to do
+        assert len(loop.conduct({}, directory, Printer())) == len(records)  # no trials are left
 
 
 def test_a_clock_that_is_set_during_a_lab_is_told_and_nothing_is_lost(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An hour back, while the third trial runs: each reads the offset of both clocks three times, last at its end."""
+    """The clock is set back an hour during the third trial. Each trial reads the offset of both clocks three times,
+    finally at its end."""
     readings = itertools.count(1)
     real = before._offset_s
     monkeypatch.setattr(before, "_offset_s", lambda: real() - (3600.0 if next(readings) >= 9 else 0.0))
@@ -114,7 +115,7 @@ def test_garbage_of_the_trial_before_is_taken_away_where_a_block_shares_its_data
 def test_data_that_are_only_read_are_copied_once_until_a_trial_has_written(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "EXPENSIVE", -1.0)  # a file system that shares blocks copies for nothing
+    monkeypatch.setattr(restore, "EXPENSIVE", -1.0)  # a file system that shares blocks copies without cost
     reading = small("sqlite", stages=(2,), data=place / "data")
     writing = Choice("simple-update", workloads.get("simple-update").validated({}))
     first, second = reading.setups
@@ -133,7 +134,7 @@ def test_data_that_are_only_read_are_copied_once_until_a_trial_has_written(
 
 
 def spoilt(setup: Setup, place: Path) -> Setup:
-    """Its data directory cannot be made: what is above it became a file after the plan was made."""
+    """Its data directory cannot be created: its parent became a file after the plan was made."""
     (place / "file").write_text("no directory")
     return replace(setup, system=replace(setup.system, layout=Layout(str(place / "file" / "data"))))
 

@@ -1,4 +1,4 @@
-"""`ironbench lab new` writes lab files that can be planned: at once, or once what only the user knows is filled in."""
+"""`ironbench lab new` writes lab files that can be planned immediately or after the user fills in placeholders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS = [*AT_ONCE, "upgrade", "index", "query"]
 
 @pytest.fixture(scope="module")
 def theirs() -> Iterator[str]:
-    """The address of a server of a distribution."""
+    """The address of a distribution's server."""
     if not (PROGRAMS / "postgres").exists():
         pytest.skip(f"no PostgreSQL in {PROGRAMS}")
     with RawServer("work_mem=9MB", programs=PROGRAMS) as server:
@@ -36,7 +36,7 @@ def theirs() -> Iterator[str]:
 
 
 def filled(user: User, text: str, dsn: str) -> str:
-    """What a user writes in place of the marks, with the files that it names."""
+    """Replaces the placeholders as a user would, and writes the files that it names."""
     for name in ("scripts.sql", "before.sql", "after.sql", "index.sql"):
         (user.home / name).write_text(f"SELECT 1; -- {name}\n")
     (user.home / "shop.sql").write_text("CREATE TABLE shop (id int);\n")
@@ -258,4 +258,4 @@ def test_the_lines_of_the_guide_run(verb: str, user: User, theirs: str) -> None:
     for line in lines:
         words = [theirs if word.startswith("postgresql://") else word for word in shlex.split(line)[1:]]
         told = user(*words)
-        assert told.code in (0, 3), (line, told)  # suspect: other programs took its CPU time
+        assert told.code in (0, 3), (line, told)  # flagged if other programs used its CPU time

@@ -1,4 +1,4 @@
-"""A lab may be killed at any instant, and goes on where it was: what must hold then, with real processes."""
+"""A lab may be killed at any time and continues where it was: what must hold then, with real processes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def only(user: User) -> LabDirectory:
 
 
 def kept(user: User) -> list[tuple[str, int, int, str]]:
-    """(cell, block, attempt, status) of every record."""
+    """(configuration, block, attempt, status) of every record."""
     records = only(user).records()
     return sorted((record.cell.name, record.block, record.attempt, record.status.value) for record in records)
 
@@ -71,7 +71,7 @@ def test_a_lab_runs_to_its_verdict_and_says_where_it_is(user: User) -> None:
     assert len(places(user)) == 12
     again = user("lab", "resume", "small.toml", "--json")
     assert again.code == told.code
-    assert "trial 1" not in again.stderr  # nothing was left to do
+    assert "trial 1" not in again.stderr  # no trials were left
     measured = {(one["cell"], one["block"]) for one in again.document["trials"]}
     assert len(measured) == 12  # though one may have had to be repeated
     assert again.document["lab"]["findings"]
@@ -100,7 +100,7 @@ def test_ctrl_c_ends_within_a_second_keeps_the_trial_as_cut_short_and_resume_rep
         told, took_s = run.end(signal.SIGINT)
     assert told.code == 130, told
     assert "interrupted: 0 of 2 trials measured; `ironbench lab resume" in told.stderr
-    assert took_s < 3  # a second, on a machine that has nothing else to do
+    assert took_s < 3  # a second on an idle machine
     (first,) = kept(user)
     assert first[2:] == (1, "cut-short")
     assert user.nothing_runs()
@@ -121,7 +121,7 @@ def wait_until_driving(run: Begun, words: str) -> None:
 
 
 def shorten(directory: LabDirectory) -> None:
-    """Makes what is left of a lab short, so that a test need not wait for it."""
+    """Shortens the remaining trials of a lab, so that a test need not wait."""
     for name in ("plan.json", "stage-1.json"):
         path = directory.path / name
         path.write_text(path.read_text().replace('"duration_s": 30.0', '"duration_s": 0.3'))
@@ -147,7 +147,7 @@ def test_two_labs_of_one_file_have_directories_of_their_own(user: User) -> None:
 
 
 def interrupted(user: User, engine: str = "null") -> LabDirectory:
-    """A lab with one trial kept and the rest missing."""
+    """A lab with one trial stored and the rest missing."""
     with user.begun("lab", "run", str(written(user, engine, "0.8s", 2))) as run:
         run.wait_for("trial 2 of 4")
         run.end(signal.SIGKILL)
@@ -189,7 +189,7 @@ def test_a_changed_machine_is_refused_and_named(user: User) -> None:
     if len(mine) < 2:
         pytest.skip("needs two CPUs to take one away")
     directory = interrupted(user)
-    os.sched_setaffinity(0, {min(mine)})  # what a container with fewer CPUs looks like
+    os.sched_setaffinity(0, {min(mine)})  # simulates a container with fewer CPUs
     try:
         told = user("lab", "resume", str(directory.path))
     finally:
@@ -232,7 +232,7 @@ def test_more_blocks_are_measured_as_a_round_of_their_own_of_six_at_least(user: 
 
 
 def fill(path: Path) -> None:
-    """Takes what room there is."""
+    """Uses up the free space."""
     with contextlib.suppress(OSError), path.open("wb", buffering=0) as ballast:
         while ballast.write(b"x" * 4096):
             pass

@@ -1,4 +1,5 @@
-"""Loading: reused when complete, redone when interrupted, never half-used, never over a stranger's tables."""
+"""Loaded data are reused if complete, reloaded if interrupted, never used partially, and never overwrite other
+tables."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def test_data_of_another_key_are_replaced(target: Target) -> None:
 def test_an_interrupted_load_is_redone(target: Target) -> None:
     loaded(target, "igen-oltp")
     without_references(target)
-    # As a kill in the middle leaves it: the note without its end, some tables, some rows.
+    # As a kill in the middle leaves it: an unfinished marker, some tables, some rows.
     target.query("update ironbench_load set loaded_at = null")
     target.query("drop table igen_stock")
     target.query("delete from igen_customer where customer_id > 100")
@@ -113,7 +114,7 @@ def test_both_engines_hold_the_same_rows(served: Served, place: Path) -> None:
     ],
 )
 def test_rows_in_a_file_are_those_in_the_table(served: Served, place: Path, table: str, columns: str) -> None:
-    """The one are made as text, the other in PostgreSQL's binary form."""
+    """The file contains text, and the table was loaded in PostgreSQL's binary format."""
     loaded(served, "igen-oltp")
     workload = workloads.get("igen-oltp")
     dataset = workload.dataset("postgres", workload.validated({}))
@@ -137,14 +138,14 @@ def test_too_little_space_is_said_before_anything_is_written(target: Target, mon
 @rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
 @pytest.mark.parametrize("name", ["igen-oltp", "select-only"])
 def test_the_estimate_of_size_holds(target: Target, name: str) -> None:
-    """Within a fifth; it decides whether a load is begun at all."""
+    """The estimate is within a fifth; it decides whether a load is started at all."""
     workload = workloads.get(name)
     estimate = workload.estimate_bytes(target.engine, workload.validated({"scale": "2"}))
     assert loaded(target, name, scale="2").data_bytes == pytest.approx(estimate, rel=0.2)
 
 
 def test_a_full_disk_ends_a_load_on_sqlite(place: Path) -> None:
-    """SQLite's own limit of pages gives the same error as a full disk."""
+    """SQLite's limit on pages gives the same error as a full disk."""
     small = Filed(place, "pragma max_page_count=300")
     with pytest.raises(FailureError, match="full") as told:
         loaded(small, "igen-oltp")
@@ -176,7 +177,7 @@ def test_a_full_disk_ends_a_load_on_postgres(served: Served, place: Path) -> Non
         fresh.close()
         fresh = served.reopened()
         assert not loaded(fresh, "igen-oltp").reused
-        fresh.query("drop table ironbench_load")  # it lies in the small place, too
+        fresh.query("drop table ironbench_load")  # it is also in the small file system
         fresh.close()
         served.query("drop tablespace small")
     finally:

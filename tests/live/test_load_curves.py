@@ -1,4 +1,4 @@
-"""A load follows its curve to the transaction, and the commands of docs/guide/load-curves.md run as written."""
+"""A load follows its curve exactly, and the commands of docs/guide/load-curves.md run as written."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_file_is_followed_and_its_points_are_in_the_record(user: User) -> None
 def test_as_many_clients_are_active_as_the_curve_says(user: User, engine: str) -> None:
     words = ("--clients", "steps:2,8,0/1s", "--think-time", "20ms", "--threads", "3", "--engine", engine)
     user.measured("run", "select-only", *words, "--warmup", "0s", "--no-observe", "--duration", "3s")
-    # Fifty transactions a second of each active client, less what a transaction takes.
+    # Fifty transactions a second of each active client, less the time of transactions.
     low, high, none = per_second(user)
     assert 60 <= low <= 100 and 240 <= high <= 400 and none <= 8
     assert user.records()[0]["cell"]["load"]["clients"] == 8

@@ -1,4 +1,4 @@
-"""What becomes of a load that Ctrl-C, a kill or a full disk ends, through the engines as `ironbench run` uses them."""
+"""A load that is ended by Ctrl-C, a kill or a full disk, through the engines as `ironbench run` uses them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def running(system: System) -> Iterator[Session]:
 
 
 class Watching(Printer):
-    """Does `what` as soon as the first rows are shown to be there."""
+    """Calls `what` as soon as the first rows are reported as loaded."""
 
     def __init__(self, what: Callable[[], None] = lambda: None) -> None:
         super().__init__(io.StringIO(), io.StringIO())
@@ -139,6 +139,6 @@ def test_a_full_disk_under_sqlite_is_forgiven_when_space_was_freed(
         with pytest.raises(FailureError, match="full") as caught:
             load.data_ready(session, plan(system, 8), Watching())
         assert "smaller scale" in caught.value.hint
-        # Even to drop tables SQLite must write.
+        # SQLite must write even to drop tables.
         subprocess.run(["mount", "-o", "remount,size=80m", str(disk)], check=True)
         assert_incomplete_and_made_anew(session, system)

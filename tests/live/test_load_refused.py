@@ -1,4 +1,4 @@
-"""Loading refuses what it would spoil: names taken by others, tables that changed, data of another key."""
+"""Loading refuses to overwrite names used by others, changed tables, and data of another key."""
 
 from __future__ import annotations
 

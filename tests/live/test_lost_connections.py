@@ -1,4 +1,4 @@
-"""Clients whose connection the server ends: the others continue, or all of them with new connections."""
+"""The server ends connections of some clients: the others continue, or all of them with new connections."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_where_errors_end_the_trial_a_terminated_client_does(raw_server: RawServ
 
 
 def terminated(server: RawServer, database: str, which: str) -> None:
-    """Ends some sessions of a database: those for which the condition holds."""
+    """Ends the sessions of a database that match a condition."""
     server.connect().query(
         f"SELECT pg_terminate_backend(pid) FROM (SELECT pid, row_number() OVER (ORDER BY pid) AS number, state "
         f"FROM pg_stat_activity WHERE datname = '{database}') s WHERE {which}"
@@ -77,7 +77,7 @@ def terminated(server: RawServer, database: str, which: str) -> None:
 def test_in_an_open_loop_the_clients_that_are_left_do_what_is_due(
     raw_server: RawServer, database: str, io: str
 ) -> None:
-    """Those that are ended wait for the next transaction that is due, mostly, which another client then takes."""
+    """The ended clients usually wait for the next scheduled transaction, which another client then takes."""
     engine = postgres(raw_server.connection(database=database), io=io)
     summary = run_and_meanwhile(
         lambda _: terminated(raw_server, database, "number <= 3"), engine, "SELECT 1;\n", **OPEN

@@ -1,4 +1,4 @@
-"""The machine of a running server is known where its processes are seen, and never guessed."""
+"""The machine of a running server is known if its processes are visible, and never guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guide's commands for two machines, as written but for shorter trials: two CPU limits stand for the machines."""
+"""The guide's commands for two machines, with shorter trials; two CPU limits represent the machines."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ pytestmark = [
 
 
 def commands(machine: str) -> list[list[str]]:
-    """Lines `old$ ironbench …` of the part about two machines."""
+    """Lines `old$ ironbench …` in the part about two machines."""
     part = GUIDE.read_text().split("## Two published comparisons")[1]
     return [shlex.split(line) for line in re.findall(rf"^{machine}\$ ironbench (.*)$", part, re.MULTILINE)]
 
 
 def shortened(arguments: list[str], label: str, cpus: str) -> list[str]:
-    """A `run` of the guide on the machine `label`, in a second or two for each trial."""
+    """A `run` of the guide on the machine `label`, with a second or two per trial."""
     words = list(arguments)
     for option, value in {**SHORT, "--label": label}.items():
         words[words.index(option) + 1] = value

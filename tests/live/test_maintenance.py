@@ -1,4 +1,4 @@
-"""Backup, restore, index build and vacuum of a running server, a bystander beside them; and what can go wrong."""
+"""Backup, restore, index build and vacuum of a running server beside a probe client, and their failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command(place: Path, results: Path, *words: str) -> list[str]:
 
 def run(place: Path, results: Path, *words: str, env: dict[str, str] | None = None) -> dict[str, Any]:
     done = launch.run(command(place, results, *words), env=env)
-    # 3: of so short an operation the client takes much of the CPU time, and the trial is suspect for it.
+    # 3: in such a short operation the client uses much of the CPU time, so the trial is flagged.
     assert done.returncode in (0, 3), done.stderr
     assert "meanwhile reading a row took" in done.stdout
     return records(results)[-1]
@@ -52,7 +52,7 @@ OPERATIONS = {
 
 
 def without(name: str, programs: Path) -> dict[str, str]:
-    """An environment with every program on PATH but one."""
+    """An environment with every program on PATH except one."""
     programs.mkdir()
     for folder in os.environ["PATH"].split(os.pathsep):
         for path in Path(folder).glob("*"):
@@ -77,7 +77,7 @@ def require_programs(words: str) -> None:
 )
 def test_an_operation_is_timed_checked_and_felt_by_a_bystander(place: Path, tmp_path: Path, words: str) -> None:
     require_programs(words)
-    # An index on the small table is there before the bystander's next read.
+    # The index on the small table exists before the probe client's next read.
     enough = ("--with", "gb=0.05") if words.startswith("index-build") else ()
     found = run(place, tmp_path, *words.split(), *SMALL, *enough)
     assert found["status"] in ("ok", "suspect"), found["cause"]
@@ -150,7 +150,7 @@ def test_a_restore_tells_copying_and_recovery_apart_and_its_rows_are_checked(pla
 
 @pytest.mark.long
 def test_a_vacuum_that_locks_the_table_is_felt(place: Path, tmp_path: Path) -> None:
-    """VACUUM FULL holds the table until it is done: a read that is due meanwhile waits for the rest of it."""
+    """VACUUM FULL locks the table until it is done: a read scheduled in the meantime waits for the rest of it."""
     words = ("vacuum", "--with", "kind=full", "--with", "gb=0.1", "--with", "calm=1", "--with", "probe=50")
     metrics = run(place, tmp_path, *words)["metrics"]
     assert metrics["bystander_select_max_s"] > 0.3 * metrics["maintenance_elapsed_s"]
@@ -174,7 +174,7 @@ def test_a_backup_goes_where_it_is_told_and_is_gone_afterwards(place: Path, tmp_
 
 
 def _begun(place: Path, tmp_path: Path, *more: str) -> launch.Command:
-    """A backup under way, slow enough to meet."""
+    """A backup in progress that takes long enough to be observed."""
     words = ("backup", "--with", "gb=0.05", "--with", "calm=1", "--with", "rate=1", *more)
     running = launch.Command(command(place, tmp_path, *words))
     folder = place / "data" / "ironbench-backup"

@@ -1,4 +1,4 @@
-"""Load from two machines, each a network namespace with a Ray node of its own, on one server: as the guide says."""
+"""Load from two machines, each a network namespace with its own Ray node, on one server, as the guide describes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ironbench.words import THIN
 
 PAGE = "many-machines"
 LACKING = lacking()
-# Its network namespaces come with copies of all mounts, which keep the loop devices of other tests in use.
+# Its network namespaces copy all mounts, which keeps other tests' loop devices in use.
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), pytest.mark.timeout(600)]
 SHORT = ("--duration", "1s", "--warmup", "0.2s", "--with", "scale=1")
 
@@ -65,7 +65,7 @@ def test_a_cluster_that_is_not_there_is_refused_before_anything_starts(tmp_path:
 
 
 class Machines(RayMachines):
-    """Two of them, servers that both reach, and somebody on the first."""
+    """Two machines, servers that both can reach, and a user on the first."""
 
     def __init__(self, server: RawServer, user: User, ahead_s: int = 0) -> None:
         super().__init__(2, ahead_s)
@@ -87,7 +87,7 @@ class Machines(RayMachines):
         return f"postgresql://postgres@{self.here}:{self.port}/{database}"
 
     def reachable(self, port: int) -> int:
-        """The port at which the machines reach a server that lets in this machine alone."""
+        """The port at which the machines reach a server that accepts only local connections."""
         listening = socket.socket()
         listening.bind((self.here, 0))
         listening.listen(64)
@@ -145,7 +145,7 @@ def machines(raw_server: RawServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def on(machines: Machines, words: Sequence[str], database: str) -> list[str]:
-    """A command of the page, with the addresses that are here."""
+    """A command of the page, with the addresses in this test."""
     words = [machines.dsn(database) if one.startswith("postgresql://") else one for one in words]
     return [machines.address if one.endswith(":6379") else one for one in words]
 
@@ -178,7 +178,7 @@ METHOD = '\n[measure]\nrepeats = 6\nmargin = 0.5\nquiet = "0s"\n'
 
 
 def lab(machines: Machines, text: str, name: str, work: str = "") -> Path:
-    """A lab of the page, short, with the addresses that are here."""
+    """A lab of the page, shortened, with the addresses in this test."""
     file = machines.user.home / f"{name}.toml"
     text = text.replace('"auto"', f'"{machines.address}"').replace("clients = 64", LOAD)
     file.write_text(HEAD + text + work + METHOD)
@@ -188,7 +188,7 @@ def lab(machines: Machines, text: str, name: str, work: str = "") -> Path:
 @pytest.mark.long
 @pytest.mark.skipif(bool(LACKING), reason=LACKING)
 def test_a_cluster_of_another_version_of_ray_is_refused_in_its_words(machines: Machines, database: str) -> None:
-    """What the cluster says of itself is changed, which is all that Ray looks at when somebody joins."""
+    """The cluster's reported version is changed, which is all that Ray checks when a client joins."""
     change = (
         "import json, sys; from ray._raylet import GcsClient; one = GcsClient(address=sys.argv[1]); "
         "said = json.loads(one.internal_kv_get(b'CLUSTER_METADATA', b'cluster')); kept = said['ray_version']; "
@@ -269,7 +269,7 @@ def test_starts_are_within_two_milliseconds_over_20_ms_of_network_and_5_s_betwee
         rows = json.loads(file.read_text())
     (away,) = [one for one in rows if abs(one["clock_offset_s"]) > 1.0]
     (here,) = [one for one in rows if one is not away]
-    # Both have one kernel's clock, which is set forward by 5 s for one: so the instants of their starts are known.
+    # Both use one kernel's clock, which is set forward by 5 s for one, so the true offset of their starts is known.
     wrong_s = away["clock_offset_s"] - 5.0
     assert abs(wrong_s) <= away["clock_error_s"] < 0.025
     assert abs(away["start_s"] + wrong_s - here["start_s"]) < 0.002

@@ -1,4 +1,4 @@
-"""MariaDB: the life of a server of ours, its files, and what is refused before anything starts."""
+"""MariaDB: the life cycle of a server that ironbench starts, its files, and refusals before anything starts."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def test_what_was_committed_is_there_after_a_kill_and_a_restart(start: Start) ->
 def test_a_kill_of_the_server_takes_only_commits_that_were_not_even_written(
     start: Start, tmp_path_factory: pytest.TempPathFactory, flush: str, survives: bool
 ) -> None:
-    """2 differs from 1 only where the machine itself stops (test_power_cut). A log in tmpfs would be mapped into
-    memory, which every commit writes to."""
+    """2 differs from 1 only if the machine itself stops (test_power_cut). A redo log in tmpfs would be mapped into
+    memory, so that every commit would be written there."""
     lazy = {"innodb_flush_log_at_trx_commit": flush, "innodb_flush_log_at_timeout": "600"}
     session = start(layout=Layout(log=str(tmp_path_factory.mktemp("log") / "l")), settings=lazy)
     session.query("create table kept (n int primary key)")
@@ -227,7 +227,7 @@ def test_a_setting_that_the_server_does_not_take_is_refused(place: Path, setting
 
 
 def test_no_checkpoint_is_asked_of_a_server_of_others(joined: MariadbSession) -> None:
-    """It does nothing there, and MySQL cannot read the statement."""
+    """It has no effect there, and MySQL cannot parse the statement."""
 
     def asked() -> int:
         return int(joined.query("show session status like 'Questions'")[0][1] or 0)

@@ -1,4 +1,4 @@
-"""A limit on all memory of an engine: it holds, counts what the engine reads, and is gone with the engine."""
+"""A limit on all memory of an engine applies, includes what the engine reads, and is removed with the engine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def on_disk() -> Iterator[Path]:
 
 
 def group_of(pid: int) -> Path:
-    """The group of a process: others may have theirs beside it."""
+    """The control group of a process; others may have groups beside it."""
     lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     of_memory = next((line for line in lines if ":memory:" in line), lines[-1])
     found = control_groups.parent().directory / Path(of_memory.rpartition(":")[2]).name
@@ -104,7 +104,7 @@ def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_dis
 @pytest.mark.alone
 @rarely_mariadb("postgres")
 def test_what_was_cached_before_counts_too(on_disk: Path, engine: str) -> None:
-    """Pages that another group read first would be free of charge; they are dropped before the server starts."""
+    """Pages that another group read first would not be charged, so they are dropped before the server starts."""
     require_installed(engine)
     session = pg.start(pg.system(on_disk / "d", engine, settings=BUFFERED[engine]))
     session.query(BIG[engine].format(100_000))
@@ -191,7 +191,7 @@ def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> 
 
 @pytest.mark.alone
 def test_a_server_that_is_killed_for_memory_is_said_to_be(tmp_path: Path) -> None:
-    """Its data lie on a disk: what lies in memory counts in the group and cannot go."""
+    """Its data are on a disk: data in memory count in the group and cannot be evicted."""
     script = tmp_path / "greedy.sql"
     script.write_text("select length(repeat('x', 400000000));\n")
     told = System("postgres", "x", layout=Layout(str(tmp_path / "d")), memory_bytes=32 * MiB, memory_total_bytes=LIMIT)

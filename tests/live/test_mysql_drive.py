@@ -243,7 +243,7 @@ def test_a_population_arrives_whole_by_every_method(server: RawMysql, method: st
     moments = ("2025-01-01 00:00:01", "2025-01-01 00:16:50")
     found = server.query("SELECT count(*), sum(number), min(moment), max(moment), sum(length(payload)) FROM wide_row")
     assert found == [("1010", str(1010 * 1011 // 2), *moments, "101000")]
-    if keys == "random":  # the server's own numbers have holes where a stream gave rows to it
+    if keys == "random":  # the server's own numbers have gaps where a stream provided rows
         keyed = _core.wide_sums(json.dumps(table).encode())[2]
         assert server.query("SELECT sum(id & 65535) FROM wide_row") == [(str(keyed),)]
 
@@ -264,7 +264,7 @@ def test_a_bystander_reads_rows_and_opens_connections(server: RawMysql) -> None:
     load = Load(clients=2, threads=2, transactions=None, duration_s=0.5, rate=100.0, arrivals="fixed")
     summary = json.loads(_core.drive(compiled_plan(target(server), Tasks(work=work), load, [])).summary)
     assert summary["errors"] == {}
-    # The last is due at the very end of the window, or just after it.
+    # The last one is scheduled at the very end of the window, or just after it.
     assert summary["transactions"] + summary["unfinished"] + summary["not_started"] in (49, 50)
 
 
@@ -279,7 +279,7 @@ def test_a_client_opens_a_new_connection_after_so_many_transactions(server: RawM
     assert summary["reconnects"] == 4 * 9 and summary["reconnects_s"] > 0
     used = "SELECT count(*) FROM (SELECT 1 FROM seen GROUP BY id HAVING count(*) = 5 AND min(client) = max(client)) s"
     assert server.query(used) == [("40",)]
-    # Three questions come over connections of their own, the last one included.
+    # Three queries use separate connections, including the last one.
     assert server.status("Connections") - opened == 40 + 3
     assert server.status("Aborted_clients") == lost
 

@@ -1,4 +1,4 @@
-"""One trial driven by the core and watched by its sampling thread."""
+"""One trial driven by the core and sampled by its observer thread."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_trial_is_watched_and_its_cpu_time_shared_out(raw_server: RawServer, d
         "max_tries": 1,
         "observers": [
             *({"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources),
-            # Has a backend of its own, which is no client's.
+            # Uses a separate backend, which belongs to no client.
             {"name": "checkpoints.request", "kind": "request", "target": "checkpoint", "period_s": 1.0},
         ],
     }
@@ -69,7 +69,7 @@ def test_a_trial_is_watched_and_its_cpu_time_shared_out(raw_server: RawServer, d
     driven = Driven("2026-01-01T00:00:00+00:00", alive=True, summary=summary, samples=result.samples)
     observation, budget = observe.observed(driven)
 
-    # A machine whose processor time others take samples some of it late, and says so.
+    # If other programs use the CPU, some samples are late, which is reported.
     late = "samples came too late and were left out"
     assert [note for note in summary["observer_notes"] if late not in note] == []
     metrics = observation.metrics

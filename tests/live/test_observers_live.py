@@ -1,4 +1,4 @@
-"""The observers' statements run on a real server, and their figures tell what was done to it."""
+"""The observers' statements run on a real server, and their metrics reflect what was done to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.live
 
 @dataclass
 class Served:
-    """What observers ask of a session, on a throwaway server."""
+    """The session members that observers use, on a throwaway server."""
 
     server: RawServer
     connection: Any
@@ -44,7 +44,7 @@ class Served:
 
 
 def read(source: Source, connection: Any) -> bytes:
-    """As the core's sampling thread reads it."""
+    """Reads a source as the core's sampling thread does."""
     if source.kind == "sql":
         rows = connection.query(source.target)
         return b"".join(b"\t".join((value or "\\N").encode() for value in row) + b"\n" for row in rows)
@@ -72,12 +72,12 @@ def test_what_was_done_to_a_server_is_observed(raw_server: RawServer, database: 
     start = time.monotonic()
     for _ in range(20):
         worker.query("insert into t select generate_series(1, 5000)")
-    # Reading first: it marks rows as seen, and after a checkpoint such marks go into the log as whole pages.
+    # Reading comes first: it sets hint bits, which after a checkpoint are logged as full-page images.
     worker.query("select count(*) from t")
     worker.query("checkpoint")
     worker.query("select pg_stat_force_next_flush()")
     worker.query("select 1")
-    for _ in range(200):  # the checkpointer hands in its counts a moment after it answered
+    for _ in range(200):  # the checkpointer reports its counters shortly after it has answered
         if worker.query("select num_done from pg_stat_checkpointer") != done:
             break
         time.sleep(0.05)
@@ -103,7 +103,7 @@ def test_every_source_for_this_machine_and_server_can_be_read(raw_server: RawSer
         if source.name.startswith("pg_io"):
             continue  # a fresh server may not have done any I/O worth a row
         if source.name.startswith("pg_relations"):
-            continue  # an empty database has no table, and nobody vacuums it
+            continue  # an empty database has no table, and so no vacuum
         nobody = source.name in ("pg_waits.activity", "pg_waits.backends", "pg_blocking.chains")
         assert read(source, connection).strip() or nobody, source
     connection.close()
@@ -137,6 +137,7 @@ def test_directories_are_led_to_a_device_or_to_none() -> None:
     found = role_devices({"data": str(Path.cwd()), "log": "/dev/shm"}, Tree())
     status = Path.cwd().stat()
     number = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
-    if Path(f"/sys/dev/block/{number}/stat").exists():  # else its file system spans devices, or is a container's
+    # otherwise its file system spans devices, or belongs to a container
+    if Path(f"/sys/dev/block/{number}/stat").exists():
         assert found["data"] == number
     assert "log" not in found, "memory is no device"

@@ -1,4 +1,4 @@
-"""ODBC: real drivers against real databases; what they are refused for, and what becomes of a driver that crashes."""
+"""ODBC: real drivers on real databases, refusals, and crashes of a driver."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_statement_that_fails_at_the_start_of_a_connection_is_named(dsn: str) 
 
 
 def _counted(user: User, dsn: str, read: Callable[[], list[int]]) -> tuple[dict[str, object], list[int]]:
-    """The record of a run on data that are there already, and by how much the server's counters grew meanwhile."""
+    """Returns the record of a run on existing data, and the increase of the server's counters in the meantime."""
     assert user("run", "tpcb-like", "--dsn", dsn, *RUN, "--max-tries", "10").code in (0, 3)
     before = read()
     user.measured("run", "tpcb-like", "--dsn", dsn, *RUN[2:], "--transactions", "200", "--max-tries", "10")
@@ -127,7 +127,7 @@ def test_commits_and_rows_are_those_that_postgres_counted(user: User, raw_server
     database = served.partition("Database=")[2].partition(";")[0]
 
     def read() -> list[int]:
-        time.sleep(1.2)  # a backend tells its counts once a second (PostgreSQL 18 documentation, 27.2.2)
+        time.sleep(1.2)  # a backend reports its counters once a second (PostgreSQL 18 documentation, 27.2.2)
         boss = raw_server.connect(database=database)
         [rows] = boss.query(
             f"select xact_commit, (select n_tup_ins from pg_stat_user_tables where relname = 'pgbench_history'), "
@@ -275,7 +275,7 @@ def _children(of: int) -> list[int]:
 
 
 def _when_driving(pid: int, what: Callable[[int], None]) -> None:
-    """Does `what` to the process that drives, once it does."""
+    """Calls `what` on the driving process once it drives."""
     for _ in range(600):
         for child in _children(pid):
             try:

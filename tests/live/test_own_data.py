@@ -1,4 +1,4 @@
-"""The user's own data on servers that ironbench starts: what a dump, setup files and a check do and refuse."""
+"""The user's own data on servers that ironbench starts: effects and refusals of dumps, setup files and checks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def user(place: Path) -> User:
 
 
 def loaded_nothing(user: User) -> bool:
-    """No snapshot, complete or half, and no trial."""
+    """Checks that there is no snapshot, complete or partial, and no trial."""
     snapshots = user.home / "data" / "snapshots"
     return not [path for path in snapshots.glob("*") if path.suffix != ".lock"] and not user.records()
 
@@ -89,7 +89,7 @@ quiet = "0s"
     assert plan.code == 0 and "custom dump of version 18" in plan.stdout, plan.stdout
     assert "when loaded into postgres 18." in plan.stdout and "which is kept" not in plan.stdout, plan.stdout
     told = user.measured("lab", "run", "lab.toml", "--results", "lab")
-    assert told.stderr.count("when loaded") == 2  # once for each level, not for each trial
+    assert told.stderr.count("when loaded") == 2  # once for each value, not for each trial
     assert len(list((user.home / "lab" / "trials").glob("*"))) == 4
     assert told.stderr.count("when loaded into postgres 18.") == 2
     plan = user("lab", "plan", "lab.toml")
@@ -307,7 +307,7 @@ quiet = "0s"
 
 @pytest.mark.long
 def test_whatever_kills_it_the_dump_stays_and_nothing_of_ours_is_left(user: User, dumps: Path) -> None:
-    """SIGKILL while it loads, restores and measures; then the same command does its work."""
+    """SIGKILL while it loads, restores and measures; then the same command succeeds."""
     dump = dumps / "shop.custom"
     before = dump.read_bytes()
     words = ("run", "script", "one.sql", "--dump", str(dump), "--warmup", "0s", "--no-observe", "--duration")

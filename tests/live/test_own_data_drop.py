@@ -1,4 +1,4 @@
-"""The copies of a user's data on a running server bear names of ours alone, and their owner can drop them."""
+"""Copies of a user's data on a running server have recognisable names, and their owner can drop them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_a_name_of_ours_is_no_accident() -> None:
 
 @pytest.mark.long
 def test_a_copy_is_dropped_by_its_owner_while_autovacuum_works_in_it(place: Path) -> None:
-    """PostgreSQL 15 refuses DROP DATABASE WITH (FORCE) to a role that may not end that worker."""
+    """PostgreSQL 15 refuses DROP DATABASE WITH (FORCE) to a role that may not end an autovacuum worker."""
     if not DISTRIBUTION.is_dir():
         pytest.skip("PostgreSQL 15 of the distribution is not installed")
     eager = ("naptime=1s", "vacuum_threshold=1", "vacuum_scale_factor=0", "vacuum_cost_delay=100ms")
-    # Slow workers in other databases must leave one for the copy.
+    # Slow workers in other databases must leave one worker for the copy.
     slow = ("autovacuum_vacuum_cost_limit=1", "log_autovacuum_min_duration=0", "autovacuum_max_workers=10")
     with RawServer(*(f"autovacuum_{one}" for one in eager), *slow, programs=DISTRIBUTION) as server:
         boss = server.connect()
@@ -45,7 +45,7 @@ def test_a_copy_is_dropped_by_its_owner_while_autovacuum_works_in_it(place: Path
                 f"select from pg_stat_activity where backend_type = 'autovacuum worker' and datname = '{copy.name}'"
             )
             assert eventually(lambda: bool(boss.query(worker)))
-            copies.drop(copy.name)  # with the other session in it, too
+            copies.drop(copy.name)  # although the other session is connected to it
         finally:
             copies.close()
         assert not [name for (name,) in boss.query("select datname from pg_database") if is_ours(str(name))]

@@ -1,4 +1,4 @@
-"""The user's own data on engines besides PostgreSQL: files of SQLite and of DuckDB, SQL for MariaDB."""
+"""The user's own data on engines other than PostgreSQL: files of SQLite and DuckDB, SQL for MariaDB."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_duckdb_file_that_is_damaged_newer_in_use_or_none_is_refused(user: Use
 
 
 def _checksum(header: bytes) -> int:
-    """As DuckDB's src/common/checksum.cpp."""
+    """Computes the checksum as DuckDB's src/common/checksum.cpp does."""
     found = 5381
     for (word,) in struct.iter_unpack("<Q", header):
         found ^= word * 0xBF58476D1CE4E5B9 & (1 << 64) - 1

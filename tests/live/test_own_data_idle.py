@@ -1,4 +1,4 @@
-"""The user's own data are loaded though the server ends a connection of ironbench's that does nothing meanwhile."""
+"""The user's own data are loaded although the server ends an idle connection of ironbench in the meantime."""
 
 from __future__ import annotations
 

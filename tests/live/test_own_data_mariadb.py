@@ -1,4 +1,4 @@
-"""The user's own data on a running MariaDB of the user's: what is made there, dropped, refused and left alone."""
+"""The user's own data on the user's running MariaDB: what is created, dropped, refused and left unchanged."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_cleanup_waits_for_another_ironbench(user: User, server: RawMysql) -> No
 
 @pytest.mark.long
 def test_whatever_kills_it_cleanup_leaves_what_was_there(user: User, server: RawMysql) -> None:
-    """SIGKILL during the load, the copy and the trial, at instants spread over the whole of a run."""
+    """SIGKILL during the load, the copy and the trial, at times spread over the whole run."""
     there = databases(server)
     for number, words in enumerate(("1 trial", "load shop.sql", "load shop.sql", "data: copy", "trial 1")):
         with user.begun(

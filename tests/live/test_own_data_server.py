@@ -1,4 +1,4 @@
-"""The user's own data on a running server of the user's: what is made there, dropped, refused and left alone."""
+"""The user's own data on the user's running server: what is created, dropped, refused and left unchanged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ quiet = "0s"
 
 @pytest.fixture(scope="module", params=[pytest.param("wheel", marks=pytest.mark.long), "distribution"])
 def server(request: pytest.FixtureRequest) -> Iterator[RawServer]:
-    """A server with a shop on it; the one of the distribution is of version 15."""
+    """A server with a shop on it; the distribution's server has version 15."""
     if request.param == "distribution" and not DISTRIBUTION.is_dir():
         pytest.skip("PostgreSQL 15 of the distribution is not installed")
     with RawServer(programs=DISTRIBUTION if request.param == "distribution" else None) as one:
@@ -367,7 +367,7 @@ def test_two_at_once_load_and_copy_beside_each_other_and_cleanup_waits_for_both(
 def test_whatever_kills_it_cleanup_leaves_what_was_there(
     user: User, server: RawServer, boss: Connection, before: list[tuple[str | None, ...]]
 ) -> None:
-    """SIGKILL during the load, the copy and the trial, at instants spread over the whole of a run."""
+    """SIGKILL during the load, the copy and the trial, at times spread over the whole run."""
     there, dsn = databases(boss), address(server)
     begun_at = ("1 trial", "load shop.dump", "data: copy", "trial 1")
     for source in (("--dump", "shop.dump"), ("--template", "shop")):

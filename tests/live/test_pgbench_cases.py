@@ -1,4 +1,4 @@
-"""The tool that runs PostgreSQL's tests of pgbench: what it reads, how it judges, what it says without the files."""
+"""The tool that runs PostgreSQL's tests of pgbench: its input, its verdicts, and its message without the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/guide/scripts.md says of pgbench and ironbench, held against both programs."""
+"""Statements of docs/guide/scripts.md about pgbench and ironbench, checked against both programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.live
 
 @dataclass
 class Side:
-    """What one program said."""
+    """The output of one program."""
 
     code: int
     stderr: str
@@ -199,7 +199,7 @@ def test_copy_from_stdin_fails_in_both(both: Programs) -> None:
 
 
 def failing(both: Programs, table: str) -> str:
-    """A script whose every transaction fails for client 0 and is kept for the others."""
+    """A script whose transactions all fail for client 0 and are committed for the others."""
     both.rows(f"CREATE TABLE {table} (client int)")
     text = f"\\if :client_id = 0\nSELECT 1 / 0;\n\\endif\n\\sleep 100 ms\nINSERT INTO {table} VALUES (:client_id);\n"
     return both.file(f"{table}.sql", text)

@@ -58,7 +58,7 @@ def server() -> Iterator[RawServer]:
 
 
 class Recorded(Programs):
-    """Both programs, run through a proxy that keeps what they send."""
+    """Both programs, run through a proxy that records their messages."""
 
     def __init__(self, server: RawServer, directory: Path, proxy: RecordingProxy) -> None:
         super().__init__(server, directory)
@@ -69,7 +69,7 @@ class Recorded(Programs):
         return self.proxy.host, self.proxy.port
 
     def messages(self, text: str, *words: str) -> tuple[list[Message], list[Message]]:
-        """Of ten transactions of one client: pgbench's and ironbench's."""
+        """Returns pgbench's and ironbench's messages for ten transactions of one client."""
         file = self.file("script.sql", text)
         self.rows("UPDATE t SET v = 0 WHERE v <> 0")
         theirs = self.pgbench("-t10", "--random-seed=7", "-f", file, *(f"-M{word}" for word in words))
@@ -79,7 +79,7 @@ class Recorded(Programs):
         protocol = [word for one in words for word in ("--protocol", one)]
         ours = self.ironbench(file, "--transactions", "10", "--seed", "7", *protocol)
         assert ours.code == 0, ours.stderr
-        # Other connections are ironbench's own, which ask what the server is.
+        # Other connections are ironbench's own queries about the server.
         driven = [sent for sent in self.proxy.sent() if _executed(sent) == _executed(theirs_sent)]
         assert len(driven) == 1, "no connection sent as many commands as pgbench's"
         return theirs_sent, driven[0]
@@ -127,8 +127,8 @@ def _executed(messages: Sequence[Message]) -> int:
 
 
 def _executions(messages: Sequence[Message]) -> list[Message]:
-    """Without what prepares: pgbench waits for its answer, ironbench sends it with the first execution. Names of
-    prepared statements are each program's own: they become their numbers in order of first use."""
+    """Removes messages that prepare statements: pgbench waits for their answer, ironbench sends them with the first
+    execution. Replaces each program's names of prepared statements by numbers in order of first use."""
     names: dict[bytes, int] = {}
     found: list[Message] = []
     parsing = False

@@ -1,4 +1,4 @@
-"""Populations through the whole pipeline: every way to send rows, on every engine; and what can go wrong."""
+"""Populations through the whole pipeline: every way to send rows, on every engine, and failures."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def _data(place: Path, words: tuple[str, ...]) -> list[str]:
 
 def run(place: Path, results: Path, *words: str, code: int = 0) -> dict[str, Any]:
     done = launch.run(command(place, results, *words))
-    # Suspect where the client takes much of a small machine: what is held here are rows.
+    # Flagged if the client uses much of a small machine's CPU; this test is about rows.
     assert done.returncode in ({0, 3} if code == 0 else {code}), done.stderr
     assert code or "filled the table in" in done.stdout
     return records(results)[-1]
 
 
 OFTEN = {("postgres", "copy", "random"), ("postgres", "rows", "identity"), ("mariadb", "batch", "random")}
-"""Each method, each kind of keys, each engine once; all others in the long tests."""
+"""Each method, each kind of keys and each engine once; other combinations in the long tests."""
 EVERY = itertools.product(("postgres", "mariadb"), ("rows", "batch", "copy"), ("identity", "random"))
 
 
@@ -70,7 +70,7 @@ def test_every_row_arrives_on_a_server(place: Path, tmp_path: Path, engine: str,
     assert {check["name"]: check["passed"] for check in found["checks"]} == {
         "rows in the table": True,
         "checksum of their content": True,
-        # What an engine counts may have gaps.
+        # An engine's counters may have gaps.
         **({"checksum of their keys": True} if keys == "random" else {}),
     }
     metrics = found["metrics"]
@@ -169,7 +169,7 @@ def test_a_full_disk_voids_the_population_and_says_so(place: Path, tmp_path: Pat
         words = ["populate", "--clients", "2", "--with", "gb=0.2", "--with", "method=copy"]
         running = launch.Command(command(small, tmp_path, *words))
         _until_it_fills(small, running)
-        # Somebody else's file takes the room that was there when the trial began.
+        # Another file uses the space that was free when the trial started.
         with contextlib.suppress(OSError), (small / "filler").open("wb") as file:
             while True:
                 file.write(bytes(8 << 20))
@@ -183,14 +183,14 @@ def test_a_full_disk_voids_the_population_and_says_so(place: Path, tmp_path: Pat
 
 
 def _until_it_fills(place: Path, running: launch.Command) -> None:
-    """Until the table has some megabytes."""
+    """Waits until the table has some megabytes."""
     files = place / "data" / "cluster" / "base"
     assert eventually(lambda: running.poll() is not None or any(size > 3 << 20 for size in _sizes(files)), 60.0)
     assert running.poll() is None, "it does not fill"
 
 
 def _sizes(files: Path) -> list[int]:
-    """Of the tables' files, as far as they are still there."""
+    """Sizes of the tables' files that still exist."""
     found = []
     for path in files.glob("*/*"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What goes wrong with servers: each fault is named, and nothing of ours is left running."""
+"""Server failures: each is named, and no process of ironbench is left running."""
 
 import os
 import shutil
@@ -84,7 +84,7 @@ def test_the_password_leaves_the_system_before_anything_else_happens() -> None:
 def test_a_killed_server_leaves_no_shared_memory(place: Path) -> None:
     session = pg.start(pg.system(place / "d"))
     names = register.entries()[0].shared
-    # What backends share, such as statistics of many tables, the server itself does not map.
+    # The main process does not map memory that only backends share, such as statistics of many tables.
     session.query("DO $$ BEGIN FOR n IN 1..3000 LOOP EXECUTE format('CREATE TABLE t%s (a int)', n); END LOOP; END $$")
     files = {Path(name.removeprefix("list:")) for name in names if "/" in name}
     own = len(files)
@@ -122,7 +122,7 @@ def test_a_backend_that_crashes_does_not_end_the_session(place: Path) -> None:
 
 @pytest.mark.parametrize("pid", ["999999999", "1", "ours"])
 def test_a_stale_pid_file_is_no_obstacle(place: Path, pid: str) -> None:
-    """Its process is dead, or its number was given to another process since, here even to one of the same user."""
+    """Its process is dead, or its pid was reused since, here even by a process of the same user."""
     session = pg.start(pg.system(place / "d"))
     session.stop()
     number = os.getpid() if pid == "ours" else pid

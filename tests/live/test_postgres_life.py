@@ -1,4 +1,4 @@
-"""The life of a server of ours: made, started, placed, reused, stopped."""
+"""The life cycle of a server that ironbench starts: created, started, placed, reused, stopped."""
 
 import os
 import re
@@ -259,7 +259,7 @@ system, secrets = engine.validated(System("postgres", "t", layout=Layout(data={s
 with engines.running(system, secrets, 4) as session:
     print(session.facts()["runs_as"], session.query("SELECT 40 + 2")[0][0], len(session.processes()) > 3)
 """
-    # The capability only lets it read Python and ironbench where root keeps them.
+    # The capability only lets it read Python and ironbench in root's directories.
     become = [*alone, "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
     environ = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
     done = subprocess.run([*become, sys.executable, "-c", code], capture_output=True, text=True, env=environ)

@@ -1,4 +1,4 @@
-"""The power goes while a server writes: what it confirmed is there afterwards, unless it was told not to care."""
+"""The power is cut while a server writes: committed data survive, unless settings allow their loss."""
 
 import contextlib
 import signal
@@ -32,13 +32,13 @@ BEFORE_S = 3.0
 
 @dataclass(frozen=True)
 class Make:
-    """What differs between the servers that are tried."""
+    """Differences between the tested servers."""
 
     small: dict[str, str]
     """Settings with a small cache, so that pages are written all the time."""
     numbers: str
     kill: signal.Signals
-    """After which it writes nothing more."""
+    """Signal after which it writes nothing more."""
 
 
 MAKES = {
@@ -51,13 +51,13 @@ MAKES = {
 
 @dataclass
 class After:
-    """What was found when the power was back."""
+    """State after the power was restored."""
 
     at_stake: int
     confirmed: int = 0
     missing: list[int] = field(default_factory=list)
     trouble: str = ""
-    """Why the database could not be read whole."""
+    """Reason why the database could not be read completely."""
 
     @property
     def whole(self) -> bool:
@@ -73,7 +73,8 @@ def cut_while_writing(
     checkpoints: bool = True,
     **settings: str,
 ) -> After:
-    """A client inserts and updates, with checkpoints in between; then the power goes, so long into one if told."""
+    """A client inserts and updates, with checkpoints in between; then the power is cut, optionally during a
+    checkpoint."""
     device = Device("hdd-7200", (Partition("data", 1 << 30, str(point)),), "ext4", arrange.RAM)
     one = Mounted(device, seed, cuttable=True)
     try:
@@ -177,8 +178,8 @@ def test_every_confirmed_row_survives_a_power_cut(tmp_path: Path, engine: str, h
 )
 def test_without_flushing_the_loss_is_found(tmp_path: Path, engine: str, setting: str, value: str) -> None:
     require_installed(engine)
-    # Without checkpoints in between, which would make the log safe for their own sake.
-    # A log that is flushed once a second is whole where the cut comes right after that.
+    # Without checkpoints in between, which would flush the log for their own sake. A log that is flushed once a second
+    # is complete if the cut comes right after a flush.
     tries = (
         cut_while_writing(tmp_path / f"d{seed}", "lose", seed, engine=engine, checkpoints=False, **{setting: value})
         for seed in range(1, 6)
@@ -195,7 +196,7 @@ def test_without_flushing_the_loss_is_found(tmp_path: Path, engine: str, setting
 )
 def test_without_copies_of_whole_pages_torn_ones_are_found(tmp_path: Path, engine: str, settings) -> None:
     require_installed(engine)
-    # Pages are torn while a checkpoint writes them: somewhere in its first tenths of a second.
+    # Pages are torn while a checkpoint writes them, in its first tenths of a second.
     tries = (
         cut_while_writing(tmp_path / f"d{seed}", "torn", seed, seed * 25e-3, engine=engine, **settings)
         for seed in range(1, 9)

@@ -1,4 +1,4 @@
-"""Rates as shares of the baseline's peak: measured first, kept, and the same after a resume."""
+"""Rates as percentages of the baseline's peak: measured first, stored, and the same after a resume."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""README's examples run as written, but for their duration and the address of your server.
+"""README's examples run as written, except for their duration and the address of your server.
 
-That they can be planned: tests/docs/test_page_commands.py.
+tests/docs/test_page_commands.py checks that they can be planned.
 """
 
 import os
@@ -34,7 +34,8 @@ def test_readme_examples_run(tmp_path: Path, postgres) -> None:
         (tmp_path / name).write_text("SELECT :client_id;\n")
     card = tmp_path / "card"
     card.mkdir()
-    environ = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}  # no server of the user's runs on data in there
+    # so that no server of the user uses data in there
+    environ = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     found = examples()
     assert len(found) >= 8
     for arguments in found:
@@ -46,7 +47,7 @@ def test_readme_examples_run(tmp_path: Path, postgres) -> None:
         arguments = [str(tmp_path / "log") if word.startswith("/dev/shm") else word for word in arguments]
         arguments = [str(ROOT / word) if word.startswith("labs/") else word for word in arguments]
         arguments = [str(card) if word == "/mnt/card" else word for word in arguments]
-        if arguments[:2] == ["lab", "run"]:  # a quarter of an hour: planned here with the same words
+        if arguments[:2] == ["lab", "run"]:  # a quarter of an hour, so it is only planned here
             arguments = ["lab", "plan", *arguments[2:]]
         extra = [*SHORT, *([] if "--data" in arguments or "--dsn" in arguments else ["--data", "./own"])]
         words = [*arguments, *(extra if arguments[0] == "run" else [])]

@@ -1,4 +1,4 @@
-"""Files as real programs write them give what the servers' own clients make of them: rows, routines, views, entries."""
+"""Files written by real programs give the same rows, routines, views and entries as with the servers' own clients."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from ironbench import engines
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("real-files")]
 REFUSED = ("cut-", "no-commit", "psql-conditional")
-"""Incomplete files, which a client loads in part: test_dumps_postgres.py, test_dumps_mariadb.py."""
+"""Incomplete files, which a client loads partially: test_dumps_postgres.py, test_dumps_mariadb.py."""
 BOUGHT_NAMES = {"heidisql-12": "farm", "sakila": "video"}
-"""Files that make a database of their own, whose name the client mariadb follows."""
+"""Files that create a database, whose name the client mariadb uses."""
 _SET_BY_SERVERS = re.compile(
     rb"^(?:nsUniqueId|modifyTimestamp|modifiersName|createTimestamp|creatorsName|numSubordinates|parentid|entryid"
     rb"|structuralObjectClass|entryUUID|entryCSN|contextCSN|pwdChangedTime|whenC\w+|uSN\w+|objectGUID)::?.*\r?\n",
@@ -84,7 +84,7 @@ def test_a_file_gives_the_database_that_the_client_mariadb_makes_of_it(maria: Ra
         theirs = as_mariadb_dump_shows(maria, name)
     finally:
         maria.query(f"drop database if exists `{name}`")
-    # Everything goes to one database, whatever the file calls it: names lose that prefix.
+    # Everything goes to one database, whatever the file calls it, so names lose that prefix.
     assert "CREATE TABLE" in ours and ours.replace(f"`{name}`.", "") == theirs.replace(f"`{name}`.", "")
 
 
@@ -126,7 +126,7 @@ def test_an_ldif_file_gives_the_entries_that_ldapadd_adds(directory: DirectorySe
         load(own.session, 1, ldif=str(file), filter="(objectClass=*)")
         root = ["-D", f"cn=ironbench,{BASE}", "-w", own.session._secrets.password or ""]
         by_slapadd = entries_shown(f"ldap://127.0.0.1:{own.port}", BASE, *root)
-    # slapadd keeps the case of names within values, an add operation writes them anew.
+    # slapadd keeps the case of names within values, an add operation normalises it.
     assert not differences(lowered(by_slapadd), lowered(wanted))
 
 

@@ -1,4 +1,4 @@
-"""The power goes right after a record was kept, on a file system that loses what was not synced."""
+"""The power is cut right after a record was stored, on a file system that loses unsynced data."""
 
 import subprocess
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.live, needs_devices]
 
 @pytest.fixture
 def disk(own_register: Path, tmp_path: Path) -> Iterator[Mounted]:
-    """Its power can be cut; its ext4 writes late and syncs nothing that nobody asked for (ext4(5))."""
+    """A device whose power can be cut; its ext4 delays writes and syncs only on request (ext4(5))."""
     device = Device("hdd-7200", (Partition("data", 1 << 30, str(tmp_path / "disk")),), "ext4", arrange.RAM)
     mounted = Mounted(device, 1, cuttable=True)
     try:
@@ -33,7 +33,7 @@ def disk(own_register: Path, tmp_path: Path) -> Iterator[Mounted]:
 
 
 def kept(directory: Path, count: int = 3) -> list[str]:
-    """Trials with all their files and their machine; their ids."""
+    """Stores trials with all their files and their machine; returns their ids."""
     store = Store(directory)
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
     trials = [replace(record(DISK, block=number), machine=machine) for number in range(count)]
@@ -41,7 +41,7 @@ def kept(directory: Path, count: int = 3) -> list[str]:
 
 
 def damaged(directory: Path) -> list[str]:
-    """What is wrong with the records that are there."""
+    """Lists what is wrong with the existing records."""
     store = Store(directory)
     found = [f"{one.id}: {why}" for one in store.all() if (why := store.damage(one.id))]
     return found + [f"{one.id}: no machine" for one in store.all() if not store.machine(one.machine)]
@@ -61,7 +61,7 @@ def test_a_record_that_was_kept_survives_a_power_cut_with_all_its_files(disk: Mo
 
 
 def test_without_syncing_the_loss_is_found(disk: Mounted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the test above can fail: the journal is written, the data of the files are not."""
+    """Shows that the test above can fail: the journal is written, but the files' data are not."""
     results = tmp_path / "disk" / "results"
     monkeypatch.setattr(durable, "sync_tree", lambda folder: None)
     ids = kept(results)

@@ -89,7 +89,7 @@ def sizes(plan: dict[str, Any]) -> list[int]:
 
 
 def folded(plan: dict[str, Any], of: dict[str, Any]) -> str:
-    """Without sizes, and the names of directories, which follow from how a capacity was written."""
+    """Removes sizes and names of directories, which depend on the spelling of a capacity."""
     text = json.dumps(plan)
     for device in of["system"]["layout"]["devices"]:
         for part in device["partitions"]:

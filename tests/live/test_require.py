@@ -1,4 +1,4 @@
-"""`ironbench run --require`: refused before anything starts, and an exit code from the interval over repeats."""
+"""`ironbench run --require`: refusals before anything starts, and an exit code from the interval over repeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a role may not do on a running server is said before anything starts (docs/guide/your-own-server.md)."""
+"""Missing privileges of a role on a running server are reported before anything starts
+(docs/guide/your-own-server.md)."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ def user(place: Path) -> User:
 
 @pytest.fixture
 def dsn_of(raw_server: RawServer, database: str) -> Iterator[Callable[[Collection[str]], str]]:
-    """Makes a role with these rights, by the statements that messages and the guide give; its DSN.
+    """Creates a role with these privileges, by the statements in messages and the guide; yields its DSN.
 
-    Beside its database there is one that it may not connect to.
+    There is also a database that it may not connect to.
     """
     boss = raw_server.connect(database=database)
     boss.query("create database closed")
@@ -50,7 +51,7 @@ def dsn_of(raw_server: RawServer, database: str) -> Iterator[Callable[[Collectio
 
 
 def engine(user: User, trial: dict[str, Any]) -> dict[str, Any]:
-    """What the trial's record says of its engine."""
+    """Returns what the trial's record contains about its engine."""
     facts: dict[str, Any] = json.loads((user.results / "engines" / f"{trial['engine']}.json").read_text())
     return facts
 

@@ -1,4 +1,4 @@
-"""`ironbench run` through the command line: what it prints, how it exits, what it keeps."""
+"""`ironbench run` on the command line: its output, exit codes and stored records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong under `ironbench run`, as its users meet it: said clearly, kept, nothing left running."""
+"""Failures under `ironbench run` as users meet them: reported clearly, stored, nothing left running."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 def servers(data: Path, engine: str = "postgres") -> list[int]:
-    """Live server processes that work in our files."""
+    """Live server processes that use our files."""
     return list(processes.working_in(data / FILES[engine]))
 
 
@@ -144,7 +144,7 @@ def test_a_server_killed_mid_trial_voids_it_ends_the_sweep_and_keeps_what_was_fi
     assert [trial["id"] for trial in told.document["trials"]] == [record["id"]]
     assert eventually(lambda: not servers(data, engine))
     assert user.nothing_runs()
-    # The directory is none the worse for it.
+    # The directory is still usable.
     assert user(*words, *SHORT).code in (0, 3)
 
 
@@ -168,7 +168,7 @@ def test_a_server_that_stands_still_for_five_seconds_is_waited_for_and_seen(
         run.measured()
     (record,) = user.records()
     assert record["status"] in ("ok", "suspect"), record["cause"]
-    # An open loop: whoever was due meanwhile waited for the end of the halt.
+    # An open loop: transactions scheduled in the meantime waited for the end of the halt.
     assert 4.5 < record["metrics"]["response_time_max_s"] < 8
     assert record["metrics"]["response_time_p90_s"] > 1
     assert not servers(data, engine) and user.nothing_runs()
@@ -228,14 +228,14 @@ def test_sigkill_keeps_finished_trials_and_leaves_no_server(user: User, fast_dir
     assert [record["status"] for record in user.records()] in (["ok"], ["suspect"])
     cleaned = user("cleanup")
     assert cleaned.code == 0
-    # The file of what a trial shows while it runs is the last thing there: nobody held it any more.
+    # The live file of a trial is removed last, and no process has it open any more.
     assert all(line.endswith(".live") for line in cleaned.stderr.splitlines() if line.startswith("removed: "))
     assert "nothing of ours is left" in user("cleanup").stderr
     assert user("list", "records").code == 0
 
 
 EMPTY_MB = {"postgres": 100, "mariadb": 400}
-"""A disk that holds a database without rows and not much more."""
+"""Size of a disk that has space for a database without rows and not much more."""
 
 
 def test_too_little_room_is_refused_before_anything_is_started(
@@ -253,7 +253,7 @@ def test_too_little_room_is_refused_before_anything_is_started(
 def test_a_disk_that_fills_during_the_load_is_named_and_nothing_keeps_running(
     user: User, engine: str, small_disk: Callable[[int], Path]
 ) -> None:
-    """Whoever else writes to the device is not in any estimate: here, from the moment the load begins."""
+    """Estimates do not include other programs that write to the device, as here from the start of the load."""
     disk = small_disk(EMPTY_MB[engine])
     data = disk / "d"
     words = ("run", "igen-oltp", "--engine", engine, "--data", str(data), "--with")
@@ -267,12 +267,12 @@ def test_a_disk_that_fills_during_the_load_is_named_and_nothing_keeps_running(
                 pass
         told, _ = run.end()
     assert told.code == 1, told
-    # MariaDB may tell of a file that cannot grow; then the hint names the disk.
+    # MariaDB may report a file that cannot grow; then the hint names the disk.
     assert re.search(r"No space left on device|is full|hint: free some space", told.stderr), told.stderr
     assert "Traceback" not in told.stderr
     assert eventually(lambda: not servers(data, engine))
     assert user.nothing_runs()
-    # What was loaded in part is not taken for whole.
+    # A partial load is not treated as complete.
     (disk / "ballast").unlink()
     again = user(*words, "scale=1", *SHORT)
     assert again.code in (0, 3), again

@@ -1,4 +1,4 @@
-"""`ironbench run --resume` goes on with the same command where it was stopped, however it was stopped."""
+"""`ironbench run --resume` continues the same command where it was stopped, however it was stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts mean what they mean to pgbench, which is run here as the oracle."""
+"""Scripts have the same meaning as in pgbench, which is run here as the oracle."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_expressions_that_fail_here_fail_there_for_the_same_reason(pgbench: Pgbe
         except InputError:
             refused.append(text)
         except FailureError as error:
-            # pgbench takes the bits of a boolean for a double in abs().
+            # pgbench treats the bits of a boolean as a double in abs().
             if "abs(" not in text:
                 failing.append((text, error.cause))
     for text in refused[:60]:  # pgbench ends at the first script that it cannot parse, before it connects
@@ -157,7 +157,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("wrong", REFUSED)
 def test_scripts_refused_here_fail_there(pgbench: Pgbench, wrong: str) -> None:
-    """Each in a call of its own: pgbench ends at the first script that it cannot parse, before it connects."""
+    """Each in a separate call: pgbench ends at the first script that it cannot parse, before it connects."""
     with pytest.raises(InputError):
         compile_scripts([("script.sql", wrong, 1)], [], "extended")
     assert pgbench.run(wrong, protocol="extended").failed
@@ -219,7 +219,7 @@ def test_texts_of_variables_are_read_alike(pgbench: Pgbench) -> None:
 
 
 def test_texts_that_are_no_values_fail_alike(pgbench: Pgbench) -> None:
-    """The server gives them to pgbench, which takes no empty one on its command line."""
+    """pgbench gets them from the server, since its command line allows no empty value."""
     read = debug_script([":v + 1"])
     assert pgbench.each([f"SELECT '{value}' AS v \\gset\n{read}" for value in NO_VALUES])
     for value in NO_VALUES:
@@ -305,7 +305,7 @@ def test_gathered_columns_are_read_as_pgbench_reads_them(pgbench: Pgbench) -> No
 
 
 def test_a_variable_that_another_script_sets_is_the_client_s(pgbench: Pgbench, tmp_path: Path) -> None:
-    """pgbench keeps variables per client, whatever script set them; one that is read too early ends its client."""
+    """pgbench keeps variables per client, whatever script set them; reading one too early ends the client."""
     sets, reads = "\\set x 5\nSELECT 1;\n", "\\set y debug(:x + 1)\nSELECT :y;\n"
     files = {"sets": tmp_path / "sets.sql", "reads": tmp_path / "reads.sql"}
     files["sets"].write_text(sets)

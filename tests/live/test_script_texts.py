@@ -1,4 +1,4 @@
-"""The text of every script stands in the store, goes with its records, and is shown in reports."""
+"""The text of every script is in the store, exported with its records, and shown in reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ironbench(*words: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Two scripts were run on SQLite, and the file of one is gone since."""
+    """Two scripts were run on SQLite, and the file of one was deleted since."""
     place = tmp_path_factory.mktemp("texts")
     for name, text in (("transfer.sql", TRANSFER), ("secret.sql", SECRET)):
         (place / name).write_text(text)

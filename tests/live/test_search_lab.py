@@ -1,4 +1,4 @@
-"""A lab that searches for the best number of clients of each cell, on SQLite: searched, resumed, carried away."""
+"""A lab that searches for the best number of clients of each configuration on SQLite: searched, resumed, exported."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_cells_are_measured_at_the_clients_that_their_searches_chose_and_resume_
     assert {one.cell.name: one.cell.load.clients for one in of_blocks} == {cell: b.point for cell, b in best.items()}
     assert {one.search_result.code for one in of_blocks if one.search_result} == {"search-best"}
     assert all(one.search_result for one in of_blocks)
-    assert {one.engine for one in searching} == {one.engine for one in of_blocks}  # all take as many clients
+    # all accept the same number of clients
+    assert {one.engine for one in searching} == {one.engine for one in of_blocks}
     unpacked(directory.path, records)
 
     (directory.path / "best.json").unlink()

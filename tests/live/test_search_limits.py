@@ -1,4 +1,4 @@
-"""A search under limits on what the server shows: its CPU, the lag of its replica, the queue of its device."""
+"""A search with limits on server metrics: its CPU, the lag of its replica, the queue of its device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHORT = ("--duration", "2s", "--warmup", "0.2s", "--arrivals", "fixed")
 
 
 class Replica(RawServer):
-    """A copy of a server that replays its log."""
+    """A replica that replays the server's WAL."""
 
     def __init__(self, primary: RawServer) -> None:
         super().__init__("hot_standby=on")
@@ -29,12 +29,12 @@ class Replica(RawServer):
         subprocess.run([*as_user(), *command, *source], check=True, capture_output=True)
 
     def _make_users(self) -> None:
-        """They came with the copy."""
+        """The users were copied with the data."""
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[tuple[RawServer, RawServer]]:
-    """One, and its replica."""
+    """A server and its replica."""
     with RawServer() as server, Replica(server) as replica:
         session = server.connect()
         replays = "select count(*) from pg_stat_replication where replay_lsn is not null"
@@ -58,7 +58,7 @@ def test_a_limit_on_what_the_server_shows_is_kept_or_named(
     assert "keeps the limit on" not in told.stderr, told.stderr
     least = {"engine_cpu_cores": "0.000001", "replication_lag_bytes": "1B", "replication_lag_s": "1us"}
     session = replica.connect()
-    if limit == "replication_lag_bytes":  # of a replica that hangs, time says nothing
+    if limit == "replication_lag_bytes":  # time says nothing about a replica that hangs
         session.query("select pg_wal_replay_pause()")
     try:
         told = user(*words, "--limit", f"{limit}={least[limit]}")
@@ -69,7 +69,7 @@ def test_a_limit_on_what_the_server_shows_is_kept_or_named(
 
 
 def test_a_limit_on_the_queue_of_a_device_is_kept_or_named(tmp_path: Path) -> None:
-    """On the disk of the tests' own directory, where it is one."""
+    """Uses the disk of the tests' own directory, if it is on one."""
     user = User(tmp_path / "user")
     words = ("run", "tpcb-like", "--with", "scale=1", "--clients", "2", "--rate", "auto:40-80", *SHORT)
     user.measured(*words, "--limit", "device_queue_depth{role=data}=1000")

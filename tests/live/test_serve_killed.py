@@ -1,4 +1,4 @@
-"""A server, and the lab that it began, are killed in the midst of a trial: the next server finds both."""
+"""A server and the lab that it started are killed during a trial: the next server finds both."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ quiet = "0s"
 
 @contextmanager
 def serving(place: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The process and where it listens."""
+    """Yields the process and its address."""
     words = [
         sys.executable,
         "-m",

@@ -1,4 +1,4 @@
-"""What goes wrong with servers of any make: each fault is named, and nothing of ours is left running."""
+"""Failures of all kinds of servers: each is named, and no process of ironbench is left running."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def start() -> Iterator[Callable]:
-    """Starts servers; none of them outlives the test."""
+    """Starts servers, none of which outlives the test."""
     started = []
 
     def begun(*told: object, **more: object):

@@ -1,4 +1,4 @@
-"""The skeleton of docs/engines.md is a working engine: its own folder and dialect texts are all it takes."""
+"""The skeleton of docs/engines.md is a working engine: it needs only its folder and dialect texts."""
 
 from __future__ import annotations
 

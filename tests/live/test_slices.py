@@ -1,4 +1,4 @@
-"""Systems that take turns: frozen but for their own, one record each a block, whatever happens in between."""
+"""Interleaved systems are frozen except in their turns and have one record per block, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def written(user: User, workload: str, blocks: int, duration: str = "1500ms") ->
 
 
 def records(user: User) -> list[dict[str, Any]]:
-    """All but those of observed trials, which follow the blocks (`test_slices_reasons`)."""
+    """Returns all records except those of trials with observers, which follow the blocks (`test_slices_reasons`)."""
     found = [json.loads(path.read_text()) for path in sorted(user.results.glob("labs/*/trials/*/record.json"))]
     return [one for one in found if one["purpose"] != "observed"]
 
@@ -66,7 +66,7 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
     ]
     for one in found:
         metrics = one["metrics"]
-        assert one["status"] in ("ok", "suspect"), one["causes"]  # its checks hold: every commit is accounted for
+        assert one["status"] in ("ok", "suspect"), one["causes"]  # its checks pass: every commit is accounted for
         assert (metrics["slices"], metrics["slice_length_s"]) == (6, 0.25)
         assert 0 < metrics["transactions"] == pytest.approx(metrics["throughput"] * one["elapsed_s"])
         assert (metrics["frozen_cpu_s"], metrics["frozen_io_bytes"]) == (0, 0)
@@ -176,12 +176,12 @@ again = { layout.data = "flash", layout.log = "flash", set = { work_mem = "8MB" 
     assert set(found) == {"disk", "flash", "again"}
     for one in found.values():
         assert one["status"] in ("ok", "suspect"), one["causes"]
-        assert one["metrics"]["frozen_io_bytes"] <= 64 << 10  # what its file system has to write of itself
+        assert one["metrics"]["frozen_io_bytes"] <= 64 << 10  # metadata that its file system writes by itself
         assert one["metrics"]["frozen_cpu_s"] < 0.01 * one["elapsed_s"]
         assert one["metrics"]["device_flush_latency_p99_s{role=log}"] > 0
         assert "emulated" in {warning["code"] for warning in one["warnings"]}
     slow, fast = (found[name]["metrics"]["device_flush_latency_p99_s{role=log}"] for name in ("disk", "flash"))
-    assert slow > 3 * fast  # a device that had rested would hide it
+    assert slow > 3 * fast  # a device that accumulated burst credit would hide it
     assert user.nothing_runs()
 
 

@@ -1,4 +1,4 @@
-"""A gate by slices says why: each configuration has one observed trial, which no verdict uses."""
+"""A gate that uses slices explains a slowdown: each configuration has one observed trial, which no verdict uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every trial starts from the same data: loaded once, kept, copied back, and never half."""
+"""Every trial starts from the same data: loaded once, stored, copied back, and never partial."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def setup(place: Path, engine: str = "postgres", workload: str = "tpcb-like", **
 
 
 def ready(wanted: Setup) -> tuple[DataSource, str]:
-    """The snapshot, and what was said about it."""
+    """Returns the snapshot and the output."""
     said = io.StringIO()
     return snapshot.source_ready(wanted, Secrets(), Printer(stderr=said)), said.getvalue()
 
 
 def contents(wanted: Setup) -> str:
-    """Fingerprint of all rows of all tables, system's catalog of relations included."""
+    """Fingerprint of all rows of all tables, including the system catalogue of relations."""
     with engines.running(wanted.system, Secrets(), 4) as session:
         rows = [session.query(f"select * from {t} order by 1, 2, 3") for t in ("pgbench_branches", "pgbench_history")]
         rows += [session.query("select count(*), sum(aid), sum(abalance), min(abalance) from pgbench_accounts")]
@@ -111,7 +111,7 @@ def test_the_server_is_as_told_and_not_as_the_load_was(place: Path) -> None:
         told = [session.query(f"show {name}")[0][0] for name in ("fsync", "wal_level", "autovacuum", "shared_buffers")]
         counted = session.query("select sum(seq_scan + idx_scan) from pg_stat_user_tables")[0][0]
     assert told == ["on", "replica", "on", "64MB"]
-    assert int(counted or 0) == 0  # statistics of use begin anew
+    assert int(counted or 0) == 0  # usage statistics start from zero
 
 
 def test_log_and_temp_go_where_the_layout_wants_them_at_every_restore(place: Path) -> None:
@@ -127,7 +127,7 @@ def test_log_and_temp_go_where_the_layout_wants_them_at_every_restore(place: Pat
                 session.query("set work_mem = '64kB'")
                 session.query("select count(*) from (select * from pgbench_accounts order by filler, aid offset 0) x")
                 assert any((place / f"temp{number}" / "temp").iterdir())
-    assert not (place / "log1" / "wal").exists()  # given up with the cluster that it belonged to
+    assert not (place / "log1" / "wal").exists()  # deleted with its cluster
 
 
 @pytest.mark.long

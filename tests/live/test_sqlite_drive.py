@@ -1,4 +1,4 @@
-"""Trials on real SQLite files, in a child process: what is counted is what the file holds."""
+"""Trials on real SQLite files, in a child process: the counts match the file's contents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_transaction_that_fails_leaves_nothing_and_is_counted(place: Path) -> 
 
 def test_contention_is_counted_and_retried_within_the_limit(place: Path) -> None:
     path = database(place, "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (0)")
-    # Reading before writing makes each a candidate for SQLITE_BUSY_SNAPSHOT when another wrote in between.
+    # Reading before writing makes each a candidate for SQLITE_BUSY_SNAPSHOT if another one wrote in between.
     script = "BEGIN;\nSELECT n FROM t;\n\\sleep 1 ms\nUPDATE t SET n = n + 1;\nCOMMIT;"
     compiled = plan(path, script, ("PRAGMA busy_timeout=0",), clients=4, stop={"transactions": 25}, max_tries=0)
     told = trial(place, compiled)

@@ -1,4 +1,4 @@
-"""The SQLite engine's own half: its file, its pragmas, what it says of itself."""
+"""The SQLite engine itself: its file, pragmas and facts."""
 
 from functools import partial
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""What ironbench may change on a server's machine over ssh: it asks first, does it, and undoes what lasts, whatever
-kills it or the link."""
+"""Changes on a server's machine over ssh: ironbench asks first, makes them, and undoes lasting ones, whatever kills it
+or the link."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def user(tmp_path: Path, ssh: SshServer, server: Restartable) -> Iterator[User]:
 
 
 def cpus(server: Restartable) -> set[frozenset[int]]:
-    """What the processes of the server may run on."""
+    """CPUs that the processes of the server may run on."""
     first, found = server.first, set()
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -110,7 +110,7 @@ def test_a_link_that_falls_silent_undoes_what_was_changed(user: User, ssh: SshSe
         time.sleep(1.0)
         sessions = ssh.sessions()
         try:
-            for pid in sessions:  # nothing comes through any more, and nobody closes anything
+            for pid in sessions:  # the link is dead, but no connection is closed
                 os.kill(pid, signal.SIGSTOP)
             begun.end(signal.SIGKILL)
             assert eventually(lambda: cpus(server) != {frozenset({int(ONE)})}, 45.0)

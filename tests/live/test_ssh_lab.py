@@ -1,4 +1,4 @@
-"""A lab whose server is watched over ssh, and MariaDB behind ssh: held to CPUs, seen where it runs."""
+"""A lab whose server is watched over ssh, and MariaDB behind ssh: pinned to CPUs, observed where it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server watched over ssh, where this machine is the other one: what is seen there must be what is seen here."""
+"""A server watched over ssh, with this machine as the other one: both must see the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of the commands of a user's script, one by one: their percentiles, in the record and in the report."""
+"""Times of the single commands in a user's script: their percentiles, in the record and in the report."""
 
 from __future__ import annotations
 

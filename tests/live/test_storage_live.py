@@ -1,4 +1,4 @@
-"""Workload storage on a real directory: its figures, its files, its faults."""
+"""The storage workload on a real directory: its metrics, files and failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from user import records
 pytestmark = pytest.mark.live
 
 SUSPECT = 3
-"""Exit code on a crowded machine: everything here holds for such trials, too."""
+"""Exit code on a busy machine; everything here also holds for such trials."""
 GOOD = ("ok", "suspect")
 SHORT = ["--with", "seconds=0.1", "--with", "passes=2", "--with", "size=16MiB"]
 
@@ -102,7 +102,7 @@ def test_however_it_ends_nothing_is_left_behind(place: Path, tmp_path: Path, how
 
 
 def at_work(pid: int) -> bool:
-    """Whether it has begun to read or write its file."""
+    """Whether it has started to read or write its file."""
     tasks = Path(f"/proc/{pid}/task").glob("*/comm")
     try:
         return any(comm.read_text().startswith("storage-") for comm in tasks)
@@ -145,6 +145,6 @@ def test_a_log_write_does_not_wait_for_what_earlier_tests_left_in_the_devices_me
     assert done.returncode in (0, SUSPECT), done.stderr
     (record,) = records(tmp_path)
     metrics = record["metrics"]
-    # Most of these stayed in its memory, and take it seconds to put away.
+    # Most of these stayed in the device's cache, which takes seconds to write them.
     assert metrics["storage_bytes_per_s{profile=rnd4k-q32t1-write}"] > 10e6
     assert metrics["storage_latency_mean_s{profile=fdatasync-8k}"] < 0.1

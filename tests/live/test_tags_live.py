@@ -1,4 +1,4 @@
-"""Tags of a run and of a lab reach every record, without passwords."""
+"""Tags of a run and of a lab are in every record, without passwords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The TPC-H-derived workload on all engines: right answers, refresh sets in order, limits, figures only when whole."""
+"""The TPC-H-derived workload on all engines: correct answers, ordered refresh sets, limits, and scores only if
+complete."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SMALL = ("--with", "sf=0.01", "--no-observe", "--json")
 
 @pytest.fixture(scope="module")
 def user(fast_directory: Path) -> User:
-    """Its data are loaded once for all tests of an engine."""
+    """A user whose data are loaded once for all tests of an engine."""
     return User(fast_directory / "tpch")
 
 
@@ -40,7 +41,7 @@ def tried(user: User, engine: str, *words: str) -> dict[str, Any]:
 
 
 def _steps(folder: Path, stream: int) -> dict[str, float]:
-    """Of a stream: query or refresh function → its time as the record keeps it."""
+    """Query or refresh function → its time in the record, for one stream."""
     rows = csv.DictReader((folder / "streams.csv").read_text().splitlines())
     return {row["step"]: float(row["elapsed_s"]) for row in rows if row["stream"] == str(stream)}
 

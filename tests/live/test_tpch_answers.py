@@ -1,4 +1,4 @@
-"""Servers answer the 22 queries right, at every scale factor whose answers are kept and that a test has time for."""
+"""Servers answer the 22 queries correctly, at every scale factor with stored answers that tests have time for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading of TPC-H-derived tables: complete on every engine, resumed after an interruption, never half-used."""
+"""Loading of TPC-H-derived tables: complete on every engine, resumed after an interruption, never used partially."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ ROWS = {
     "nation": 25,
     "region": 5,
 }
-"""At scale factor 0.01, of the reference data."""
+"""Row counts of the reference data at scale factor 0.01."""
 SUMS = (
     *("215218976047", "1802759573", "1598371", "1992-01-04", "1998-12-25", "7", "40093000", "196390"),
     *("yellow white puff orange rosy", "11331746", "40079419"),
 )
-"""Of the same data: see `sums`."""
+"""Sums over the same data: see `sums`."""
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def test_every_engine_holds_the_same_rows_once_with_exact_money_and_uses_them_ag
 
 
 def require_exact_money(session: Session) -> None:
-    # Sum over all lines of the reference data at scale factor 0.01: price less discount.
+    # Sum of price less discount over all lines of the reference data at scale factor 0.01.
     whole = session.engine == "sqlite"
     one, price = (
         ("100", "l_extendedprice * (100 - l_discount)") if whole else ("1", "l_extendedprice * (1 - l_discount)")
@@ -100,7 +100,7 @@ def require_exact_money(session: Session) -> None:
 
 
 def sums(session: Session) -> tuple[str, ...]:
-    """Something of every table; money in cents."""
+    """Returns a sum over every table; money in cents."""
     factor = 1 if session.engine == "sqlite" else 100
     found = session.query(
         f"select sum(l_extendedprice) * {factor}, sum(l_orderkey), sum(length(l_comment)), min(l_shipdate), "
@@ -154,7 +154,7 @@ def test_a_data_directory_of_another_scale_factor_is_loaded_anew_only_where_it_i
 
 
 class Killing(Printer):
-    """Kills the process that makes the rows as soon as the first pieces are there."""
+    """Kills the process that makes the rows as soon as the first pieces exist."""
 
     def __init__(self) -> None:
         super().__init__(io.StringIO(), io.StringIO())

@@ -1,4 +1,4 @@
-"""A TPC-H-derived trial that is to be checked starts from data that no refresh function has touched."""
+"""A TPC-H-derived trial with checks starts from data that no refresh function has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--log-transactions` beside the log of pgbench and the figures of the record."""
+"""`--log-transactions` compared with pgbench's log and the metrics of the record."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ SCRIPT = "\\set a random(1, 10)\nSELECT :a;\n"
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a log of `pgbench -l`; the fields are PostgreSQL's (manual, pgbench, "Per-Transaction Logging")."""
+    """A line of a `pgbench -l` log; the fields are PostgreSQL's (manual, pgbench, "Per-Transaction Logging")."""
 
     client_id: int
     transaction_no: int
     time: int | None
-    """None: the transaction failed."""
+    """None if the transaction failed."""
     script_no: int
     ended_s: float
     more: tuple[int, ...]
-    """`schedule_lag` and `retries`, where there are any."""
+    """`schedule_lag` and `retries`, if present."""
 
 
 def lines(file: Path) -> list[Line]:
@@ -46,7 +46,7 @@ def lines(file: Path) -> list[Line]:
 
 
 def pgbench_log(server: RawServer, place: Path, *words: str) -> list[Line]:
-    """What pgbench itself logs of the script, in a thread for each client."""
+    """Returns pgbench's log of the script, with a thread for each client."""
     (place / "script.sql").write_text(SCRIPT)
     command = [binary("pgbench"), "-n", "-l", "-f", "script.sql", *words]
     command += ["-h", server.host, "-p", str(server.port), "-U", "postgres", "postgres"]
@@ -91,7 +91,8 @@ def test_a_log_has_a_line_for_each_transaction_that_the_record_counts(engine: st
     (place / "some-fail.sql").write_text("\\set b random(0, 9)\n\\set x 1 / :b\nSELECT :x;\n")
     words = ("run", "script", str(place / "some-fail.sql"), "--engine", engine, "--on-error", "continue")
     load = ("--clients", "4", "--threads", "2", "--duration", "0.5s", "--warmup", "0.3s", "--think-time", "2ms")
-    user(*words, *load, "--no-observe", "--log-transactions", "log")  # many transactions fail: the trial may be invalid
+    # many transactions fail, so the trial may be invalid
+    user(*words, *load, "--no-observe", "--log-transactions", "log")
     (record,) = user.records()
     log = lines(user.home / "log")
     kinds = Counter(line.time is None for line in log)
@@ -105,7 +106,7 @@ def test_a_log_has_a_line_for_each_transaction_that_the_record_counts(engine: st
 def test_trials_of_a_sweep_have_a_log_each_and_a_second_run_overwrites_none(user: User) -> None:
     words = ("run", "select-only", "--engine", "null", "--transactions", "50", "--warmup", "0s", "--no-observe")
     user.measured(*words, "--clients", "1,2", "--log-transactions", "log")
-    # The sweep confirms its peak with three trials more.
+    # The sweep confirms its peak with three further trials.
     assert {file.name for file in user.home.glob("log*")} == {f"log.{one['id']}" for one in user.records()}
     for one in user.records():
         assert len(lines(user.home / f"log.{one['id']}")) == 50 * one["cell"]["load"]["clients"]

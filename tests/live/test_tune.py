@@ -1,4 +1,4 @@
-"""`ironbench tune` from the page about it: its lab file is planned as it stands, its commands run on a small one."""
+"""`ironbench tune` as on its page: its lab file is planned as written, its commands run on a small one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warmup = "auto"`: a pilot of each cell decides, and enters nothing else."""
+"""`warmup = "auto"`: a pilot of each configuration chooses the warm-up and is used for nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture(autouse=True)
 def short_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too short to assess anything: then the planned warm-up is taken, and said."""
+    """Makes pilots too short to assess: then the planned warm-up is used, with a note."""
     monkeypatch.setattr(warmup, "PILOT_S", 0.5)
 
 

@@ -1,4 +1,4 @@
-"""The wheel is all that a user needs: installed where there is no Rust, it runs trials from any folder."""
+"""The wheel is all that a user needs: installed without Rust, it runs trials from any folder."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def test_the_wheel_runs_trials_in_an_empty_environment_without_rust(tmp_path: Pa
 
 
 def cache() -> str:
-    """What uv has downloaded already, so that the test downloads nothing twice."""
+    """uv's download cache, so that the test downloads nothing twice."""
     command = [Path(sys.executable).parent / "uv", "cache", "dir"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

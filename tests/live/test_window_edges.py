@@ -1,4 +1,4 @@
-"""No client's time is lost where the window begins and ends, however long a transaction waits for a lock."""
+"""No client time is lost at the start and end of the window, however long a transaction waits for a lock."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def held(take: Callable[[], object], holder: Holder) -> Callable[[_core.Progress
 
 
 def taken_between_others(holder: _core.SqliteConnection) -> None:
-    """SQLite's lock has no queue: whoever waits between tries may never find it free while two clients write."""
+    """SQLite's lock has no queue: a client that sleeps between tries may never find it free while two clients write."""
     until = time.monotonic() + 1.0
     while True:
         try:
@@ -92,7 +92,7 @@ def test_a_client_that_waits_for_postgres_lock_at_the_end_is_counted(
 
 
 def test_time_before_the_window_is_known(raw_server: RawServer, database: str) -> None:
-    """A transaction of 0.5 s straddles the start: its response time has all of it, the window less."""
+    """A transaction of 0.5 s spans the start: its response time includes all of it, the window only a part."""
     engine = trial.postgres(raw_server.connection(database=database))
     driven = trial.run(engine, "select pg_sleep(0.5);\n", clients=1, warmup_s=0.7, stop={"duration_s": 1.1})
     told = driven.summary

@@ -213,7 +213,7 @@ except KeyboardInterrupt:
 
 
 def sleeping_child(server: RawServer, observer: _core.Connection) -> tuple[subprocess.Popen[str], int, str]:
-    """A process in a long statement, the process id of its backend, and a query that tells whether it runs."""
+    """A process in a long statement, its backend's pid, and a query whether it is running."""
     child = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, json.dumps(server.connection())], stdout=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""What a server announces costs no memory: messages are bounded, and what is too long is named."""
+"""A server's announcements cost no memory: messages are bounded, and messages that are too long are named."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ironbench.errors import FailureError
 pytestmark = pytest.mark.live
 
 MOST_KIB = 200 << 10
-"""More resident memory than this, in KiB, and something believed an announcement."""
+"""Maximum resident memory in KiB; more means that an announced size was allocated."""
 LET_IN = b"R\0\0\0\x08\0\0\0\0" + b"K\0\0\0\x0c\0\0\0\x01\0\0\0\x02" + b"Z\0\0\0\x05I"
 
 
 def announced(tag: bytes) -> bytes:
-    """The head of a message of 2 GB, and the beginning of it."""
+    """The header and the start of a message of 2 GB."""
     return tag + struct.pack(">i", (1 << 31) - 1) + b"x" * 4096
 
 
 @contextmanager
 def server(greeting: bytes, answer: bytes = b"") -> Iterator[dict[str, Any]]:
-    """Greets whoever connects, answers the first thing said after that; never ends a connection by itself."""
+    """Greets each client and answers its first message; never closes a connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         held: list[socket.socket] = []
 

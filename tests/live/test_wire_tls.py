@@ -1,4 +1,4 @@
-"""The blocking connection over TLS, through a proxy that ends it, for the wheel's server has none."""
+"""The blocking connection over TLS, through a proxy, because the wheel's server has no TLS."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_certificate_of_version_1_encrypts_where_none_is_verified(raw_server: 
 
 
 def test_prefer_does_not_go_without_tls_in_silence_where_the_certificate_is_of_no_use(raw_server: RawServer) -> None:
-    # One of version 1 cannot be used over TLS 1.2.
+    # A certificate of version 1 cannot be used over TLS 1.2.
     old = TlsProxy(f"{raw_server.host}/.s.PGSQL.{raw_server.port}", "version_1", newest=ssl.TLSVersion.TLSv1_2)
     with old as proxy, pytest.raises(InputError, match="version 1") as caught:
         over_tls(raw_server, proxy, sslmode="prefer")

@@ -27,7 +27,7 @@ def test_its_trials_are_observed_recorded_and_repeated(place: Path, tmp_path: Pa
         str(tmp_path),
     ]
     done = launch.run(words)
-    assert done.returncode in (0, 3), done.stderr  # 3: suspect, on a crowded machine
+    assert done.returncode in (0, 3), done.stderr  # 3: flagged, on a busy machine
     found = records(tmp_path)
     assert len(found) == 2
     for record in found:
@@ -41,7 +41,7 @@ def test_its_trials_are_observed_recorded_and_repeated(place: Path, tmp_path: Pa
 
 @pytest.mark.long
 def test_the_process_that_answers_queries_is_the_server_in_the_budget(place: Path, tmp_path: Path) -> None:
-    """DuckDB's process is another one in the window than before it."""
+    """DuckDB's process in the window differs from the one before it."""
     words = ["run", "tpch", "--engine", "duckdb", "--data", str(place / "d"), "--results", str(tmp_path)]
     options = ["--with", "sf=0.01", "--with", "check=no", "--with", "test=power"]
     done = launch.run([*words, *options])

@@ -1,4 +1,4 @@
-"""Workers on this machine, by a Ray cluster of their own: what they measure, and that nothing of them stays."""
+"""Workers on this machine in a private Ray cluster: their results, and that none of their processes remain."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_two_workers_share_clients_and_server_and_make_one_record(
     user.measured("run", "tpcb-like", "--dsn", dsn, *words, "--workers", "2")
     record = user.records()[-1]
     assert record["metrics"]["workers"] == 2
-    assert record["metrics"]["start_spread_s"] < 0.05  # bench/cluster.py asks for a millisecond
+    assert record["metrics"]["start_spread_s"] < 0.05  # bench/cluster.py requires a millisecond
     assert record["metrics"]["throughput"] == pytest.approx(100, rel=0.2)
     assert all(check["passed"] for check in record["checks"]), "commits of both workers are those of the server"
     assert "2 workers on one machine" in record["conditions"]["workers"]
@@ -47,7 +47,7 @@ def test_two_workers_share_clients_and_server_and_make_one_record(
 
 
 def begun_below(begun: Begun) -> list[processes.ProcessId]:
-    """Everything that a trial by workers started, once it measures."""
+    """Everything that a trial with workers started, once it measures."""
     assert eventually(lambda: len(processes.below(begun.process.pid)) >= 8, 60.0), "Ray's processes and two workers"
     time.sleep(1.0)
     return processes.below(begun.process.pid)

@@ -1,4 +1,4 @@
-"""Large data loaded by workers, piece by piece: the same rows as by one process, whatever becomes of a worker."""
+"""Large data loaded by workers, piece by piece: the same rows as by one process, whatever happens to a worker."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def load(session: Any, sf: str, copiers: Copiers | None = None, told: io.StringI
 
 
 def checksums(session: Any) -> dict[str, str | None]:
-    """Of all rows of each table, in whatever order they lie."""
+    """Checksums of all rows of each table, independent of their order."""
     text = "select md5(string_agg(md5(t::text), '' order by t::text)) from {table} t"
     return {table: session.query(text.format(table=table))[0][0] for table in tpch_tables.TABLES}
 
 
 class Once:
-    """Calls something when half of the pieces are there."""
+    """Calls something when half of the pieces are done."""
 
     def __init__(self, copiers: Copiers, then: Callable[[], None]) -> None:
         self._copiers, self._then = copiers, then

@@ -1,4 +1,4 @@
-"""The batch workload on real engines: its rules hold, and are broken by what breaks them."""
+"""The batch workload on real engines: its rules hold, and tampering violates them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HELD = (
     "from batch_history h join batch_product p on p.product_id = h.product_id "
     "where p.product_id % 16 = 3 group by h.month order by h.month",
 )
-"""All that the jobs leave, but for which line of a posting has which number."""
+"""Everything that the jobs leave, except which line of a posting has which number."""
 
 
 def driven(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def test_jobs_of_one_seed_leave_the_same_on_every_engine_that_has_partitions(
 
 
 def test_an_ageing_that_was_interrupted_is_finished_before_results_are_checked(joined: MariadbSession) -> None:
-    """A statement that changes partitions ends the transaction there: a crash may leave the one without the other."""
+    """DDL on partitions commits the transaction there: a crash may leave one change without the other."""
     loaded(joined, "igen-batch")
     trial = Trial(joined, "igen-batch", transactions=20, clients=2, lines="40")
     ((oldest, newest),) = joined.query("select min(month), max(month) from batch_month")
@@ -133,7 +133,7 @@ def test_a_ledger_that_lost_a_line_is_noticed(tmp_path: Path) -> None:
 
 
 class _Sqlite:
-    """A file of the core's own SQLite."""
+    """A file opened by the core's own SQLite."""
 
     engine = "sqlite"
 

@@ -1,4 +1,4 @@
-"""igen-oltp on real engines: its checks pass after a run and fail when the data are tampered with."""
+"""igen-oltp on real engines: its checks pass after a run and fail after tampering with the data."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_check_fails_when_its_rule_is_broken(target: Target) -> None:
         target.query(sql)
         assert check in trial.failed()
         target.query("rollback")
-    # Each round of checks has made connections of its own, whose commits are nobody's transactions.
+    # Each round of checks has opened connections, whose commits are no transactions of the trial.
     assert trial.failed() <= {"our commits = the server's"}
 
 
@@ -133,7 +133,7 @@ def test_every_skew_runs(target: Target, skew: str) -> None:
 
 
 def test_clients_of_one_customer_place_no_order_twice(served: Served) -> None:
-    """A skewed die: all activity on one region of one customer, so that all clients meet at it."""
+    """A skewed distribution: all activity is on one region of one customer, so that all clients conflict there."""
     loaded(served, "igen-oltp", skew="4")
     served.query("update igen_customer set region_id = 1")
     workload = workloads.get("igen-oltp")
@@ -159,7 +159,7 @@ def test_clients_of_one_customer_place_no_order_twice(served: Served) -> None:
 
 @pytest.mark.long
 def test_the_size_stays_the_same_under_load(served: Served) -> None:
-    """20 000 transactions; the number of orders is a sum of bounded walks and stays within its spread."""
+    """20,000 transactions; the number of orders is a sum of bounded random walks and stays within its variation."""
     loaded(served, "igen-oltp")
     [(before,)] = served.query("select count(*) from igen_order")
     trial = Trial(served, "igen-oltp", transactions=2500, clients=8)
@@ -172,8 +172,8 @@ def test_the_size_stays_the_same_under_load(served: Served) -> None:
 
 @pytest.mark.long
 def test_garbage_of_one_trial_does_not_burden_the_next(served: Served) -> None:
-    """Half of all orders replaced, autovacuum off: the tables keep their size but for what one trial leaves, and the
-    keys split their pages once. Left alone, the tables would have grown by 40 %."""
+    """Half of all orders are replaced, with autovacuum off. The tables keep their size apart from one trial's dead
+    tuples, and index pages split once. Without vacuum, the tables would have grown by 40%."""
 
     def sizes() -> tuple[int, int]:
         [(tables, keys)] = served.query(
@@ -201,7 +201,7 @@ def test_garbage_of_one_trial_does_not_burden_the_next(served: Served) -> None:
 
 @pytest.mark.long
 def test_keys_reach_a_size_and_keep_it(served: Served) -> None:
-    """Seven times as many orders placed and archived as there are, vacuumed as autovacuum would at its pace."""
+    """Seven times as many orders as exist are placed and archived, with vacuum at autovacuum's pace."""
 
     def size() -> int:
         [(found,)] = served.query(

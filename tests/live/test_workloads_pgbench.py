@@ -1,4 +1,4 @@
-"""pgbench's three workloads: the same tables by both loaders, driven by either tool, held to their sums."""
+"""pgbench's three workloads: the same tables by both loaders, driven by either tool, with sums checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows(session: Served) -> dict[str, str | None]:
 
 
 def definitions(session: Served) -> list[tuple[str | None, ...]]:
-    """Columns, options and keys as the catalogue has them."""
+    """Columns, options and keys in the system catalogue."""
     return session.query(
         "select relname, attname, format_type(atttypid, atttypmod), attnotnull, reloptions::text from pg_class c "
         "join pg_attribute a on attrelid = c.oid and attnum > 0 where relname like 'pgbench%' and relkind = 'r' "

@@ -1,4 +1,4 @@
-"""A proxy that ends TLS in front of a server that has none, as the wheel's PostgreSQL."""
+"""A proxy that terminates TLS for a server without TLS, such as the wheel's PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SSL_REQUEST = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
 
 
 class TlsProxy:
-    """Listens on 127.0.0.1:`port`, answers SSLRequest with `S`, passes everything on to `backend` (a socket path).
+    """Listens on 127.0.0.1:`port`, answers SSLRequest with `S`, and forwards everything to `backend` (a socket path).
 
-    `handshakes` counts the TLS connections that came about.
+    `handshakes` counts the completed TLS handshakes.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class TlsProxy:
         clients: str = "",
         direct: bool = False,
     ) -> None:
-        """`clients`: certificate that a client must show; `direct`: TLS begins with the first byte."""
+        """`clients`: certificate that a client must show; `direct`: TLS starts with the first byte."""
         self.backend = backend
         self.port = 0
         self.handshakes = 0

@@ -1,4 +1,4 @@
-"""Trials of the core's drive loop for tests: a plan with good defaults, and what came out of it."""
+"""Trials of the core's drive loop for tests: a plan with good defaults, and its result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def postgres(connection: dict[str, Any], protocol: str = "prepared", io: str = "
 
 
 class Trial:
-    """The result of a drive, unpacked. Its summary's fields are attributes of `summary`, as a dictionary."""
+    """The result of a drive, unpacked. `summary` is a dictionary."""
 
     def __init__(self, result: _core.DriveResult) -> None:
         self.result = result
@@ -55,7 +55,7 @@ def run(engine: dict[str, Any], *scripts: str, **changes: Any) -> Trial:
 def run_and_meanwhile(
     what: Callable[[_core.Progress], None], engine: dict[str, Any], *scripts: str, **changes: Any
 ) -> Trial:
-    """Does `what` once the first transactions of the window have ended, in this thread."""
+    """Calls `what` in this thread once the first transactions of the window have ended."""
     progress = _core.Progress()
     results: list[_core.DriveResult] = []
     work = threading.Thread(target=lambda: results.append(_core.drive(plan(engine, *scripts, **changes), progress)))

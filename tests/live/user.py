@@ -1,4 +1,4 @@
-"""ironbench as its users meet it: a command, what it prints, how it exits, what it leaves."""
+"""ironbench as its users see it: a command, its output, its exit code and what it leaves."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ironbench.records.decoded import decoded
 from ironbench.report import wording
 
 PAUSED = ("--think-time", "5ms")
-"""Leaves the CPUs to other tests: for rules that hold however much work is done."""
+"""Leaves CPU time to other tests: for rules that do not depend on the amount of work."""
 FULL_SPEED = ("--duration", "0.5s", "--warmup", "0s", "--no-observe")
 SHORT = (*PAUSED, *FULL_SPEED)
 
 
 @dataclass(frozen=True)
 class Told:
-    """How a command ended and what it said."""
+    """The exit code and output of a command."""
 
     code: int
     stdout: str
@@ -39,7 +39,7 @@ class Told:
 
 
 class User:
-    """Somebody with a home of their own: a results directory, a register of what runs."""
+    """A user with a private results directory and register."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -60,12 +60,12 @@ class User:
         return Told(done.returncode, done.stdout, done.stderr)
 
     def measured(self, *words: str, **environment: str) -> Told:
-        """A command that ends with a measurement, though perhaps a suspect one."""
+        """Runs a command that ends with a measurement, which may be flagged."""
         return _measured(self(*words, **environment))
 
     @contextmanager
     def begun(self, *words: str) -> Iterator[Begun]:
-        """A command that is still running; whatever the test finds out, it does not stay."""
+        """Yields a running command, which is ended whatever the test's result."""
         with (self.home / "stderr").open("w") as said:
             process = launch.Command(words, env=self.environment, cwd=self.home, stderr=said)
         try:
@@ -76,13 +76,13 @@ class User:
             process.close()
 
     def records(self) -> list[dict[str, Any]]:
-        """Every record in the results, oldest first; a half-written one fails the test."""
+        """Every record in the results, oldest first; a partial one fails the test."""
         written = sorted(self.results.glob("trials/*/record.json"), key=lambda path: path.stat().st_mtime_ns)
         assert len(written) == len(list(self.results.glob("trials/*")))
         return list(map(_record, written))
 
     def untouched(self) -> bool:
-        """Nothing was written for this user and nothing runs."""
+        """Whether nothing was written for this user and nothing is running."""
         return not self.results.exists() and not (self.home / "data").exists() and self.nothing_runs()
 
     def nothing_runs(self) -> bool:
@@ -95,12 +95,12 @@ class Begun:
     stderr: Path
 
     def wait_for(self, words: str) -> None:
-        """Until it has said these words on stderr."""
+        """Waits until it has written these words to stderr."""
         assert eventually(lambda: words in self.stderr.read_text() or self.process.poll() is not None, 60.0)
         assert words in self.stderr.read_text(), self.stderr.read_text()
 
     def end(self, number: int | None = None, within_s: float = 60.0) -> tuple[Told, float]:
-        """Sends a signal, if one is given, and waits for the end: what it told, and how many seconds that took."""
+        """Sends a signal, if given, and waits for the end; returns the output and the seconds that took."""
         began = time.monotonic()
         if number is not None:
             self.process.send_signal(number)
@@ -108,13 +108,13 @@ class Begun:
         return Told(self.process.returncode, stdout, self.stderr.read_text()), time.monotonic() - began
 
     def measured(self, within_s: float = 60.0) -> Told:
-        """Waits for the end of a command that ends with a measurement, though perhaps a suspect one."""
+        """Waits for the end of a command that ends with a measurement, which may be flagged."""
         told, _ = self.end(within_s=within_s)
         return _measured(told)
 
 
 def visitor(place: Path, home: Path) -> User:
-    """A user in `place` whose ssh key and known hosts are those of `home`."""
+    """A user in `place` with the ssh key and known hosts of `home`."""
     user = User(place)
     user.environment["HOME"] = str(home)
     user.environment.pop("SSH_AUTH_SOCK", None)
@@ -122,18 +122,18 @@ def visitor(place: Path, home: Path) -> User:
 
 
 def records(results: Path) -> list[dict[str, Any]]:
-    """Every record in a results directory, in the order of their ids."""
+    """Every record in a results directory, ordered by id."""
     return list(map(_record, sorted(results.glob("trials/*/record.json"))))
 
 
 def _record(path: Path) -> dict[str, Any]:
-    """The document, with its causes in words."""
+    """The document, with its causes worded."""
     document: dict[str, Any] = json.loads(path.read_text())
     return {**document, "cause": wording.cause(decoded(path.read_bytes()))}
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """What a page of docs/guide shows in a language."""
+    """Code blocks of a language on a page of docs/guide."""
     text = (Path(__file__).parents[2] / "docs" / "guide" / f"{page}.md").read_text()
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 

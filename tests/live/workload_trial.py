@@ -19,7 +19,7 @@ from tests.live.raw_server import RawServer
 
 
 class Served:
-    """As much of a session as loading and checking need, on one database of a running server."""
+    """The part of a session that loading and checking need, on one database of a running server."""
 
     engine = "postgres"
 
@@ -48,7 +48,7 @@ class Served:
         return _core.Connection(json.dumps(self._connection).encode())
 
     def reopened(self) -> Served:
-        """Another session on the same database."""
+        """Returns another session on the same database."""
         return Served(self._server, self._connection["database"])
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class Served:
 
 
 class Filed:
-    """The same on an SQLite file."""
+    """The same for an SQLite file."""
 
     engine = "sqlite"
 
@@ -85,7 +85,7 @@ Target = Served | Filed | MariadbSession
 
 
 def without_references(session: Target) -> None:
-    """From here on this session may break references, and no trigger runs for it."""
+    """From here on, this session may violate foreign keys, and no triggers run for it."""
     if session.engine == "postgres":
         session.query("set session_replication_role = replica")
     elif session.engine == "mariadb":
@@ -102,7 +102,7 @@ def loaded(session: Target, name: str, connections: int = 2, own_server: bool = 
 
 
 class Trial:
-    """A trial that was driven; `checks()` may be asked again after tampering."""
+    """A finished trial; `checks()` may be called again after tampering."""
 
     def __init__(self, session: Target, name: str, transactions: int = 100, clients: int = 4, **options: str) -> None:
         self._session = session
