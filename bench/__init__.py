@@ -1,1 +1,1 @@
-"""Measures ironbench itself, beside its peers, interleaved in one run. `make bench`, or `python -m bench NAME…`."""
+"""Benchmarks of ironbench itself, interleaved with other tools. Run `make bench`, or `python -m bench NAME…`."""

@@ -1,6 +1,6 @@
-"""Runs every benchmark but the long ones, or those named.
+"""Runs every benchmark except the long ones, or those that are named.
 
-Exit 1 when a figure that was asked is missed, which is said at the end.
+Exits with 1 if a result misses its target; missed targets are listed at the end.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ LONG = {
     "slowdown",
     "tune_live",
 }
-"""Take long or a quiet machine: run when they are named."""
+"""Benchmarks that take long or need an idle machine; they run only if named."""
 
 
 def main() -> int:
-    # Whatever a bench has changed or mounted it undoes on its way out, as when it is interrupted from the keyboard.
+    # SIGTERM acts like Ctrl-C, so that benchmarks undo their changes and unmount their file systems.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     known = [module.name for module in pkgutil.iter_modules(bench.__path__) if module.name not in HELPERS]
     chosen = sys.argv[1:] or [name for name in known if name not in LONG]
@@ -61,7 +61,7 @@ def main() -> int:
         figures.begin(name)
         try:
             importlib.import_module(f"bench.{name}").main()
-        except Exception as error:  # the others are still worth running; this one counts as missed
+        except Exception as error:  # the other benchmarks still run; this one counts as missed
             traceback.print_exc()
             figures.failed(str(error) or type(error).__name__)
     print(f"\n{figures.table(figures.FIGURES)}")

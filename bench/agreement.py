@@ -1,8 +1,9 @@
-"""Slices against trials of ten times the measured time: do they answer the same questions alike?
+"""Compares slices with trials of ten times the measured time: do both methods give the same answers?
 
-Seven questions of two cells each, first by slices, then by trials. Slices that were precise and wrong would show here:
-the two intervals would not overlap. Data lie on the disk, since logs and flushes are part of the questions. About 80
-minutes; each question goes on where it was stopped. `IRONBENCH_BENCH_QUESTIONS=log,engine` asks these two.
+Seven questions about two configurations each, answered first by slices, then by trials. If slices were precise but
+wrong, the two confidence intervals would not overlap. Data are on the disk, because WAL and flushes are part of the
+questions. Takes about 80 minutes; each question resumes where it was stopped. `IRONBENCH_BENCH_QUESTIONS=log,engine`
+selects these two.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from ironbench.stats.power import detectable
 
 PLACE = Path(tempfile.gettempdir(), "ironbench-bench", "agreement")
 SLICES, LONG, TRIALS = "slices", "slices, as long as trials", "trials"
-"""Where slices and trials differ, or slices find differences that are not much smaller, longer blocks of slices tell
-whether that is due to the method or to the length."""
+"""If slices and trials disagree, or if the minimum detectable effect of slices is not much smaller, longer blocks of
+slices show whether the method or the duration is the reason."""
 BLOCKS: Mapping[str, int] = {SLICES: 6, LONG: 6, TRIALS: 16}
 SECONDS: Mapping[str, float] = {SLICES: 2.5, LONG: 10, TRIALS: 10}
-"""Of each cell in a block: by slices 15 s in all, by trials 160 s."""
+"""Seconds per configuration and block: a block takes 15 s by slices and 160 s by trials."""
 LAB = """
 question = "{question}"
 [system]
@@ -65,7 +66,7 @@ ssd = { model = "ssd-sata-2008(cache=on)", capacity = "1GiB", fs = "ext4" }"""
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Two cells, the second over the first."""
+    """A comparison of two configurations; the result is the second over the first."""
 
     text: str
     workload: str
@@ -74,7 +75,7 @@ class Question:
     system: str = POSTGRES
     devices: str = ""
     seconds: float = 1.0
-    """Times `SECONDS`."""
+    """Factor applied to `SECONDS`."""
 
 
 QUESTIONS: Mapping[str, Question] = {
@@ -135,7 +136,8 @@ def declaration(name: str, method: str, blocks: int = 0) -> Declaration:
 
 
 def answered(name: str, method: str) -> tuple[Finding, float]:
-    """With the seconds that a block took, from reading the lab file to its finding; measured now, unless it was."""
+    """Returns the finding, and the seconds per block from reading the lab file to the finding. Reuses an existing
+    measurement."""
     declared = declaration(name, method)
     took, began = HOME / declared.name / "took", time.monotonic()
     found = finding(declared, 0)
@@ -149,7 +151,7 @@ def logs(found: Finding) -> list[float]:
 
 
 def in_turn(name: str) -> Between:
-    """Long slices over trials, whose blocks follow each other in random order: they share the hour."""
+    """Ratio of long slices to trials, whose blocks alternate in random order, so that both see the same conditions."""
     dice, each = random.Random(25), dict[str, list[float]]()
     for number in range(BLOCKS[LONG]):
         for method in dice.sample((LONG, TRIALS), 2):
@@ -158,7 +160,7 @@ def in_turn(name: str) -> Between:
 
 
 def distance(*each: Sequence[float]) -> Between:
-    """The ratio of the first over that of the second, by logarithms of blocks; its 95 % interval by Welch's t
+    """Ratio of the first to the second by logarithms of blocks, with the 95% confidence interval of Welch's t
     (Biometrika 34, 1947)."""
     squares = [statistics.variance(one) / len(one) for one in each]
     freedom = sum(squares) ** 2 / sum(square**2 / (len(one) - 1) for square, one in zip(squares, each, strict=True))
@@ -168,7 +170,8 @@ def distance(*each: Sequence[float]) -> Between:
 
 
 def detected(found: Finding, block_s: float) -> float:
-    """The smallest difference that a lab of ten minutes finds, with this spread of its blocks; infinite: none."""
+    """Minimum detectable effect of a lab of ten minutes with this variation between blocks; infinite if there is
+    none."""
     blocks = max(6, int(600 / block_s))
     effect = detectable(statistics.stdev(logs(found)), blocks, LEVEL, len(found.ratios))
     return math.inf if effect is None else effect

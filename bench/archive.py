@@ -1,4 +1,4 @@
-"""How long `list`, `compare` and `report` take where 10 000 records lie: 4 systems, 25 runs each, 100 trials a run."""
+"""Duration of `list`, `compare` and `report` with 10,000 records: 4 systems, 25 runs each, 100 trials per run."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from ironbench.records.index import NAME
 RECORDS = 10_000
 TRIALS_OF_A_RUN = 100
 DAY = date(2026, 1, 1)
-"""Of the first run."""
+"""Date of the first run."""
 _LINKS = 10_000
-"""Of one file; ext4 has 65,000 at most."""
+"""Maximum number of hard links to a file; ext4 allows 65,000."""
 CLIENTS = (1, 2, 4, 8, 12, 16, 20, 24, 32)
 TRIALS = 3
 LIMITS = {"list": 1.0, "compare": 1.0, "report": 5.0}
-"""Seconds; the median of three calls after the first, which makes the index (issue 3, figures)."""
+"""Limits in seconds for the median of three calls after the first call, which builds the index (issue 3, figures)."""
 REPEATS = 3
 
 
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def timed(words: list[str], environment: dict[str, str]) -> float:
-    """Wall time of one call of the program, its start included."""
+    """Wall time of one call of the program, including its start."""
     started = time.perf_counter()
     command = [sys.executable, "-c", "from ironbench.cli import main; main()", *words]
     subprocess.run(command, check=True, capture_output=True, env=environment)
@@ -66,13 +66,14 @@ def timed(words: list[str], environment: dict[str, str]) -> float:
 
 
 def installed(made: Path) -> dict[str, str]:
-    """The environment of an installed program: its modules are compiled once, not at every start."""
+    """Environment of an installed program, whose modules are compiled once instead of at every start."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return environment | {"PYTHONPYCACHEPREFIX": str(made / "compiled")}
 
 
 def fill(folder: Path, records: int = RECORDS) -> None:
-    """Records of 4 systems in runs of 100 trials, each with the evidence of one trial, linked into its folder."""
+    """Creates records of 4 systems in runs of 100 trials. The evidence of one trial is hard-linked into each record's
+    folder."""
     store = Store(folder)
     machine = store.keep_shared("machines", {"cpu": {"model": "x", "cores": 2}, "memory_bytes": 24 << 30})
     engine = store.keep_shared("engines", {"version": "18.1", "settings": {f"s{n}": str(n) for n in range(300)}})
@@ -93,7 +94,7 @@ def fill(folder: Path, records: int = RECORDS) -> None:
 
 
 def trial(number: int, machine: str, engine: str) -> Record:
-    """Of about 6 KB, as real ones are."""
+    """Creates a record of about 6 KB, like real records."""
     run, place = divmod(number, TRIALS_OF_A_RUN)
     system = run % 4
     clients = CLIENTS[place % len(CLIENTS)]
@@ -129,7 +130,7 @@ def trial(number: int, machine: str, engine: str) -> Record:
 
 
 def evidence() -> Evidence:
-    """A trial of 30 s."""
+    """Evidence of a trial of 30 s."""
     histogram = Histogram()
     for thousand in range(1, 20_000):
         histogram.record(thousand * 1000)

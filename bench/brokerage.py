@@ -1,6 +1,7 @@
-"""The brokerage on PostgreSQL: the client's share of CPU, with the logic on either side, and results that are repeated.
+"""The brokerage workload on PostgreSQL: CPU share of the client, with client-side and server-side logic, and
+repeatability.
 
-About five minutes. `IRONBENCH_BENCH_PAIRS=2` tries it with two runs of each.
+Takes about five minutes. `IRONBENCH_BENCH_PAIRS=2` tries it with two runs of each.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from ironbench.trial.drive.run import Tasks, compiled_plan
 
 RUNS = 5
 LEAST_RUNS = 2
-"""Of figures of which nothing is asked."""
+"""Number of runs for results without a target."""
 DURATION_S = 10.0
 OPTIONS = {"customers": "1000", "days": "10", "lob": "none", "price_period": "5", "inputs": "scaled"}
 CLIENTS = (4, 16, 64)
 MOST_OF_CPU = 0.15
 SETTLE_S = 0.5
-"""Until a server that has ended is in the CPU time of the one that waited for it."""
+"""Time until a server that has ended is included in the CPU time of its parent."""
 
 
 def main() -> None:

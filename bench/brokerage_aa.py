@@ -1,4 +1,5 @@
-"""A against A with the brokerage: how often identical systems are called faster or slower (asked: at most 2 of 20).
+"""A/A test with the brokerage workload: how often identical systems are called faster or slower (target: at most 2 of
+20).
 
 20 labs of 6 blocks each, about 75 minutes. `IRONBENCH_BENCH_PAIRS=2` tries it with two.
 """

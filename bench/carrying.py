@@ -1,4 +1,4 @@
-"""10 000 records carried in one file, and the answers about cost and published results beside them."""
+"""Export and import of 10,000 records in one file, and answers about cost and published results for them."""
 
 from __future__ import annotations
 

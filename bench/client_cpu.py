@@ -1,7 +1,8 @@
-"""Client CPU per transaction and throughput beside pgbench of the same protocol: select-only, 8 clients on 1 thread.
+"""Client CPU per transaction and throughput compared with pgbench with the same protocol: select-only, 8 clients on 1
+thread.
 
-Both sides send the same messages for each execution, so that the server and both clients have equal work
-(tests/live/test_pgbench_parity.py compares them byte by byte).
+Both clients send the same messages for each execution, so that the server and both clients do the same work
+(tests/live/test_pgbench_parity.py compares the messages byte by byte).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ PROTOCOLS = ("simple", "prepared")
 
 def main() -> None:
     with listening_postgres(SCALE) as server:
-        # Throughput and latency are asked of the socket alone: the other ways are there for their CPU.
+        # Throughput and latency have targets only for the socket; the other connections are measured for their CPU
+        # time.
         for way, io, most in (("socket", "auto", 0.75), ("tcp", "auto", 0.85), ("socket", "epoll", 0.95)):
             connection = server.connection(host="127.0.0.1") if way == "tcp" else server.connection()
             for protocol in PROTOCOLS:

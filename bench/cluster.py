@@ -1,4 +1,4 @@
-"""What workers bring and cost: two against one, four against one at the same rate, starts, merging, coordination."""
+"""Benefit and cost of workers: two against one, four against one at the same rate, start-up, merging, coordination."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main() -> None:
 def _two_against_one(crew: Crew) -> None:
     spreads_s, beside_s = list[float](), list[float]()
     tasks = Tasks([ScriptSource("s", "\\set a random(1, 100000)\nSELECT :a;\n", 1)])
-    _driven(crew, NULL, tasks, Load(clients=8, workers=2, duration_s=0.5))  # starts them
+    _driven(crew, NULL, tasks, Load(clients=8, workers=2, duration_s=0.5))  # starts the workers
 
     def by(workers: int) -> float:
         found, took_s = _driven(crew, NULL, tasks, Load(clients=4 * workers, workers=workers, duration_s=SECONDS))
@@ -65,7 +65,7 @@ def _two_against_one(crew: Crew) -> None:
 
 
 def _bare(tasks: Tasks, processes: int) -> float:
-    """As many processes of ours, which drive the parts that workers drive, from one instant on."""
+    """Runs as many processes without workers, which execute the same partial plans from the same time on."""
     load = Load(clients=4 * processes, workers=processes, duration_s=SECONDS)
     cut = parts.cut(compiled_plan(NULL, tasks, load, ()), processes)
     code = "import sys; from bench.cluster import driven_alone; driven_alone(int(sys.argv[1]), sys.stdin.buffer.read())"
@@ -108,7 +108,7 @@ def _four_against_one(crew: Crew, server: RawServer) -> None:
 
 
 def _merge() -> None:
-    """In a process of its own, for its memory."""
+    """Merges results in a separate process, to measure its memory."""
     load = Load(clients=8, rate=2000.0, duration_s=RESULT_S, workers=2)
     whole = compiled_plan(NULL, Tasks([ScriptSource("s", "SELECT 1;\n", 1)]), load, ())
     progress = _core.Progress()

@@ -1,4 +1,4 @@
-"""Trials by workers while a process of them is killed at a random instant, and what must hold after each."""
+"""Kills a process of a trial with workers at a random time, and checks the result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def main() -> None:
     longest_s, left, unsaid = 0.0, 0, 0
     with Crew(Printer()) as crew:
         for kill in range(KILLS):
-            crew.drive(plan, LOAD, _core.Progress(), "")  # Ray is up, whatever the kill before has left
+            crew.drive(plan, LOAD, _core.Progress(), "")  # Ray is running, whatever the previous kill left
             began = processes.below(os.getpid())
             victim, struck = dice.choice(began), dice.uniform(0.0, LOAD.duration_s)
             number = dice.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP])

@@ -1,4 +1,4 @@
-"""What watching costs, and how long `--help` takes."""
+"""Cost of observers, and duration of `--help`."""
 
 from __future__ import annotations
 
@@ -38,26 +38,27 @@ def main() -> None:
 
 
 def said_of(session: Session, name: str, clients: int) -> None:
-    """The share of one core that an observer takes while so many clients are at work."""
+    """Measures the share of one core that an observer uses with this number of clients."""
     sources = observe.sources(session, clients=clients)
     own = _own(name, sources)
     if not own:
         said(f"observer {name}", "has nothing to read on this machine")
         return
-    # These two tell what the server spends on our questions; their own cost is in every figure.
+    # These two observers measure what the server spends on queries of observers; their own cost is included in every
+    # result.
     measuring = [*_own("cpu", sources), *_own("processes", sources)]
     share = _share(session.target("prepared"), {*own, *measuring}, clients)
     said(f"observer {name}, {clients} clients, share of one core, server included", share, ONE_PERCENT, f"{share:.2%}")
 
 
 def _own(name: str, sources: Iterable[Source], grows: bool = False) -> list[Source]:
-    """Of one observer; only those that cost more with every backend, where asked."""
+    """Sources of one observer; optionally only those whose cost grows with the number of backends."""
     own = [source for source in sources if source.name.split(".")[0] == name]
     return [source for source in own if source.backend_cost_s > 0] if grows else own
 
 
 def help_page() -> None:
-    """The same code as the installed `ironbench` runs, from a fresh interpreter."""
+    """Runs the same code as the installed `ironbench` in a new interpreter."""
     command = [sys.executable, "-m", "ironbench.start", "--help"]
     times = []
     for _ in range(RUNS):

@@ -1,12 +1,13 @@
-"""How often decisions are wrong, simulated with known truth through the shipped code. Fixed seeds.
+"""Error rates of decisions, simulated with known truth through the production code. Fixed seeds.
 
-- Verdicts with interim analyses: false alarms, and coverage of the interval at which a lab stops.
-- The gate at a margin of 5 %: true slowdowns just below it must not be stopped, and adding rounds until one decides
+- Verdicts with interim analyses: false alarms, and coverage of the confidence interval at which a lab stops.
+- The gate with a margin of 5%: true slowdowns just below the margin must not fail, and adding rounds until a decision
   must not help.
-- History that is read after each of 40 nights: series without a change, with independent and with correlated nights.
+- History that is analysed after each of 40 nights: series without a change, with independent and with correlated
+  nights.
 
-`IRONBENCH_BENCH_QUESTIONS=history,correlated` asks these alone; `IRONBENCH_BENCH_SERIES` and `IRONBENCH_BENCH_SEED` are
-the number of simulated series and their seed.
+`IRONBENCH_BENCH_QUESTIONS=history,correlated` selects these two; `IRONBENCH_BENCH_SERIES` and `IRONBENCH_BENCH_SEED`
+are the number of simulated series and their seed.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from ironbench.study.verdict import Comparison, finding
 LABS = 2_000
 SERIES = int(os.environ.get("IRONBENCH_BENCH_SERIES", "400"))
 SEED = int(os.environ.get("IRONBENCH_BENCH_SEED", "4"))
-"""Of the simulated series."""
+"""Seed of the simulated series."""
 NOISE, MARGIN = 0.03, 0.05
 """Standard deviation of a trial's log value."""
 SLOWDOWNS = (0.04, 0.045, 0.049)
 BETWEEN, WITHIN = 0.02, 0.005
-"""Standard deviation from night to night, and of the mean of a night's trials."""
+"""Standard deviations: between nights, and of the mean of a night's trials."""
 
 
 def main() -> None:
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 def lab_of(stages: Sequence[int], rounds: int = 1) -> Lab:
-    """A lab of one comparison, each round of the same stages."""
+    """Builds a lab with one comparison, in which each round has the same stages."""
     every = [(blocks, number == 0 and round_ > 0) for round_ in range(rounds) for number, blocks in enumerate(stages)]
     planned = tuple(Stage(number, blocks, added) for number, (blocks, added) in enumerate(every, 1))
     return Lab(
@@ -77,7 +78,7 @@ def judged(lab: Lab, measured: Sequence[tuple[int, float, float]], look: int) ->
 
 
 def interim_analyses() -> None:
-    """At 6, 12 and 18 blocks: a lab stops at the first verdict."""
+    """Interim analyses at 6, 12 and 18 blocks: a lab stops at the first verdict."""
     lab, planned = lab_of((6, 6, 6)), (6, 12, 18)
     for ratio in (1.0, 0.97):
         dice, ended, covered = np.random.default_rng(1), Counter[Conclusion](), 0
@@ -134,7 +135,7 @@ def gate_rounds(rounds: int = 5, blocks: int = 12) -> None:
 
 
 def history(correlation: float, asked: Asked | str) -> None:
-    """Series without a change that have a change point on any night; nights follow an AR(1) process."""
+    """Share of series without a change that have a change point in any night; nights follow an AR(1) process."""
     dice, alarms = np.random.default_rng(SEED), 0
     for _ in range(SERIES):
         levels_ = dice.standard_normal(NIGHTS)

@@ -1,20 +1,20 @@
-"""Emulated devices against their models: fio on the mounted file system, beside the model by a virtual clock.
+"""Emulated devices compared with their models: fio on the mounted file system, and the model on a virtual clock.
 
-A point has 10,000 I/Os or more where so many fit into its longest time. Where they do not, as on a disk that does 80
-a second, the model's virtual clock is asked for the very same I/Os in the same order (`bench/outside.py`): no sample
-stands between the two, so the bounds are those that were asked for with 10,000, and how many there were is said beside
-the rate. What writes has a fresh device each time, and is measured once 80 MiB are written, as far as 5 s allow: a
-disk's memory is full then, and the quick flash of an SSD as small as this.
+A point has at least 10,000 I/Os if its maximum time allows. Otherwise, for example for a disk with 80 I/Os per second,
+the model's virtual clock executes exactly the same I/Os in the same order (`bench/outside.py`). No sampling error is
+added, so the same bounds apply as with 10,000 I/Os, and the actual number is shown beside the rate. Points that write
+use a new device each time, and are measured after 80 MiB were written, as far as 5 s allow: by then the cache of a disk
+and the fast flash of a small SSD are full.
 
-For replay are points at which a model does more than 100,000 I/Os a second, points at which half of its I/Os take less
-time than the way through `/dev/fuse` here, as fio has just seen it, and models that are refused for live use here; all
-are said. A point begins when others leave the processors alone, for which the bench waits up to half an hour altogether
-(`IRONBENCH_BENCH_PATIENCE`, in minutes); one during which other virtual machines took more than a tenth of the CPU time
-is measured again, and in the end not judged. What they took is said.
+Excluded from live measurement, with a message: points at which a model does more than 100,000 I/Os a second; points at
+which half of the I/Os take less time than the I/O path overhead of `/dev/fuse` on this machine, as measured with fio;
+and models that refuse live use here. A point starts when the processors are idle, for which the benchmark waits up to
+half an hour in total (`IRONBENCH_BENCH_PATIENCE`, in minutes). A point with more than a tenth of steal time is
+repeated, and finally not judged. Steal time is shown.
 
-About 19 minutes for all models where nobody takes the processors, and 10 more for the free device and the mix beside a
-tmpfs; `IRONBENCH_BENCH_SECONDS=3` bounds a point to 3 s, `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` chooses models,
-`IRONBENCH_BENCH_PAIRS=3` makes three pairs.
+Takes about 19 minutes for all models on an idle machine, and 10 more for the zero-latency device and the comparison
+with tmpfs. `IRONBENCH_BENCH_SECONDS=3` limits a point to 3 s, `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` selects models,
+`IRONBENCH_BENCH_PAIRS=3` sets the number of pairs.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ FILLING = 80 << 20
 LIVE_IOPS = 100_000
 FREE_RUNS, FREE_S = 5, 3
 BATCH = 8
-"""So many I/Os are submitted with one call, as engines that read ahead do, and as many are taken as have ended."""
+"""Number of I/Os submitted with one call, as in engines that read ahead, and of completions collected at a time."""
 PAIRS = 6
 Measured = tuple[tuple[Seen, Done | None], float]
-"""What fio saw and did, and the share of the CPU time that was stolen meanwhile."""
+"""Results of fio and its I/Os, and the share of steal time during the measurement."""
 SHARE_OF_MODEL = 0.05
 P99_SHARE, P99_US = 0.10, 80
 MOUNTING_S, STARTING_S = 4, 2
-"""What a mount with its file takes, and what looking for quiet and fio take besides its time."""
+"""Duration of a mount with its file, and of waiting for an idle machine and starting fio."""
 
 POINTS = (
     Point("4 KiB random read, depth 1", "randread", 4096, 1, False),
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _runs(name: str) -> tuple[Run, ...]:
-    """Those of its points that are not for replay alone."""
+    """Points of a model that can be measured live."""
     runs = []
     for point in POINTS:
         filling = FILLING // point.length if point.writes else 0
@@ -112,10 +112,10 @@ def _mounts(runs: Sequence[Run]) -> int:
 
 
 def _free() -> dict[bool, float]:
-    """Seconds that a read (False) and a write (True) take through `/dev/fuse`, the way of every device that takes time.
+    """Seconds that a read (False) and a write (True) take through `/dev/fuse`, the path of every device with latency.
 
-    The kernel passes requests of the free device through (docs/adr/0014-free-devices-are-passed-through.md); those of
-    one that is nearly as fast come to its process, which answers them at once.
+    The kernel passes requests of the zero-latency device through (docs/adr/0014-free-devices-are-passed-through.md).
+    Requests of a device that is nearly as fast reach its process, which answers them at once.
     """
     one_by_one, lone, written = (Run(POINTS[place], RAMP_S, FREE_S, logged=False) for place in (1, 0, 2))
     in_batches = replace(one_by_one, batch=BATCH)
@@ -133,7 +133,7 @@ def _free() -> dict[bool, float]:
             f"{what}, 4 KiB read at depth 1, us", median(read_us), at_most(35) if asked_for else "", _spread(read_us, 1)
         )
         said(f"{what}, 4 KiB write at depth 1, us", median(write_us), "", _spread(write_us, 1))
-        through_fuse_s = {False: median(read_us) / 1e6, True: median(write_us) / 1e6}  # of the last one
+        through_fuse_s = {False: median(read_us) / 1e6, True: median(write_us) / 1e6}  # values of the last device
     return through_fuse_s
 
 
@@ -147,7 +147,8 @@ def _seen(file: Path, run: Run) -> list[Seen]:
 
 
 def _against_model(name: str, runs: Sequence[Run], way_s: Mapping[bool, float]) -> None:
-    """Reads change nothing, so all of them have one device; what writes has a fresh one, as the model's has."""
+    """Measures all points that read on one device, because reads do not change it; points that write use a new device,
+    like the model."""
     try:
         with mounted(name) as file:
             for run in runs:
@@ -200,11 +201,12 @@ def _held(name: str, run: Run, seen: Seen, done: Done | None, way_s: float, shar
 
 
 def _beside_tmpfs() -> None:
-    """A half-cached read-write mix of PostgreSQL on the free device and on a plain tmpfs.
+    """A half-cached read-write mix of PostgreSQL on the zero-latency device and on a plain tmpfs.
 
-    Buffers are the same. The device's page cache is bounded, so that half of the data must come from it; a tmpfs is
-    page cache itself, and a bound on it would leave no room for the data. Beside both a loop device of the kernel's
-    own, of a file in memory, with the same bound: what a file system, its journal and bounded memory cost without us.
+    Buffers are equal. The page cache of the device is limited, so that half of the data must be read from it; a tmpfs
+    consists of page cache, so a limit would leave no space for the data. The third alternative is a loop device of the
+    kernel on a file in memory with the same limit, which shows the cost of a file system, its journal and limited
+    memory without ironbench.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir="/dev/shm")))

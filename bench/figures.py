@@ -1,4 +1,4 @@
-"""Figures that were measured, beside what was asked of them, and whether they hold."""
+"""Measured results, their targets, and whether the targets are met."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Interval(Protocol):
-    """A figure with its doubt."""
+    """A result with a confidence interval."""
 
     @property
     def low(self) -> float: ...
@@ -19,7 +19,7 @@ class Interval(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A ratio with the bounds of its interval."""
+    """A ratio with its confidence interval."""
 
     ratio: float
     low: float
@@ -31,7 +31,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a figure must be."""
+    """The target of a result."""
 
     words: str
     holds: Callable[[float | Interval], bool]
@@ -39,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure; `met` is None where nothing was asked."""
+    """A measured result; `met` is None if there is no target."""
 
     bench: str
     what: str
@@ -49,22 +49,22 @@ class Figure:
 
 
 FIGURES: list[Figure] = []
-"""All figures of this run, in the order in which they were said."""
+"""All results of this run, in order."""
 _NAMES: list[str] = []
 
 
 def at_most(limit: float, words: str = "") -> Asked:
-    """Of a ratio the upper end of its interval."""
+    """Target for an upper bound; for a ratio, it applies to the upper end of the confidence interval."""
     return Asked(words or f"≤ {limit:g}", lambda value: _high(value) <= limit)
 
 
 def at_least(limit: float, words: str = "") -> Asked:
-    """Of a ratio the lower end of its interval."""
+    """Target for a lower bound; for a ratio, it applies to the lower end of the confidence interval."""
     return Asked(words or f"≥ {limit:g}", lambda value: _low(value) >= limit)
 
 
 def above(limit: float) -> Asked:
-    """Of a ratio the lower end of its interval."""
+    """Target for an exclusive lower bound; for a ratio, it applies to the lower end of the confidence interval."""
     return Asked(f"> {limit:g}", lambda value: _low(value) > limit)
 
 
@@ -73,7 +73,7 @@ def within(low: float, high: float) -> Asked:
 
 
 def not_above(limit: float) -> Asked:
-    """A ratio whose interval does not lie above `limit`."""
+    """Target that fails only if the whole confidence interval is above `limit`."""
     return Asked(f"not above {limit:g}", lambda value: _low(value) <= limit)
 
 
@@ -82,14 +82,14 @@ def equal(wanted: float, words: str = "") -> Asked:
 
 
 def begin(name: str) -> None:
-    """From here on figures are those of the benchmark `name`."""
+    """Assigns the following results to the benchmark `name`."""
     _NAMES.append(name)
 
 
 def said(what: str, value: float | Interval | str, asked: Asked | str = "", shown: str = "") -> None:
-    """Prints and keeps a figure. `shown`: how the value is written, where its number alone would not do.
+    """Prints and stores a result. `shown`: formatted value, if the number is not enough.
 
-    `asked` is held against a number or an interval; words alone are shown, and nothing is held against them.
+    A target of type `Asked` is tested against a number or an interval; a text is only shown.
     """
     met = None
     if isinstance(asked, Asked):
@@ -103,12 +103,12 @@ def said(what: str, value: float | Interval | str, asked: Asked | str = "", show
 
 
 def failed(what: str) -> None:
-    """A benchmark that did not come to its end has missed what it was to show."""
+    """Records that a benchmark failed and therefore missed its targets."""
     FIGURES.append(Figure(_NAMES[-1], f"did not end: {what}", "–", "", False))
 
 
 def table(figures: list[Figure]) -> str:
-    """All figures, those that were missed marked and named again at the end."""
+    """Formats all results as a table; missed targets are marked, and listed again at the end."""
     rows = [("benchmark", "figure", "measured", "asked", "")]
     marks = {True: "met", False: "MISSED", None: ""}
     rows += [(one.bench, one.what, one.value, one.asked, marks[one.met]) for one in figures]

@@ -1,7 +1,7 @@
-"""How often a gate closes on a change that changes nothing, and on one that slows down by 10 %: simulated labs through
-the shipped verdict and the shipped gate. Fixed seeds.
+"""How often a gate fails for a change without effect, and for a slowdown of 10%: simulated labs through the production
+verdict and gate. Fixed seeds.
 
-A gate that cannot tell is closed (`--undecided fail`), so that both ways of stopping a harmless change count.
+An inconclusive gate counts as failed (`--undecided fail`), so that both ways of stopping a harmless change count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BLOCKS = (12, 16, 20)
 
 
 def verdicts(slowdown: float, blocks: int, seed: int, labs: int = LABS) -> Counter[GateVerdict]:
-    """How the gates of so many labs end, whose new version does 1 / (1 + slowdown) of the work of the old one."""
+    """Simulates labs whose new version has 1 / (1 + slowdown) of the old throughput, and counts the gate verdicts."""
     dice = np.random.default_rng(seed)
     ended: Counter[GateVerdict] = Counter()
     for _ in range(labs):

@@ -1,4 +1,4 @@
-"""A gate on a change that changes nothing, on this machine: 20 labs of 12 blocks by slices, about 75 minutes.
+"""A gate for a change without effect, on this machine: 20 labs of 12 blocks by slices, about 75 minutes.
 
 `IRONBENCH_BENCH_PAIRS=2` tries it with two.
 """
@@ -22,7 +22,8 @@ BY_SLICES = (
     .replace('quiet = "2s"', 'quiet = "0s"\nmethod = "slices"\nslice = "0.5s"')
     .replace("@DATA@/aa", "@DATA@/gate")
 )
-"""12 trials of 1.5 s a side had intervals of 5.6 to 8.5 % to each side here: they cannot exclude a slowdown of 5 %."""
+"""With 12 trials of 1.5 s per side, confidence intervals were ±5.6% to ±8.5%, so they could not exclude a slowdown of
+5%."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the harness itself can do: transactions per second and core on the null engine, memory per client."""
+"""Limits of the drive loop: transactions per second and core with the null engine, and memory per client."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _recording_costs() -> list[float]:
 
 
 def _per_client(target: Mapping[str, object], text: str, clients: int) -> float:
-    """Growth of the peak resident memory of a fresh process from 1 client to `clients`."""
+    """Growth of the peak resident memory of a new process from 1 client to `clients`, per client."""
     one, many = (_peak(target, text, n) for n in (1, clients))
     return (many - one) / (clients - 1) / 1024
 

@@ -1,8 +1,9 @@
-"""How often `ironbench history` finds a change that is there, and one that is not, beside Apache Otava on the same
-series. Simulated nights with known truth through the shipped code; fixed seeds.
+"""How often `ironbench history` finds real changes and false ones, compared with Apache Otava on the same series.
+Simulated nights with known truth through the production code; fixed seeds.
 
-Otava is installed into an environment of its own (`build/otava`), since it pins numpy and brings cloud clients. It
-takes one number a point, the mean of the night's trials, at its own defaults (window 50, p 0.001, no least magnitude).
+Otava is installed into a separate environment (`build/otava`), since it pins numpy and requires cloud clients. Otava
+gets one number per point, the mean of the night's trials, and uses its defaults (window 50, p 0.001, no minimum
+magnitude).
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ OTAVA = "apache-otava==0.8.0"
 PLACE = Path(__file__).parents[1] / "build" / "otava"
 SERIES = 500
 NOISE = 0.03
-"""Of a trial, relative."""
+"""Relative standard deviation of a trial."""
 TRIALS, BEFORE, CONFIRMING = 6, 30, 3
-"""Trials of a night, nights before a shift, nights within which it must be found."""
+"""Trials per night, nights before a shift, nights within which the shift must be found."""
 SHIFT = math.log(0.95)
 NIGHTS = 30
 BETWEEN = {"trials vary by 3 %": 0.0, "and nights by 1 %": 0.01}
-"""Standard deviation from night to night, relative."""
+"""Relative standard deviation between nights."""
 _DETECT = """
 import json, sys
 from otava.analysis import compute_change_points
@@ -42,7 +43,7 @@ print(json.dumps([[int(p.index) for p in compute_change_points(s, 50, 0.001, 0.0
 
 @dataclass(frozen=True, slots=True)
 class Nights:
-    """One simulated series: logs of the trials of each night."""
+    """A simulated series: logarithms of the trials of each night."""
 
     trials: np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
@@ -52,7 +53,7 @@ class Nights:
 
 
 def nights(seed: int, count: int, between: float, shift: float = 0.0, at: int = 0, spike: float = 0.0) -> list[Nights]:
-    """`SERIES` series; a shift begins at night `at`, a spike is that night alone."""
+    """Creates `SERIES` series. A shift starts at night `at`; a spike affects only that night."""
     dice = np.random.default_rng(seed)
     found = []
     for _ in range(SERIES):
@@ -63,13 +64,13 @@ def nights(seed: int, count: int, between: float, shift: float = 0.0, at: int = 
 
 
 def logs_and_variances(one: Nights) -> tuple[list[float], list[float]]:
-    """As `study/history.py` makes them of the trials."""
+    """Computes means and variances from trials, like `study/history.py`."""
     own = one.trials.var(axis=1, ddof=1)
     return list(one.trials.mean(axis=1)), list((own + own.mean()) / 2 / TRIALS)
 
 
 def ours(series: Sequence[Nights]) -> list[list[int]]:
-    """Indices of the change points of each."""
+    """Returns the indices of the change points in each series, found by ironbench."""
     return [[point.place for point in changes(*logs_and_variances(one)).points] for one in series]
 
 
@@ -95,7 +96,7 @@ def near(places: Sequence[int], at: int) -> bool:
 
 
 def share(what: str, series: Sequence[Nights], counts: Callable[[list[int]], bool], asked: Asked | str = "") -> None:
-    """Says in how many of the series per cent it is so, of ours with what is asked, and of Otava beside it."""
+    """Reports the percentage of series that satisfy `counts`, for ironbench with its target, and for Otava."""
     for name, found, wanted in (("", ours(series), asked), ("Otava: ", otavas(series), "")):
         part = sum(map(counts, found)) / len(found)
         low, high = wilson(part, len(found))
@@ -122,7 +123,7 @@ def main() -> None:
 
 
 def covered() -> None:
-    """Whether the interval of a change of 10 % in the midst of 30 nights holds it."""
+    """Coverage of the confidence interval of a change of 10% in the middle of 30 nights."""
     shift = math.log(0.9)
     found = [
         point

@@ -1,9 +1,10 @@
-"""What looking inside the server costs: the share of throughput that its readings take from a trial.
+"""Cost of the server-side observers: the share of throughput that their queries take from a trial.
 
-A trial reads statements and tables twice and vacuums once a second: too little to be seen beside what throughput varies
-by. So they are read many times in short trials, beside trials without, in turn; what one reading takes, in seconds of
-throughput, times the readings of a trial is its cost. One server of a distribution with `pg_stat_statements`, whose own
-cost all sides pay. It knows nearly the 5 000 statements that it keeps by default: a reading is as long as it gets.
+A trial queries statements and tables twice, and vacuums once a second, which is too little to be visible in the
+variation of throughput. Therefore the queries run many times in short trials, interleaved with trials without them. The
+cost is the throughput lost per query, in seconds, times the number of queries in a trial. The server is from a
+distribution, with `pg_stat_statements`, whose own cost all trials pay. The view contains nearly the default maximum of
+5,000 statements, so that queries take their maximum time.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ CLIENTS = 4
 READINGS = 100
 ENDS_EVERY_S, SECOND_EVERY_S = 0.2, 0.01
 TRIAL_S = 30
-"""As long as a trial is unless somebody says otherwise."""
+"""The default duration of a trial."""
 MOST = 0.01
 LEAST_KNOWN = 4000
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
@@ -51,7 +52,7 @@ _UPDATE = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A share with its 95 % interval."""
+    """A share with its 95% confidence interval."""
 
     centre: float
     low: float
@@ -79,7 +80,7 @@ def main() -> None:
 
 
 def _fill(server: RawServer) -> None:
-    """Makes as many different statements known as the server keeps."""
+    """Creates as many different statements as the server stores."""
     boss = server.connect()
     boss.query("create extension pg_stat_statements")
     for width in range(1, 70):
@@ -91,7 +92,7 @@ def _fill(server: RawServer) -> None:
 
 
 def _looking(session: Session) -> tuple[list[Source], list[Source]]:
-    """What is read at both ends of a trial, and what each second."""
+    """Sources that are read at both ends of a trial, and those read every second."""
     found = [one for one in observe.sources(session, clients=CLIENTS) if one.name.startswith(INSIDE)]
     at_ends = [one for one in found if one.period_s == Ends.PERIOD_S]
     each_second = [one for one in found if one.period_s != Ends.PERIOD_S]
@@ -100,7 +101,7 @@ def _looking(session: Session) -> tuple[list[Source], list[Source]]:
 
 
 def _read(session: Session) -> None:
-    """What the readings of a trial compute on the server: a bound that no neighbour on the machine can widen."""
+    """CPU time of the server for the queries of a trial: a bound that is not affected by other load on the machine."""
     pid = int(session.query("select pg_backend_pid()")[0][0] or 0)
     cores = 0.0
     for what, of_it, usual in zip(("statements, tables", "vacuums"), _looking(session), (2, TRIAL_S + 1), strict=True):
@@ -122,7 +123,7 @@ def _compared(session: Session, name: str, text: str) -> None:
     scripts, variables = [ScriptSource(name, text, 1)], {"scale": str(SCALE)}
 
     def measured(of: Sequence[Source], often_s: float = 1.0) -> tuple[float, float]:
-        """Throughput, and how often each of these sources was read."""
+        """Returns throughput, and how often each of these sources was read."""
         more = [replace(one, period_s=often_s) for one in of]
         result = _core.drive(compiled_plan(session.target(), Tasks(scripts, variables), load, [*without, *more]))
         summary = msgspec.json.decode(result.summary, type=dict[str, Any])

@@ -1,10 +1,10 @@
-"""Jobs of every kind killed at random instants (asked: nothing left, no record lost or doubled).
+"""Kills jobs of every kind at random times (target: nothing left behind, no record lost or duplicated).
 
-Each kill strikes the process alone, or all of its process group. The kills of a job are spread over its life: the first
-comes while it starts or writes its first records, the last when most of its records are written. `ironbench cleanup`
-follows. Then the bench looks for processes, mounts, loop devices, shared memory and temporary files of the job, and
-continues it. About 10 minutes with three kills for each kind; `IRONBENCH_BENCH_KILLS=1` for one each,
-`IRONBENCH_BENCH_KINDS=run,populate` for some kinds.
+Each kill affects either the process alone or its process group. The kills of a job are spread over its life: the first
+occurs while it starts or writes its first records, the last when most of its records are written. After `ironbench
+cleanup`, the benchmark searches for processes, mounts, loop devices, shared memory and temporary files of the job, and
+continues it. Takes about 10 minutes with three kills for each kind. `IRONBENCH_BENCH_KILLS=1` sets the number,
+`IRONBENCH_BENCH_KINDS=run,populate` selects kinds.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from ironbench.records.labs import LabDirectory
 from ironbench.serve.queue import Queue
 
 AFTER_RECORD_S = 1.5
-"""Most seconds from the record that a kill waits for to the kill: a trial takes about one."""
+"""Maximum time from the record that a kill waits for to the kill; a trial takes about one second."""
 LEAVING_S = 30.0
-"""Guards end servers in good order when their owner is gone."""
+"""Guards shut servers down cleanly after their owner is gone."""
 
 
 @dataclass(slots=True)
 class Killed:
-    """A job that is killed again and again, and what was wrong after each kill."""
+    """A job that is killed repeatedly, and the problems found after each kill."""
 
     kind: Kind
     home: Path
     dice: random.Random
     faults: list[str] = field(default_factory=list)
     kept: dict[str, bytes] = field(default_factory=dict)
-    """Records that were there after a kill: id → content."""
+    """Records that existed after a kill: id → content."""
     environment: dict[str, str] = field(default_factory=dict)
     mark: str = field(default_factory=lambda: secrets.token_hex(8))
     shared: set[Path] = field(default_factory=set)
@@ -81,7 +81,8 @@ class Killed:
         return self.home / "log"
 
     def kill(self, life: float) -> str:
-        """Begins or continues the job and kills it when it has written the share `life` of its records; how."""
+        """Starts or continues the job and kills it after it has written the fraction `life` of its records. Returns a
+        description."""
         records = int(life * (self.kind.trials or 0))
         after_s = self.dice.uniform(0.0, AFTER_RECORD_S) if records else self.dice.uniform(0.2, self.kind.longest_s)
         group = self.dice.random() < 0.5
@@ -99,7 +100,7 @@ class Killed:
         return f"{'group' if group else 'process'} {after_s:.1f} s after {when}"
 
     def finish(self) -> None:
-        """Continues the job to its end, and looks at the records."""
+        """Continues the job to its end and checks the records."""
         if self.kind.serves:
             with serving(self.results, self.environment, self.log):
                 if not ended(Queue(self.results)):
@@ -121,7 +122,7 @@ class Killed:
         self.faults += [f"{place} was measured {count} times" for place, count in places.items() if count > 1]
 
     def _planned(self) -> int | None:
-        """Trials that the job measures; None: it leaves no record."""
+        """Number of trials that the job measures; None if it writes no records."""
         directory = LabDirectory(self._store().path("x").parents[1])
         return len(directory.lab().trials) if self.kind.lab and directory.begun() else self.kind.trials
 
@@ -153,11 +154,11 @@ class Killed:
         running.wait()
 
     def _written(self) -> int:
-        """Records of the job so far."""
+        """Number of records of the job so far."""
         return sum(1 for _ in self.results.glob("**/trials/[!.]*/record.json"))
 
     def _processes(self) -> list[int]:
-        """Those that inherited the mark, or that name the home directory."""
+        """Processes that inherited the mark, or whose command line contains the home directory."""
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -167,7 +168,7 @@ class Killed:
         return [pid for pid in found if pid != os.getpid()]
 
     def _left(self) -> None:
-        """What is there after `cleanup` that should not be."""
+        """Records what remains after `cleanup` but should not."""
         if self.kind.serves:
             self._end_queued()
         until(lambda: not self._processes(), LEAVING_S)
@@ -189,7 +190,7 @@ class Killed:
         self.faults += [f"left: {path}" for path in unfinished]
 
     def _end_queued(self) -> None:
-        """A lab that the server started outlives it, on purpose: it is killed, too, every second time."""
+        """Labs started by the server intentionally outlive it. Half of the time they are also killed."""
         if self.dice.random() < 0.5:
             for pid in self._processes():
                 with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""The kinds of work that `bench job_kills` kills, and how each is continued."""
+"""The kinds of jobs that `bench job_kills` kills, and how each is continued."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ INSERT INTO item SELECT n, 'item ' || n FROM generate_series(1, 20000) n;
 class Kind:
     name: str
     begin: tuple[str, ...] = ()
-    """Words of the command; `{results}` and `{home}` are filled in."""
+    """Arguments of the command; `{results}` and `{home}` are replaced."""
     resume: tuple[str, ...] = ()
-    """What continues it once it has begun; empty: the same command."""
+    """Command that continues the job after it has started; empty: the same command."""
     trials: int | None = None
-    """How many usable trials there are in the end, those that confirm the best included; None: it leaves no record."""
+    """Final number of usable trials, including those that confirm the best; None if the job writes no records."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Below the home directory."""
+    """Files to create below the home directory."""
     serves: str = ""
-    """Lab file that is queued by `ironbench serve`."""
+    """Lab file that is queued through `ironbench serve`."""
     lab: bool = False
-    """The results are a lab's directory."""
+    """Whether the results are a lab's directory."""
     longest_s: float = 6.0
-    """Kills come within this time after the start."""
+    """Kills occur within this time after the start."""
 
 
 def lab(
@@ -143,7 +143,7 @@ def words_of(words: tuple[str, ...], home: Path, results: Path) -> list[str]:
 
 @contextmanager
 def begun(words: list[str], environment: Mapping[str, str], log: Path) -> Iterator[Popen[Any]]:
-    """A command in a process group of its own."""
+    """Runs a command in a separate process group."""
     with log.open("ab") as out:
         running = Popen(words, stdout=out, stderr=out, stdin=DEVNULL, env=environment, start_new_session=True)
     try:
@@ -155,7 +155,7 @@ def begun(words: list[str], environment: Mapping[str, str], log: Path) -> Iterat
 
 @contextmanager
 def serving(results: Path, environment: Mapping[str, str], log: Path) -> Iterator[tuple[Popen[Any], str]]:
-    """The process of `ironbench serve`, and its address."""
+    """Yields the process of `ironbench serve`, and its address."""
     words = [*COMMAND, "serve", "--listen", "127.0.0.1:0", "--results", str(results)]
     with log.open("ab") as err:
         server = Popen(
@@ -177,7 +177,7 @@ def queued(address: str, name: str, text: str) -> None:
 
 
 def ended(queue: Queue) -> bool:
-    """Waits until nothing in the queue is left to be done."""
+    """Waits until every entry of the queue is done."""
     return until(lambda: all(entry.state in ENDED for entry in queue.entries()))
 
 
@@ -191,7 +191,7 @@ def until(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
 
 
 def environment(home: Path, mark: str) -> dict[str, str]:
-    """Everything that ironbench keeps goes below `home`; `mark` is inherited by every process that it starts."""
+    """Environment in which ironbench stores everything below `home`; every process that it starts inherits `mark`."""
     for name in ("runtime", "tmp", "cache", "data"):
         (home / name).mkdir(mode=0o700, exist_ok=True)
     source = Path(__file__).parents[1] / "src"

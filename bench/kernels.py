@@ -1,4 +1,4 @@
-"""The kernels of igen-cpu and igen-ram beside bare loops and references written apart from them. Needs idle CPUs."""
+"""The kernels of igen-cpu and igen-ram compared with bare loops and independent implementations. Needs idle CPUs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bench.pairs import interleaved, ratio, said
 PAIRS = 24
 SHORT_PAIRS = 100
 OVERHEAD_PAIRS = 250
-"""To tell one per cent on a virtual machine, whose pairs differ by 5 % (pictures) to 12 % (lotteries)."""
+"""Pairs needed to detect one percent on a virtual machine, where pairs differ by 5% (images) to 12% (lotteries)."""
 SECONDS = 0.4
-"""A disturbance of a virtual machine lasts seconds: many short pairs, side by side, share it."""
+"""Disturbances on a virtual machine last for seconds, so that both sides of a short pair are affected equally."""
 SCALAR = {"kind": "mandelbrot", "width": 480, "height": 320, "limit": 256, "variant": "scalar"}
 VECTOR = {**SCALAR, "variant": "vector"}
 LOTTERY = {"kind": "lottery", "bytes": 64 << 20, "huge": "default", "draws": 100_000, "probe_s": 0.0}
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def overhead() -> None:
-    """One thread of the harness beside the same kernel in a bare loop."""
+    """One thread of the harness compared with the same kernel in a bare loop."""
     build = ["cargo", "build", "--release", "--quiet", "--locked", "-p", "ironbench-kernels", "--example", "bare_loop"]
     subprocess.run(build, check=True)
     bare_loop = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "release" / "examples" / "bare_loop"
@@ -47,7 +47,7 @@ def overhead() -> None:
 
 
 def scaling() -> None:
-    """Two threads beside twice one thread."""
+    """Two threads compared with twice one thread."""
     for name, kernel in (("scalar", SCALAR), ("vector", VECTOR)):
         two, one = interleaved(SHORT_PAIRS, partial(_rate, kernel, 2), partial(_rate, kernel, 1))
         said(f"{name}: two threads over twice one", ratio(two, [2 * rate for rate in one]), at_least(0.95))
@@ -56,7 +56,7 @@ def scaling() -> None:
 
 
 def memory(reference: Path) -> None:
-    """Probes beside a pointer chase and a triad that share no code with them."""
+    """Memory measurements compared with an independent pointer chase and triad."""
     latency, chase = interleaved(PAIRS, partial(_probed, "latency_s"), partial(_referred, reference, "chase"))
     said("latency over a pointer chase", ratio([one * 1e9 for one in latency], chase), within(0.9, 1.1))
     ours, triad = interleaved(PAIRS, partial(_probed, "triad"), partial(_referred, reference, "triad"))

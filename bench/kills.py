@@ -1,4 +1,4 @@
-"""A lab that is killed again and again at random instants and always goes on, and what must hold in the end."""
+"""Kills a lab repeatedly at random times, continues it each time, and checks the final state."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ SOURCE = Path(__file__).parents[1] / "src"
 COMMAND = [sys.executable, "-c", "from ironbench.cli import main; main()", "lab"]
 PATIENCE_S = 60.0
 MEASURING = 0.8
-"""Share of the kills whose clock starts with the first trial and not with the process."""
+"""Fraction of kills that are timed from the first trial instead of the start of the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was seen of labs that were killed."""
+    """Results of labs that were killed."""
 
     kills: int
     labs: int
     trials: int
-    """Planned."""
+    """Number of planned trials."""
     begun: int
-    """Kills that came after a plan had been written."""
+    """Kills that occurred after a plan had been written."""
     faults: tuple[str, ...]
-    """What does not hold; empty when all is well."""
+    """Violated requirements; empty if there are none."""
 
 
 def killed(
@@ -48,7 +48,7 @@ def killed(
     environment: Mapping[str, str],
     say: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
-    """Runs `file` in as many directories below `home` as it takes for `kills` kills, each within `longest_s`."""
+    """Runs `file` in as many directories below `home` as are needed for `kills` kills, each within `longest_s`."""
     dice, faults = random.Random(seed), list[str]()
     done, labs, trials, begun = 0, 0, 0, 0
     while done < kills:
@@ -56,7 +56,7 @@ def killed(
         labs += 1
         while True:
             before = _kept(directory)
-            # Some strike while it starts, most while it measures.
+            # Some kills occur during the start, most during the measurement.
             kill = (dice.random() < MEASURING, dice.uniform(0, longest_s))
             ended = _once(directory, file, environment, kill if done < kills else None)
             faults += _half_blocks(directory)
@@ -77,9 +77,9 @@ def killed(
 def _once(
     directory: LabDirectory, file: Path, environment: Mapping[str, str], kill: tuple[bool, float] | None
 ) -> int | None:
-    """Begins the lab or goes on with it; its exit code, or None when it was killed first.
+    """Starts the lab or continues it. Returns its exit code, or None if it was killed first.
 
-    `kill`: whether the clock starts with the first trial or with the process, and after how many seconds.
+    `kill`: whether to wait for the first trial before counting, and the delay in seconds.
     """
     words = (
         ["resume", str(directory.path)] if directory.begun() else ["run", str(file), "--results", str(directory.path)]
@@ -110,7 +110,8 @@ def _kept(directory: LabDirectory) -> set[str]:
 
 
 def _in_order(directory: LabDirectory) -> list[Record]:
-    """By the instant the record was written, which is finer than what it says of its start."""
+    """Records in the order in which they were written, by file time, which is more precise than the start time in the
+    record."""
     written = {
         record.id: (directory.store.path(record.id) / "record.json").stat().st_mtime_ns
         for record in directory.records()
@@ -119,7 +120,7 @@ def _in_order(directory: LabDirectory) -> list[Record]:
 
 
 def _wrong(directory: LabDirectory) -> list[str]:
-    """What a finished lab should be and is not."""
+    """Differences between a finished lab and its plan."""
     name, planned = directory.path.name, [(trial.cell.name, trial.block) for trial in directory.lab().trials]
     found = [(record.cell.name, record.block) for record in _in_order(directory) if record.status.comparable]
     faults = [
@@ -135,7 +136,7 @@ def _wrong(directory: LabDirectory) -> list[str]:
 
 
 def _half_blocks(directory: LabDirectory) -> list[str]:
-    """Blocks that entered a finding although a trial of theirs is missing."""
+    """Blocks that entered a finding although one of their trials is missing."""
     if not directory.begun():
         return []
     lab, records = directory.lab(), directory.records()
@@ -151,11 +152,11 @@ def _half_blocks(directory: LabDirectory) -> list[str]:
 
 
 def _left(environment: Mapping[str, str]) -> list[str]:
-    """What still runs or lies about, after `ironbench cleanup`."""
+    """What still runs or remains after `ironbench cleanup`."""
     registered = register.directory(environment)
     deadline = time.monotonic() + PATIENCE_S
     while list(registered.glob("*.json")) and time.monotonic() < deadline:
-        time.sleep(0.1)  # a guard ends its server when its owner is gone, in good order
+        time.sleep(0.1)  # a guard shuts its server down cleanly after its owner is gone
     cleanup = [*COMMAND[:-1], "cleanup"]
     subprocess.run(cleanup, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     faults = [f"left in {registered}: {path.name}" for path in registered.iterdir()]

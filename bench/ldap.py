@@ -1,6 +1,7 @@
-"""A directory: searches beside `ldclt` of 389 Directory Server, 8 connections over TCP; loading beside a ready file.
+"""A directory server: searches compared with `ldclt` of 389 Directory Server, 8 connections over TCP; loading compared
+with a ready file.
 
-Both ask for one person by an equality filter, drawn at random, and for all of its attributes.
+Both clients search for one random person with an equality filter and request all attributes.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from tests.live.raw_server import free_port
 
 PAIRS = 10
 SECONDS = 10
-"""Of a sample of `ldclt`."""
+"""Duration of a sample of `ldclt`."""
 CLIENTS = 8
 ENTRIES = 100_000
 LEAST = 10_000
-"""`ldclt` fills numbers up with zeros: from here on they have all their digits."""
+"""`ldclt` pads numbers with zeros; from this number on they have all their digits."""
 LOAD_PAIRS = 6
 LOADED = 50_000
 
@@ -64,7 +65,7 @@ def _searches(server: DirectoryServer) -> None:
 
 
 def _ldclt(server: DirectoryServer) -> Rate:
-    """Its CPU is that of the whole process, whose start is 8 connections."""
+    """Runs ldclt. The CPU time is that of the whole process, which opens 8 connections at its start."""
     command = [
         *("ldclt", "-h", "127.0.0.1", "-p", str(server.port), "-b", f"ou=directory,{BASE}", "-s", "subtree"),
         *("-f", "(uid=user.XXXXX)", "-e", "esearch,random", f"-r{LEAST}", f"-R{ENTRIES - 1}"),
@@ -83,7 +84,7 @@ def _ldclt(server: DirectoryServer) -> Rate:
 
 
 def _loading(folder: Path) -> None:
-    """Entries made and loaded by ironbench, against a ready file."""
+    """Generating and loading entries with ironbench, compared with loading a ready file."""
     workload, programs = workloads.get("directory"), installation.find()
     dataset = workload.dataset("slapd", workload.validated({"entries": str(LOADED)}))
     assert dataset is not None and dataset.entries is not None

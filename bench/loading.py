@@ -1,4 +1,5 @@
-"""Loading igen-oltp beside `psql \\copy` of the same rows, ready in files, over the same number of connections."""
+"""Loading igen-oltp compared with `psql \\copy` of the same rows from ready files, over the same number of
+connections."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def _fresh(session: PostgresSession, dataset: Dataset) -> None:
 
 
 def by_us(session: PostgresSession, dataset: Dataset) -> float:
-    """Seconds, generating the rows included."""
+    """Seconds to load with ironbench, including the generation of rows."""
     _fresh(session, dataset)
     plan = {"engine": session.target(), "generator": dataset.generator, "connections": CONNECTIONS}
     start = time.monotonic()
@@ -60,7 +61,7 @@ def by_us(session: PostgresSession, dataset: Dataset) -> float:
 
 
 def by_psql(session: PostgresSession, dataset: Dataset, scripts: list[Path]) -> float:
-    """Seconds of as many psql at the same time as there are scripts."""
+    """Seconds to load with one concurrent psql for each script."""
     _fresh(session, dataset)
     connection = session.target()["connection"]
     command = [
@@ -76,7 +77,8 @@ def by_psql(session: PostgresSession, dataset: Dataset, scripts: list[Path]) -> 
 
 
 def files(dataset: Dataset, folder: Path, columns_of: Mapping[str, str]) -> list[Path]:
-    """The rows as text, every table cut into one part per connection, and a script of \\copy for each connection."""
+    """Writes the rows as text, with each table split into one part per connection, and a \\copy script for each
+    connection."""
     scripts = [folder / f"{worker}.sql" for worker in range(CONNECTIONS)]
     commands: list[list[str]] = [[] for _ in scripts]
     for table, columns in columns_of.items():

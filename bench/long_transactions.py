@@ -1,11 +1,14 @@
-"""Slices of transactions that are long for them: measured over exact throughput, on transactions of known length.
+"""Slices with long transactions: measured throughput relative to the exact throughput, for transactions of known
+length.
 
-Clients on the null engine sleep for a time that the script draws, so the exact throughput is clients over the mean of
-that time. Each case has turns of one system; the ratio of two systems is the ratio of two cases. All run at the same
-time, for they need no CPU. Late timers make transactions longer: on a busy machine short ones are slower than exact.
+Clients on the null engine sleep for a random time that the script chooses, so the exact throughput is the number of
+clients divided by the mean of that time. Each case consists of slices of one system; the ratio of two systems is the
+ratio of two cases. All cases run at the same time, because they need no CPU. Late timers make transactions longer, so
+that short ones are slower than exact on a busy machine.
 
-A single case of random lengths has too few transactions to show a bias of 1 %: the asked figure is the mean over all
-lengths of one distribution, weighted by precision, and its whole 95 % interval must lie within 1 % of the truth.
+A single case with random lengths has too few transactions to show a bias of 1%. The target therefore applies to the
+mean over all lengths of one distribution, weighted by precision: its whole 95% confidence interval must be within 1% of
+the truth.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ CLIENTS, TURNS = 500, 24
 START_UP_S, SLICE_S = 0.1, 1.0
 LENGTHS_S = (0.05, 0.2, 0.5, 0.75, 1.0, 2.0)
 FASTER = 0.926
-"""Throughput of the second system over that of the first."""
+"""Throughput of the second system relative to the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ def main() -> None:
 
 
 def rates(case: Case, seed: int) -> list[float]:
-    """Throughput of each turn."""
+    """Throughput of each slice."""
     progress = _core.Progress()
     progress.by_turns()
     load = Load(CLIENTS, duration_s=3600.0, seed=seed)
@@ -101,7 +104,7 @@ def _both(length_s: float) -> tuple[float, float]:
 
 
 def _between(ratio: float, error: float) -> Between:
-    """Turns are repeats of each other: Student's t for their mean, as if both systems had one variance."""
+    """Slices are repeats, so Student's t applies to their mean, assuming that both systems have the same variance."""
     half = float(scipy.stats.t.ppf(0.975, TURNS - 1)) * error
     return Between(ratio, ratio - half, ratio + half)
 

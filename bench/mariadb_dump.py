@@ -1,7 +1,7 @@
-"""A dump of numbers alone, loaded into MariaDB by ironbench and by the client `mariadb`.
+"""A dump with only numbers, loaded into MariaDB by ironbench and by the client `mariadb`.
 
-Such a dump is one statement of many rows; its load must take time in proportion to its size. Asked: at most 1.5 times
-as long as the client takes, and at least 20 MB for each second of the processor time of ironbench itself.
+Such a dump is a single statement with many rows, and the time to load it must be proportional to its size. Targets: at
+most 1.5 times the time of the client, and at least 20 MB per second of ironbench's own CPU time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _compared(server: RawMysql, file: Path, rows: int) -> None:
     def timed(load: Callable[[], None]) -> Callable[[], float]:
         def once() -> float:
             server.query("drop table if exists d.t")
-            os.utime(file)  # what is known of the file is forgotten
+            os.utime(file)  # invalidates ironbench's cached knowledge of the file
             began_s = time.perf_counter()
             load()
             took_s = time.perf_counter() - began_s

@@ -1,4 +1,5 @@
-"""The brokerage's market on the null engine: orders per second on one core, and how late it answers at half of that."""
+"""The market of the brokerage workload on the null engine: orders per second and core, and its delay at half of that
+rate."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ironbench.workloads.brokerage.transactions import ISOLATION
 RUNS = 5
 DURATION_S = 6.0
 WARMUP_S = 6.0
-"""More than the longest delay of an answer, so that as many answers as orders are under way."""
+"""Longer than the maximum delay of an answer, so that the number of pending answers is constant."""
 ASKED = 10_000
 DATA = {"rows": "brokerage", "customers": 1000, "days": 10, "lob": "small", "seed": 0}
 CARDS_PER_ORDER = 890 / 101
@@ -31,7 +32,7 @@ def main() -> None:
 
 
 def _driven(schedule: dict[str, Any]) -> _core.DriveResult:
-    """Every script is one statement: what is left is what the roles cost."""
+    """Every script is a single statement, so that only the cost of the roles is measured."""
     plan = {
         "engine": {"kind": "null"},
         "scripts": [{"name": name, "text": "SELECT 1;\n", "weight": 1} for name in ISOLATION],

@@ -1,4 +1,4 @@
-"""A against A on this machine: how often identical systems are called faster or slower (asked: at most 6 of 60).
+"""A/A test on this machine: how often identical systems are called faster or slower (target: at most 6 of 60).
 
 60 labs of igen-oltp, 6 blocks each, about 35 minutes. `IRONBENCH_BENCH_PAIRS=3` tries it with three.
 """
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def told(what: str, name: str, lab: str, pairs: int) -> None:
-    """Of so many labs against themselves at most a tenth may be called faster or slower."""
+    """Reports A/A labs, of which at most a tenth may be called faster or slower."""
     series = Declaration(name, lab, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
     kept = found(series, pairs)
     ended = Counter(one.conclusion for one in kept)

@@ -1,4 +1,5 @@
-"""PostgreSQL under the order system with about half of its data cached, through the command line, on any storage."""
+"""PostgreSQL with the order-entry workload, with about half of its data cached, run through the command line on any
+storage."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from ironbench.host import loop_mounts, programs
 SCALE = 24
 """384 MB of data."""
 BUFFERS, TOTAL = ("--memory", "48MB"), ("--memory-total", "224MB")
-"""Buffers and page cache hold about half of it, once what the server's processes take is off."""
+"""Buffers and page cache together hold about half of the data, after subtracting the memory of the server processes."""
 CLIENTS = 8
 CAPACITY = 2 << 30
 SECONDS, WARMUP = "10s", "5s"
@@ -26,18 +27,18 @@ SECONDS, WARMUP = "10s", "5s"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one run came to."""
+    """Result of one run."""
 
     throughput: float
     metrics: Mapping[str, float]
 
     def rate(self, name: str) -> float:
-        """Of the device that holds the data, per second."""
+        """A rate of the data device, per second."""
         return self.metrics.get(f"device_{name}_per_s{{role=data}}", 0.0)
 
 
 def driven(data: str, *more: str, group: Path | None = None) -> Seen:
-    """A run from cold caches. `data`: a directory or a device; `group`: a control group for the server."""
+    """Runs with cold caches. `data`: a directory or a device. `group`: a control group for the server."""
 
     def enter() -> None:
         if group is not None:
@@ -55,7 +56,7 @@ def driven(data: str, *more: str, group: Path | None = None) -> Seen:
 
 
 def loaded_anew(point: Path, *more: str, group: Path | None = None) -> Seen:
-    """In a directory there, which is removed; on a bounded page cache."""
+    """Runs in a new directory below `point`, which is removed afterwards, with a limited page cache."""
     data = point / "data"
     try:
         return driven(str(data), *TOTAL, *more, group=group)
@@ -65,14 +66,14 @@ def loaded_anew(point: Path, *more: str, group: Path | None = None) -> Seen:
 
 @contextmanager
 def loop_device(folder: Path) -> Iterator[tuple[str, Path]]:
-    """A loop device of a file in memory, all of which is there from the beginning, and where its ext4 is mounted."""
+    """Yields a loop device on a fully allocated file in memory, and the mount point of its ext4 file system."""
     image, point = folder / "image", folder / "point"
     with image.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, CAPACITY)
     point.mkdir()
     block = programs.output(["losetup", "--find", "--show", str(image)]).strip()
     try:
-        # Nothing is discarded: pages of the image that come back later would count in the server's group.
+        # Discard is off: pages of the image that were freed and allocated again would be charged to the server's group.
         options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
         programs.output(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", options, block])
         programs.output(["mount", "-o", "nodiscard", block, str(point)])

@@ -1,21 +1,23 @@
-"""An emulated device seen from outside: fio on the mounted file system, and the model asked for the very same I/Os.
+"""An emulated device measured from outside: fio on the mounted file system, and the model executing exactly the same
+I/Os.
 
-fio tells which I/Os it did and in which order (`--write_iolog`), and the file system where on the device they are
-(FIEMAP; a file on XFS begins in the middle of it). The model answers them in that order, without waiting and as many at
-a time: so both did the same, and what differs is the emulation's. An independent load of the model differs by itself:
-the mean of 850 random reads of `hdd-7200` by -3 to +3 % and the 99th percentile of 1,650 of them, 32 at a time, by -4
-to +5 % (95 of 100 seeds), and 12 s of sequential reads by up to 14 %, as a pass that begins on other tracks has other
-zones.
+fio logs its I/Os and their order (`--write_iolog`), and the file system reports their positions on the device (FIEMAP;
+a file on XFS starts in the middle of the device). The model executes them in that order, without waiting and at the
+same queue depth. Both then do the same work, and any difference is caused by the emulation. Independent random I/Os
+would differ by themselves: on `hdd-7200`, the mean of 850 random reads by -3% to +3%, the 99th percentile of 1,650
+reads at queue depth 32 by -4% to +5% (95 of 100 seeds), and 12 s of sequential reads by up to 14%, because a pass that
+starts on other tracks uses other zones.
 
-When its time is up fio 3.33 waits until all that is under way has ended and takes each for as long as the last: so the
-last 31 of 32 at a time take up to twice as long, and the rate is that of a longer time, in which they do not count.
-On `hdd-7200` that is 4 % of the rate of 4 s of reads, and 20 % of the 99th percentile of 1,900 of them. So its log of
-every I/O is read instead (`--write_lat_log`), and the last of them are left out, of the model's as of fio's.
+When its time is up, fio 3.33 waits until all I/Os in flight have ended and assigns each the time of the last. At queue
+depth 32, the last 31 I/Os therefore take up to twice as long, and the rate covers a longer time in which they do not
+count. On `hdd-7200` this affects 4% of the rate of 4 s of reads, and 20% of the 99th percentile of 1,900 reads.
+Therefore fio's log of every I/O is used instead (`--write_lat_log`), without the last I/Os, for the model as well as
+for fio.
 
-Logs cost fio some microseconds for each I/O. Where 10,000 are done in seconds, so that neither other places nor the
-last make a difference, there are none, and the model is asked for I/Os of its own in the same seconds. Its 99th
-percentile may lie at the edge of a cliff then (one write of a hundred waits for an erased block, say), so what fio saw
-is held against the range in which it would be found for other I/Os of the kind.
+Logs cost fio some microseconds per I/O. If 10,000 I/Os take only seconds, so that neither the positions nor the last
+I/Os matter, no logs are written, and the model executes its own random I/Os for the same time. The 99th percentile may
+then be at a discontinuity (for example if one write in a hundred waits for an erased block), so fio's result is
+compared with the range of percentiles expected for other I/Os of the same kind.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ from ironbench.model.system import Device, Partition
 
 CAPACITY = 1 << 30
 SPAN = 896 << 20
-"""Of the file that fio reads and writes: nearly all of the device, so that a disk's arm has all its ways."""
+"""Size of the file that fio uses: nearly the whole device, so that all seek distances of a disk occur."""
 SEED = 0
-"""Of the device and of the model beside it."""
+"""Seed of the device and of the model."""
 
 _FIEMAP = 0xC020660B
 """FS_IOC_FIEMAP of linux/fs.h; its structures are in linux/fiemap.h."""
@@ -56,7 +58,7 @@ _MOST_EXTENTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One load, in fio's words and in the model's."""
+    """A load, in the terms of fio and of the model."""
 
     name: str
     fio: str
@@ -71,49 +73,49 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What fio saw, or would have seen of the model."""
+    """Results of fio or of the model."""
 
     iops: float
     mean_s: float
     p99_s: float
     count: int
     p99_between_s: tuple[float, float]
-    """Where the 99th percentile of so many others of the kind would be, 95 times of 100."""
+    """Range that contains the 99th percentile of other I/Os of the same kind in 95 of 100 cases."""
     median_s: float
 
     def p99_beyond(self, p99_s: float) -> float:
-        """The end of that range which such a percentile lies beyond, or itself when it does not."""
+        """Returns the percentile limited to that range: unchanged inside, else the nearest end."""
         least, most = self.p99_between_s
         return min(max(p99_s, least), most)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How long a point is measured, and what comes before."""
+    """Duration of the measurement of a point, and of what precedes it."""
 
     point: Point
     ramp_s: int
     seconds: int
     logged: bool
-    """Whether the model is to be asked for the very same I/Os."""
+    """Whether the model executes exactly the same I/Os."""
     batch: int = 1
-    """So many I/Os are submitted with one call."""
+    """Number of I/Os submitted with one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """I/Os that fio did: where on the device each begins, in their order."""
+    """I/Os that fio did: their start positions on the device, in order."""
 
     places: np.ndarray[Any, np.dtype[np.uint64]]
     warm_up: int
-    """So many had ended when fio began to measure …"""
+    """Number of I/Os that had ended when fio started to measure."""
     count: int
-    """… and so many more when its time was up."""
+    """Number of further I/Os that had ended when its time was up."""
 
 
 @contextmanager
 def mounted(model: str, file_system: str = "xfs") -> Iterator[Path]:
-    """The device, following its model, with a file that fio may use."""
+    """Mounts the device with the timing of its model, and yields a file for fio."""
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
         point = Path(folder, "d")
         device = Device(model, (Partition("data", CAPACITY, str(point)),), file_system, arrange.RAM)
@@ -127,7 +129,7 @@ def mounted(model: str, file_system: str = "xfs") -> Iterator[Path]:
 
 
 def fio(file: Path, run: Run) -> tuple[Seen, Done | None]:
-    """What fio sees once the ramp is over, and what it did from its begin on where that is logged."""
+    """Runs fio. Returns its results after the ramp and, if logged, its I/Os from the start."""
     point = run.point
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
         asked, taken = Path(folder, "asked"), Path(folder, "taken")
@@ -164,7 +166,7 @@ def _logged(file: Path, point: Point, asked: Path, taken: Path) -> tuple[Seen, D
 
 
 def modelled(model: str, run: Run, done: Done | None) -> Seen:
-    """The model alone: of the same I/Os in the same order, or of others in the same seconds."""
+    """Runs only the model: with the same I/Os in the same order, or with other I/Os for the same time."""
     point = run.point
     if done is None:
         return _probed(model, point, {"ramp_s": run.ramp_s, "seconds": run.seconds})
@@ -176,7 +178,7 @@ def modelled(model: str, run: Run, done: Done | None) -> Seen:
 
 
 def expected(model: str, point: Point, count: int, warm_up: int = 0) -> Seen:
-    """The model alone, of so many I/Os of this kind, after so many others."""
+    """Runs only the model, with this number of I/Os of this kind, after `warm_up` others."""
     return _probed(model, point, {"count": count, "warm_up": warm_up})
 
 
@@ -188,29 +190,29 @@ def _probed(model: str, point: Point, more: Mapping[str, float]) -> Seen:
 
 def _seen(told: tuple[float, float, _core.Histogram]) -> Seen:
     iops, _, latency = told
-    # Of the ranks of an order statistic around its own (a binomial share, by its normal approximation).
+    # Ranks around the quantile (binomial proportion, normal approximation).
     around = 1.96 * math.sqrt(0.99 * 0.01 / latency.count)
     between = (latency.quantile(0.99 - around), latency.quantile(min(0.99 + around, 1.0)))
     return Seen(iops, latency.mean_s, latency.quantile(0.99), latency.count, between, latency.quantile(0.5))
 
 
 def offsets_of(log: Path) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Of the I/Os in fio's log, version 3: a line each of time, file, action, offset, length."""
+    """Offsets of the I/Os in fio's log, version 3: lines of time, file, action, offset, length."""
     rows = (line.split() for line in log.read_text().splitlines())
     return np.array([int(row[3]) for row in rows if len(row) == 5 and row[2] in ("read", "write")], "u8")
 
 
 def latencies_of(log: Path) -> tuple[np.ndarray[Any, np.dtype[np.float64]], np.ndarray[Any, np.dtype[np.float64]]]:
-    """When each I/O ended, in milliseconds since the ramp was over, and how many nanoseconds it took.
+    """End of each I/O, in milliseconds after the ramp, and its duration in nanoseconds.
 
-    A line each of both, direction, length, offset, priority.
+    Lines contain both, direction, length, offset, priority.
     """
     rows = np.loadtxt(log, delimiter=",", usecols=(0, 1), ndmin=2)
     return rows[:, 0], rows[:, 1]
 
 
 def _on_device(file: Path, offsets: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Where on the device these bytes of the file are. An I/O across a border of extents is where it begins."""
+    """Converts offsets in the file to positions on the device. For an I/O that spans two extents, the start counts."""
     begins, lies = np.array(extents(file), "u8").T
     which = np.searchsorted(begins, offsets, side="right") - 1
     found: np.ndarray[Any, np.dtype[np.uint64]] = lies[which] + (offsets - begins[which])
@@ -218,7 +220,7 @@ def _on_device(file: Path, offsets: np.ndarray[Any, np.dtype[np.uint64]]) -> np.
 
 
 def extents(file: Path) -> list[tuple[int, int]]:
-    """First byte of each extent in the file and on the device."""
+    """First byte of each extent, in the file and on the device."""
     room = bytearray(struct.pack(_HEAD, 0, SPAN, _FLUSHED, 0, _MOST_EXTENTS, 0))
     room += bytes(_MOST_EXTENTS * struct.calcsize(_EXTENT))
     descriptor = os.open(file, os.O_RDONLY)

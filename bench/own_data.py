@@ -1,7 +1,9 @@
-"""A dump of 1 GB before each trial: beside a plain copy of its files, and beside CREATE DATABASE … TEMPLATE.
+"""Restoring a dump of 1 GB before each trial, compared with a plain copy of its files and with CREATE DATABASE …
+TEMPLATE.
 
-Asked: at most 1.1 and 1.2 times; and equal checksums of every table after 20 restores, with changes in between. Needs
-about 12 GB in the directory for temporary files (TMPDIR), and 25 minutes. `IRONBENCH_BENCH_SCALE=7`: with 70 MB.
+Targets: at most 1.1 and 1.2 times their duration, and equal checksums of every table after 20 restores with changes in
+between. Needs about 12 GB in the directory for temporary files (TMPDIR), and 25 minutes. `IRONBENCH_BENCH_SCALE=7` uses
+70 MB.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from ironbench.trial.load.source import DataSource
 from tests.live.raw_server import RawServer, binary
 
 SCALE = 100
-"""Of pgbench's tables: 1.5 GB with keys, 1.0 GB as a dump without compression."""
+"""Scale of pgbench's tables: 1.5 GB with keys, 1.0 GB as an uncompressed dump."""
 PAIRS = 15
 RESTORES = 20
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_tellers", "pgbench_history")
@@ -97,10 +99,11 @@ def _setup(system: System, dump: Path) -> Setup:
 
 
 def _timed(work: Callable[[], object], source: Path | None = None) -> Callable[[], float]:
-    """`source`: files that both ways read from their device, as a lab does: a restore leaves none in the page cache."""
+    """Times `work`. `source`: files that both sides read from their device, as in a lab, where a restore leaves none in
+    the page cache."""
 
     def timed() -> float:
-        os.sync()  # what others have written is not paid for here
+        os.sync()  # earlier writes must not be included
         if source is not None:
             copies.evict(source)
         began = time.perf_counter()

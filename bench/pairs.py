@@ -1,8 +1,8 @@
-"""Two things measured in turn, A B B A …, and their ratio with its 95 % interval.
+"""Interleaved measurements of two alternatives, A B B A …, and their ratio with its 95% confidence interval.
 
-The interval is Student's t on the logarithms of the ratios of neighbouring runs: a pair shares the machine's mood, so
-drift cancels, and ratios are symmetric in logarithms (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time",
-2013).
+The interval is Student's t on the logarithms of the ratios of adjacent runs: both runs of a pair see the same
+conditions, so that drift cancels, and ratios are symmetric in logarithms (Kalibera and Jones, "Rigorous Benchmarking in
+Reasonable Time", 2013).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Ratio", "interleaved", "ratio", "said"]
 
 T = TypeVar("T")
 
-# Two-sided 97.5 % quantiles of Student's t by degrees of freedom (any statistics table).
+# Two-sided 97.5% quantiles of Student's t by degrees of freedom (any statistics table).
 T975 = {
     2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201, 12: 2.179,
     13: 2.160, 14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101, 19: 2.093, 24: 2.064, 29: 2.045,
@@ -29,7 +29,7 @@ T975 = {
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Geometric mean of A/B over `n` pairs, with the bounds of its 95 % interval."""
+    """Geometric mean of A/B over `n` pairs, with its 95% confidence interval."""
 
     centre: float
     low: float

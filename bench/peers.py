@@ -1,4 +1,4 @@
-"""The two sides of every comparison: the wheel's pgbench as a process, and our core called as a trial calls it."""
+"""Both sides of every comparison: the wheel's pgbench as a process, and ironbench's core called as in a trial."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SELECT_ONLY = "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbenc
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What one run of either side came to."""
+    """Result of one run of either side."""
 
     per_second: float
     cpu_per_transaction_s: float
@@ -44,7 +44,7 @@ class Rate:
 
 @contextmanager
 def postgres(clients: int, workload: str, asked: dict[str, str]) -> Iterator[PostgresSession]:
-    """A server of our own in a temporary directory, with a workload's data in it."""
+    """A server started by ironbench in a temporary directory, loaded with the data of a workload."""
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
         system = System("postgres", "bench", {}, Layout(data=f"{folder}/data"), memory_bytes=1 << 30)
         system, secrets = engines.get("postgres").validated(system, clients)
@@ -58,7 +58,8 @@ def postgres(clients: int, workload: str, asked: dict[str, str]) -> Iterator[Pos
 
 @contextmanager
 def listening_postgres(scale: int) -> Iterator[RawServer]:
-    """A throwaway server on a Unix socket and on TCP, initialised by pgbench. Our own servers never listen on TCP."""
+    """A temporary server on a Unix socket and on TCP, initialised by pgbench. Servers that ironbench starts never
+    listen on TCP."""
     with RawServer("shared_buffers=1GB", "max_connections=50") as server:
         command = [str(BIN / "pgbench"), "-i", "-q", "-s", str(scale), "-h", server.host, "-p", str(server.port)]
         subprocess.run([*command, "-U", "postgres", "postgres"], check=True, capture_output=True)
@@ -72,7 +73,7 @@ def ours(
     asked: Load,
     sources: Sequence[Source] = (),
 ) -> tuple[Rate, dict[str, Any]]:
-    """One trial through the core; also its whole summary."""
+    """Runs one trial through the core; also returns its whole summary."""
     result = _core.drive(compiled_plan(target, Tasks(scripts, variables), asked, sources))
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     rate = summary["transactions"] / summary["elapsed_s"]
@@ -81,7 +82,8 @@ def ours(
 
 
 def pgbench(target: dict[str, Any], asked: Load, *arguments: str, scale: int = 1) -> Rate:
-    """The same load by pgbench, with the protocol of `target`. Its CPU is that of the whole process, start included."""
+    """Runs the same load with pgbench, with the protocol of `target`. CPU time is that of the whole process, including
+    its start."""
     connection = target["connection"]
     command = [
         str(BIN / "pgbench"), "--no-vacuum", "-h", connection["host"], "-p", str(connection["port"]),

@@ -1,6 +1,6 @@
-"""Large data by pieces: rows that workers make for a null sink, of a share of the pieces of TPC-H scale factor 10,000.
+"""Large data in pieces: workers generate a sample of the pieces of TPC-H scale factor 10,000 for a null sink.
 
-What it finds is set beside the plan of 32 machines (`ironbench lab plan`), whose rate of making rows is measured here.
+The measured generation rate is compared with the plan for 32 machines (`ironbench lab plan`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ironbench.workloads import tpch_tables
 SCALE_FACTOR = "10000"
 MACHINES = 32
 SHARE = 2_000
-"""One of so many pieces is made, evenly spread over all of them."""
+"""One in this many pieces is generated, evenly spread over all of them."""
 WORKERS = min(2, len(os.sched_getaffinity(0)))
 NULL = {"kind": "null", "service_ns": 0}
 
@@ -29,7 +29,7 @@ NULL = {"kind": "null", "service_ns": 0}
 def main() -> None:
     dataset = tpch_tables.dataset("postgres", {"sf": SCALE_FACTOR})
     pieces = _core.cut_rows(json.dumps(dataset.generator).encode(), MACHINES, b"[]")
-    # All that are not to be made are told to be there already.
+    # Pieces outside the sample are declared as already done.
     done = [
         {"table": table, "first": first, "past": past}
         for number, (table, first, past) in enumerate(pieces)

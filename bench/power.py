@@ -1,10 +1,11 @@
-"""Does a slowdown as small as the tool says it can find get found? (asked: ≥ 90 % of 40 real runs called slower)
+"""Is a slowdown of the size that ironbench calls detectable actually found? (target: at least 90% of 40 real runs are
+called slower)
 
-Every transaction looks up an account and then counts to `base` + `burn`: the more, the more CPU work per statement.
-First, A/A blocks give the spread, and from it follows the minimum detectable effect that the tool states for six
-blocks; then pairs of blocks show what `burn` makes statements slower by just that; then 40 labs of six blocks each are
-run with it. The same with a slowdown of 3 %, which must never be called faster. About 15 minutes each, and each goes on
-where it was stopped. `IRONBENCH_BENCH_RUNS=2` tries it with two runs of each.
+Every transaction looks up an account and then counts to `base` + `burn`: the higher, the more CPU time per statement.
+First, A/A blocks measure the variation, from which the stated minimum detectable effect of six blocks follows. Then
+pairs of blocks determine which `burn` makes statements slower by exactly this effect. Then 40 labs of six blocks each
+run with it. The same is done with a slowdown of 3%, which must never be called faster. Each part takes about 15 minutes
+and resumes where it was stopped. `IRONBENCH_BENCH_RUNS=2` tries it with two runs of each.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from ironbench.stats.power import detectable
 
 BLOCKS = 6
 SPREAD_BLOCKS = 20
-"""So many blocks know the spread within a third (chi square, 19 degrees of freedom)."""
+"""This many blocks determine the variation within a third (chi square, 19 degrees of freedom)."""
 FIRST_BURN = 2000
-"""Enough to see its cost well above the noise; smaller steps cost in proportion."""
+"""Large enough to measure its cost well above the noise; the cost of smaller numbers is proportional."""
 SMALL = 0.03
 SCRIPT = """\\set aid random(1, 100000)
 \\set steps :base + :burn
@@ -67,7 +68,8 @@ def main() -> None:
     effect = detectable(_spread(noise), BLOCKS, LEVEL, len(noise.ratios))
     assert effect is not None
     said(f"minimum detectable effect of {BLOCKS} blocks, from {len(noise.ratios)} A/A blocks", f"{effect:.1%}")
-    # The first hundreds of steps cost another amount each than the last of many: the second try is close to the effect.
+    # The cost per step differs between the first hundreds of steps and later ones, so a second attempt is made close to
+    # the effect.
     burn = FIRST_BURN
     for attempt in ("first", "second"):
         cost = finding(Declaration(f"power-{attempt}", _text(burn, spread_blocks)), 0)
@@ -103,7 +105,7 @@ def _text(burn: int, blocks: int) -> str:
 
 
 def _load() -> None:
-    """The accounts, once, where the script's lab finds them."""
+    """Loads the accounts once, in the directory that the lab of the script uses."""
     from ironbench import engines, workloads
     from ironbench.model.plan import Plan
     from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial

@@ -1,11 +1,11 @@
-"""Replay of fixed work held against the live run: recorded on one device, predicted on another, and run there.
+"""Replay of a recorded trace compared with a live run: recorded on one device, predicted for another, and run there.
 
-The order system's light mix with the same seed and as many transactions on both devices, its data half cached, from
-cold caches; log and data share the device. Each run records a trace. What arrived while the transactions were measured
-is replayed on the other's model and held against what happened there: from the first I/O to the last, and the mean of
-a read. The same of whole traces is shown: starting, stopping and the checks of the data afterwards, which scan tables,
-are no fixed work. About 6 minutes; `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` chooses other devices, and
-`IRONBENCH_BENCH_TRACES=DIR` keeps the traces there, and takes those that it finds instead of runs.
+The light mix of the order-entry workload with the same seed and number of transactions on both devices, with half of
+its data cached, from cold caches; WAL and data share the device. Each run records a trace. The I/Os during the measured
+transactions are replayed on the model of the other device and compared with the live run there: the time from the first
+I/O to the last, and the mean duration of a read. The same results are shown for whole traces, which are not fixed work:
+start, stop, and checks of the data that scan tables. Takes about 6 minutes. `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata`
+selects other devices; `IRONBENCH_BENCH_TRACES=DIR` stores the traces there, and uses existing ones instead of runs.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from ironbench.devices.trace import Trace
 MODELS = "hdd-10k,ssd-sata-2011"
 CAPACITY = 4 << 30
 TRANSACTIONS = 1000
-"""Of each client."""
+"""Transactions per client."""
 RUNS = 3
-"""Of each device."""
+"""Runs per device."""
 SHARE = 0.25
 
 
 def main() -> None:
     chosen = os.environ.get("IRONBENCH_BENCH_MODELS", MODELS).split(",")
-    # In turn, so that what changes on the machine meanwhile meets all devices.
+    # Interleaved, so that changes of the machine affect all devices.
     recorded: dict[str, list[Trace]] = {model: [] for model in chosen}
     for number in range(RUNS):
         for model in chosen:
@@ -50,9 +50,11 @@ def main() -> None:
 
 
 def _held(what: str, here: str, recorded: Sequence[Trace], run: Sequence[Trace], asked: Asked | str) -> None:
-    """`run`: traces of what was predicted; only what they recorded is used."""
+    """Compares predictions with runs. `run`: traces on the predicted device, of which only the recorded times are
+    used."""
     core = models.for_core(models.models())
-    # What the emulation computes for an I/O is not the work's, and nothing predicts it: it is as in the run there.
+    # The computing time of the emulation for an I/O is not part of the workload and cannot be predicted, so the live
+    # value is used.
     answering_ns = [one.processors.answering_ns() if one.processors else 0 for one in run]
     found, live = (
         [
@@ -86,7 +88,7 @@ def _read(found: Prediction) -> replay.Latency:
 
 
 def _recorded(model: str, number: int) -> Trace:
-    """From the run of that number on the device, or kept from an earlier one."""
+    """Returns the trace of a run with this number on the device, or a stored one."""
     kept = os.environ.get("IRONBENCH_BENCH_TRACES", "")
     path = Path(kept, f"{model}-{number}.parquet")
     if kept and path.exists():

@@ -1,4 +1,4 @@
-"""Device models beside published figures that they were not built from."""
+"""Device models compared with published results that were not used to build them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _beside(model: DeviceModel, figure: PublishedFigure, core: bytes) -> None:
     if figure.against is not None:
         value /= _of(figure, figure.against, core)
     expected = f"{figure.low:g}" if figure.low == figure.high else f"{figure.low:g} to {figure.high:g}"
-    # Of a range that was published, its ends; of a single figure, 10 % around it.
+    # For a published range, its ends; for a single value, 10% around it.
     low, high = (
         (figure.low * (1 - TOLERANCE), figure.high * (1 + TOLERANCE))
         if figure.low == figure.high

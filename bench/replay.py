@@ -1,4 +1,4 @@
-"""Replay of traces: how many I/Os per second one core answers for, by device."""
+"""Replay of traces: I/Os per second that one core can process, by device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEVICES = (
     *("free", "hdd-7200", "hdd-15k(cache=on)", "ssd-sata-2011", "ssd-nvme-consumer", "aws-gp3"),
     *("raid0(8, hdd-7200)", "raid10(8, hdd-15k)", "spread(4 x ssd-sata-2011, 2 x ssd-sata-2010)"),
 )
-"""Each must hold the figure; RAID 5, where one write is four I/Os, is shown without one."""
+"""Devices with a target; RAID 5, where one write causes four I/Os, is shown without one."""
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
 def _told(made: Trace, device: str, core: bytes, asked: Asked | str, what: str = "") -> None:
     rates = []
     for _ in range(RUNS):
-        # On this thread alone: its CPU time is what a core would need.
+        # The replay runs in this thread, so its CPU time is the time that one core needs.
         began = time.thread_time()
         found = replay.predicted(made, device, core, capacity=64 << 30)
         rates.append(found.ios / (time.thread_time() - began))
@@ -45,9 +45,9 @@ def _told(made: Trace, device: str, core: bytes, asked: Asked | str, what: str =
 
 
 def trace(ios: int, seed: int) -> Trace:
-    """What a database of 16 clients might have asked of a disk: reads, some writes, a log with its syncs.
+    """A trace like that of a database with 16 clients: reads, some writes, WAL writes with syncs.
 
-    Beside it 1.5 cores that compute, and 3 threads that want to.
+    In addition, 1.5 cores are busy and 3 threads are runnable.
     """
     random = np.random.default_rng(seed)
     gaps = random.exponential(60_000, ios)

@@ -1,4 +1,4 @@
-"""A lab on PostgreSQL killed at 50 random instants (asked: nothing lost, half, out of order or left running).
+"""A lab on PostgreSQL killed at 50 random times (target: nothing lost, incomplete, out of order or left running).
 
 About 5 minutes. `IRONBENCH_BENCH_KILLS=3` tries it with three.
 """

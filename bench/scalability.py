@@ -1,4 +1,5 @@
-"""The published fit of the Universal Scalability Law, met to the printed digits, and how often the intervals hold."""
+"""The Universal Scalability Law: reproduces a published fit to all printed digits, and simulates the coverage of the
+confidence intervals."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from ironbench.stats.scalability import fitted
 from ironbench.stats.usl import Usl
 
 SPECSDM91 = ((1, 64.9), (18, 995.9), (36, 1652.4), (72, 1853.2), (108, 1828.9), (144, 1775.0), (216, 1702.2))
-"""Gunther 2007; data and figures as in the R package `usl`."""
+"""Gunther 2007; data and results as in the R package `usl`."""
 TRUE = Usl(0.05, 0.001, 500.0)
 DESIGNS = (((1, 2, 4, 8, 16, 32, 64), 1), ((1, 2, 4, 8, 12, 16, 20), 3), ((1, 2, 4, 8, 16, 32, 64), 6))
 SWEEPS, SPREAD = 300, 0.04
 QUANTITIES = ("alpha", "beta", "gamma", "peak_clients", "peak_throughput")
 HELD = 0.91
-"""Three standard deviations of a share of 300 below 95 %."""
+"""Three standard deviations of a proportion of 300 below 95%."""
 
 
 def main() -> None:
@@ -43,7 +44,8 @@ def published() -> None:
 
 
 def coverage() -> None:
-    """Shares of simulated sweeps whose 95 % intervals hold the truth; trials scatter by 4 % of their throughput."""
+    """Fraction of simulated sweeps whose 95% confidence intervals contain the truth; trials vary by 4% of their
+    throughput."""
     dice = np.random.default_rng(1)
     for clients, repeats in DESIGNS:
         held = dict.fromkeys(QUANTITIES, 0)

@@ -1,4 +1,4 @@
-"""Many small labs in a row, each in a directory of its own, so that a series that was stopped goes on where it was."""
+"""Series of many small labs, each in its own directory, so that a stopped series resumes where it was."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from ironbench.records.labs import LabDirectory
 from ironbench.study.findings import findings
 
 HOME = Path(os.environ.get("IRONBENCH_BENCH_HOME", "bench-results"))
-"""Where series lie; remove it to begin anew."""
+"""Directory of all series; delete it to start again."""
 DATA = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path("/tmp")
-"""Data lie in memory: these series are about verdicts, not about disks."""
+"""Data are in memory, because these series test verdicts and not disks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A lab file of a series, changed by `turn` into the lab that is run."""
+    """The lab file of a series; `turn` modifies each lab before it runs."""
 
     name: str
     text: str
     turn: Callable[[Lab, dict[str, Secrets]], tuple[Lab, dict[str, Secrets]]] = lambda lab, secrets: (lab, secrets)
 
     def lab(self, number: int) -> tuple[Lab, dict[str, Secrets]]:
-        """The lab of that number, with numbers and an order of its own."""
+        """Returns the lab with this number, with its own seed and trial order."""
         path = HOME / f"{self.name}.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.text.replace("@SEED@", str(number)).replace("@DATA@", str(DATA / "ironbench-bench")))
         lab, secrets = declare.lab(path)
-        # Nobody asks why they differ, and their time is compared: without observed trials.
+        # Observed trials are disabled: no explanation of differences is needed, and their duration matters.
         plain = replace(lab, series=f"{self.name}-{number}", method=replace(lab.method, observed=False))
         return self.turn(plain, secrets)
 
 
 def finding(declaration: Declaration, number: int) -> Finding:
-    """The first declared finding of one lab of the series, measured now as far as it was not before."""
+    """The first declared finding of a lab of the series; measures trials that have not been measured yet."""
     lab, secrets = declaration.lab(number)
     directory = LabDirectory(HOME / declaration.name / f"{number:03d}")
     with directory.locked(), _quietly() as printer:
@@ -59,7 +59,7 @@ def finding(declaration: Declaration, number: int) -> Finding:
 
 
 def found(declaration: Declaration, count: int) -> list[Finding]:
-    """The findings of `count` labs, with what they say and how long the rest will take on stderr."""
+    """Findings of `count` labs; prints each and the remaining time on stderr."""
     kept: list[Finding] = []
     began_s = time.monotonic()
     for number in range(count):
@@ -74,7 +74,7 @@ def found(declaration: Declaration, count: int) -> list[Finding]:
 
 
 def asked(variable: str, default: int) -> int:
-    """How many labs: fewer when the environment says so, to see that a series works."""
+    """Number of labs, which an environment variable may reduce to try a series."""
     return int(os.environ.get(variable, str(default)))
 
 

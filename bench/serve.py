@@ -1,11 +1,11 @@
-"""Pages of `ironbench serve`: where 100,000 records lie, and of a lab while it is measured.
+"""Pages of `ironbench serve`: with 100,000 records, and of a lab while it runs.
 
-Records: a server begins, and each page is asked for once, then again and again. The index of so many records was made
-by a command before; making it is a figure of its own. Live: a lab of the engine `null` is watched in Chromium. Its
-first paint is that of the browser (Paint Timing). The delay is from the end of a second of the trial to its number on
-the page: the writing of its state and all that looks for news is in it.
+Records: a server starts, and each page is requested once, then repeatedly. The index of the records has already been
+built; its construction is a separate result. Live: a lab with the engine `null` is watched in Chromium. The first paint
+is reported by the browser (Paint Timing). The delay is measured from the end of a second of the trial until its number
+is on the page, which includes writing the state and detecting changes.
 
-About 8 minutes, most of them for making the records.
+About 8 minutes, most of them for creating the records.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ JUDGED = (
     "search by status",
     "comparison of two runs",
 )
-"""What was asked for: overview, search, compare."""
+"""Pages with a target: overview, search, comparison."""
 LAB = """question = "Does a second client get more done?"
 [workload]
 name = "select-only"
@@ -79,13 +79,13 @@ quiet = "0s"
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that runs."""
+    """A running server."""
 
     pid: int
     port: int
 
     def get(self, path: str) -> float:
-        """Seconds until the whole page was there."""
+        """Seconds until the whole page was received."""
         started = time.perf_counter()
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         line.request("GET", path, headers={"authorization": f"Bearer {TOKEN}"})
@@ -97,7 +97,7 @@ class Served:
         return took_s
 
     def most_mb(self) -> float:
-        """The most memory it ever had (VmHWM of proc_pid_status(5), which counts in KiB)."""
+        """Peak memory (VmHWM of proc_pid_status(5), in KiB)."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM:"))
 
@@ -128,7 +128,7 @@ def _archive(made: Path) -> None:
     results = made / "results"
     fill(results, RECORDS)
     with serving(made / "nothing", made) as server:
-        server.get("/")  # bytecode is there: what follows is not the first start of an installation
+        server.get("/")  # compiles the bytecode, so that later starts are not the first after an installation
     started = time.perf_counter()
     Store(results).listed()
     said(f"index of {RECORDS} records, made once, s", time.perf_counter() - started)
@@ -192,7 +192,7 @@ def _state(directory: Path) -> live.LiveTrial | None:
 
 
 def _paint(page: Page, address: str) -> float:
-    """From the begin of the navigation (Paint Timing, first-contentful-paint), s."""
+    """Seconds from the start of the navigation (Paint Timing, first-contentful-paint)."""
     page.goto(address)
     page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
     found: float = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
@@ -200,7 +200,7 @@ def _paint(page: Page, address: str) -> float:
 
 
 def _delays(page: Page, directory: Path) -> list[float]:
-    """Of each second of trials: when the page shows it, less when it ended."""
+    """For each second of trials: the time until the page shows it."""
     page.evaluate(
         "() => { window.shown = []; const place = document.querySelector('[data-now=phase]');"
         " new MutationObserver(() => window.shown.push([Date.now() / 1000, place.textContent]))"

@@ -1,9 +1,10 @@
-"""What watching costs: a lab of two equal systems, one of which is watched by two open pages of `ironbench serve`.
+"""Cost of watching a lab: a lab with two equal systems, one of which is watched by two open pages of `ironbench serve`.
 
-The pages are connections that read what the page's script reads; a browser draws elsewhere. The server's CPU time is
-that of a lab of 6 blocks that is watched from its first trial to its last, what it makes of each trial that has ended
-included. In a second lab they are open in the trials of one cell alone, so the lab itself tells whether its two cells
-are equivalent. About 13 minutes; `IRONBENCH_BENCH_PAIRS=6` measures 6 blocks.
+The pages are connections that read the same data as the page's script; a browser would render elsewhere. The server's
+CPU time is measured for a lab of 6 blocks that is watched from the first trial to the last, including the processing of
+each completed trial. In a second lab the pages are open only during the trials of one configuration, so that the lab
+itself shows whether both configurations are equivalent. Takes about 13 minutes; `IRONBENCH_BENCH_PAIRS=6` measures 6
+blocks.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ rates = "none"
 
 
 class Watchers:
-    """Pages that are open while the watched cell has its trials."""
+    """Pages that are open during the trials of the watched configuration."""
 
     def __init__(self, server: Served, lab: str) -> None:
         self._server, self._lab = server, lab
@@ -61,7 +62,7 @@ class Watchers:
         self.cpu_s, self.wall_s, self.told_bytes = 0.0, 0.0, 0
 
     def watch(self, wanted: bool) -> None:
-        """Opens or closes them."""
+        """Opens or closes the pages."""
         if wanted and not self._open:
             self._began = processes.cpu_s(self._server.pid), time.monotonic()
             self._open = [self._opened() for _ in range(OPEN_PAGES)]
@@ -84,7 +85,7 @@ class Watchers:
             while part := answer.read1(65536):
                 self.told_bytes += len(part)
         except (OSError, http.client.HTTPException, ValueError, AttributeError):
-            return  # closed by us
+            return  # closed by this process
 
 
 def main() -> None:
@@ -105,7 +106,7 @@ def main() -> None:
 
 
 def _watched(made: Path, server: Served, name: str, blocks: int, wanted: Callable[[str], bool]) -> Watchers:
-    """A lab to its end; pages are open while `wanted` the cell that is measured."""
+    """Runs a lab to its end; pages are open while `wanted` is true for the configuration that is being measured."""
     directory, file = made / "results" / "labs" / name, made / f"{name}.toml"
     file.write_text(LAB.format(blocks=blocks))
     words = [sys.executable, "-m", "ironbench.start", "lab", "run", str(file), "--results", str(directory)]
@@ -124,7 +125,7 @@ def _watched(made: Path, server: Served, name: str, blocks: int, wanted: Callabl
 
 
 def _cell(directory: Path) -> str:
-    """Of the trial that runs; empty: none."""
+    """Configuration of the running trial; "" if there is none."""
     return next((state.cell for path in directory.glob(".*.live") if (state := live.read(path))), "")
 
 

@@ -1,7 +1,7 @@
-"""Labs that were never run: trials with known truth and known faults, and the verdicts that the real code would give.
+"""Simulated labs: trials with known truth and known disturbances, and the verdicts of the production code.
 
-Everything is in logarithms of the metric. A lab's trials run one after the other in randomised complete blocks, as real
-ones do, so that a drift or an autocorrelation of the machine meets both cells.
+All values are logarithms of the metric. As in real labs, the trials of a lab run one after another in randomised
+complete blocks, so that a drift or autocorrelation of the machine affects both configurations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ironbench.stats.power import effect, likely_spread
 
 Values = NDArray[np.float64]
 Machine = Callable[[np.random.Generator, int, int], Values]
-"""(dice, labs, trials) → what the machine adds to each trial's log value, of standard deviation about 1."""
+"""(dice, labs, trials) → contribution of the machine to each trial's log value, with a standard deviation of about
+1."""
 
 CANNOT_TELL, FASTER, SLOWER, EQUIVALENT = range(4)
 
@@ -29,12 +30,12 @@ def normal(dice: np.random.Generator, labs: int, trials: int) -> Values:
 
 
 def drift(dice: np.random.Generator, labs: int, trials: int) -> Values:
-    """Each trial half a standard deviation slower than the last: over 20 trials, ten."""
+    """Each trial is half a standard deviation slower than the one before: ten over 20 trials."""
     return normal(dice, labs, trials) - 0.5 * np.arange(trials)
 
 
 def autocorrelated(dice: np.random.Generator, labs: int, trials: int) -> Values:
-    """AR(1) with 0.8 from trial to trial."""
+    """AR(1) with coefficient 0.8 from trial to trial."""
     kept = 0.8
     found = normal(dice, labs, trials)
     for trial in range(1, trials):
@@ -48,13 +49,14 @@ def heavy(dice: np.random.Generator, labs: int, trials: int) -> Values:
 
 
 def outliers(dice: np.random.Generator, labs: int, trials: int) -> Values:
-    """One trial in ten is slowed by a lognormal amount, in the median by three standard deviations."""
+    """One trial in ten is slowed by a lognormal amount with a median of three standard deviations."""
     slowed = dice.random((labs, trials)) < 0.1
     return normal(dice, labs, trials) - slowed * 3 * dice.lognormal(0.0, 0.7, (labs, trials))
 
 
 def steep_drift(dice: np.random.Generator, labs: int, trials: int) -> Values:
-    """Each trial two standard deviations slower than the last: findings warn of it (`study/verdict.py`)."""
+    """Each trial is two standard deviations slower than the one before; findings warn of such a drift
+    (`study/verdict.py`)."""
     return normal(dice, labs, trials) - 2.0 * np.arange(trials)
 
 
@@ -69,7 +71,7 @@ MACHINES: dict[str, Machine] = {
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """Many labs alike: `logs[lab, block, comparison]` is the log ratio of a cell and its baseline."""
+    """Many similar labs: `logs[lab, block, comparison]` is the log ratio of a configuration and its baseline."""
 
     logs: Values
 
@@ -82,7 +84,8 @@ class Simulated:
 def simulated(
     machine: Machine, labs: int, blocks: int, spread: float, truth: float = 0.0, cells: int = 2, seed: int = 1
 ) -> Simulated:
-    """`labs` labs of one baseline and `cells` - 1 cells whose true log ratio is `truth`; trial noise `spread`."""
+    """Simulates `labs` labs with a baseline and `cells` - 1 other configurations with the true log ratio `truth`; trial
+    noise `spread`."""
     dice = np.random.default_rng(seed)
     values = spread * machine(dice, labs, blocks * cells).reshape(labs, blocks, cells)
     order = dice.permuted(np.broadcast_to(np.arange(cells), (labs, blocks, cells)), axis=2)
@@ -92,20 +95,20 @@ def simulated(
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """A block of two systems that take turns. Standard deviations of log values; the whole noise of a slice is 1."""
+    """A block of two interleaved systems. Standard deviations of log values, relative to the whole noise of a slice."""
 
     slices: int
-    """Of each system in a block."""
+    """Slices of each system in a block."""
     slow: float
-    """Share of the variance of a slice that is slow,"""
+    """Fraction of the variance of a slice that changes slowly."""
     kept: float
-    """and how much of that the next turn, which is another system's, shares (AR(1))."""
+    """Correlation of the slow part with that of the next slice, which belongs to the other system (AR(1))."""
     start: float
-    """What differs from start to start of a system, which no slice averages away."""
+    """Standard deviation between starts of a system, which slices do not average out."""
 
 
 def by_turns(how: Turns, labs: int, blocks: int, spread: float, truth: float = 0.0, seed: int = 1) -> Simulated:
-    """Labs of two cells by slices, each rotation in random order; `spread`: of one slice."""
+    """Simulates labs of two configurations by slices, each rotation in random order; `spread`: noise of one slice."""
     dice = np.random.default_rng(seed)
     logs = np.empty((labs, blocks, 1))
     for block in range(blocks):
@@ -123,7 +126,7 @@ def by_turns(how: Turns, labs: int, blocks: int, spread: float, truth: float = 0
 
 
 def verdicts(labs: Simulated, planned: Sequence[int], margin: float) -> NDArray[np.int_]:
-    """Verdict of each lab's first comparison when it stops at the first look that tells; one comparison declared."""
+    """Verdict of each lab's only comparison, when the lab stops at the first conclusive interim analysis."""
     looks = tuple(planned)
     shape = labs.logs.shape[0]
     found = np.full(shape, CANNOT_TELL)
@@ -141,12 +144,13 @@ def verdicts(labs: Simulated, planned: Sequence[int], margin: float) -> NDArray[
 
 
 def any_false_alarm(labs: Simulated, planned: Sequence[int]) -> NDArray[np.bool_]:
-    """Whether Holm's correction lets any comparison of each lab end in faster or slower at any look."""
+    """Whether, with Holm's correction, any comparison of each lab is called faster or slower at any interim
+    analysis."""
     looks = tuple(planned)
     many = labs.logs.shape[2]
     raised = np.zeros(labs.logs.shape[0], dtype=bool)
     for place, blocks in enumerate(looks):
-        # Where no comparison differs, Holm raises an alarm just when its first step does.
+        # If no comparison differs, Holm's method raises an alarm exactly if its first step does.
         level = levels(LEVEL / many, looks, 2)[place]
         if level > 0:
             mean, spread = labs.upto(blocks)
@@ -156,16 +160,16 @@ def any_false_alarm(labs: Simulated, planned: Sequence[int]) -> NDArray[np.bool_
 
 
 def covered(labs: Simulated, blocks: int, truth: float = 0.0) -> NDArray[np.bool_]:
-    """Whether the 95 % interval of each lab holds the true ratio."""
+    """Whether the 95% confidence interval of each lab contains the true ratio."""
     mean, spread = (value[:, 0] for value in labs.upto(blocks))
     return np.abs(mean - truth) <= t_quantile(1 - LEVEL / 2, blocks - 1) * spread / math.sqrt(blocks)
 
 
 def slowed_by_what_was_stated(machine: Machine, labs: int, blocks: int, spread: float, seed: int) -> Simulated:
-    """Labs whose cell is slower by the minimum detectable effect that an A/A lab before them stated."""
+    """Labs whose configuration is slower by the minimum detectable effect that an earlier A/A lab stated."""
     _, seen = simulated(machine, labs, blocks, spread, seed=seed).upto(blocks)
     stated = effect(blocks, LEVEL) * likely_spread(1.0, blocks) * seen[:, 0]
-    # A slowdown of d is a ratio of 1 - d; what is stated is expm1 of the log difference.
+    # A slowdown of d is a ratio of 1 - d; the stated effect is expm1 of the log difference.
     slowdown = np.log(np.maximum(1 - np.expm1(stated), 1e-6))
     fresh = simulated(machine, labs, blocks, spread, seed=seed + 1)
     return Simulated(fresh.logs + slowdown[:, None, None])

@@ -1,12 +1,12 @@
-"""Slices against trials: how much time each needs to find the same difference.
+"""Slices compared with trials: how much time does each method need to find the same difference?
 
-Blocks of two equal cells by slices and by trials take turns, in the same hour, of the same measured seconds. The time
-that a method needs goes with the variance of a block's log ratio times the time that a block takes. Also: whether
-frozen systems used anything, by their counters.
+Blocks of two equal configurations alternate between slices and trials, under the same conditions and with the same
+measured time. The time that a method needs is proportional to the variance of a block's log ratio times the duration of
+a block. Also checks, by their counters, whether paused systems used resources.
 
 40 blocks of each workload and method take about two hours. `IRONBENCH_BENCH_PAIRS=8` measures eight,
-`IRONBENCH_BENCH_WORKLOADS=select-only,tpcb-like` these two. `python -m bench variance` splits the noise of the same
-blocks into its parts.
+`IRONBENCH_BENCH_WORKLOADS=select-only,tpcb-like` selects these two. `python -m bench variance` splits the noise of the
+same blocks into components.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ironbench.model.record import Record
 from ironbench.records.labs import LabDirectory
 
 MEASURED_S = 5
-"""Of each system in a block."""
+"""Measured seconds of each system in a block."""
 METHODS = ("slices", "trials")
 LAB = """
 question = "Does a system differ from itself?"
@@ -54,12 +54,12 @@ rates = "none"
 {method}
 """
 HOW = {"slices": 'method = "slices"\nslice = "1s"', "trials": 'method = "trials"'}
-"""A length that is named: each block is a lab of its own here, and would have a pilot of its own."""
+"""The slice length is given, because each block is a separate lab here and would need its own pilot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A workload and how hard it is driven."""
+    """A workload and its load."""
 
     workload: str
     scale: int
@@ -82,11 +82,11 @@ def works() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Two equal systems, measured once."""
+    """A block of two equal systems."""
 
     log_ratio: float
     took_s: float
-    """From reading the lab file to its finding: data, starts, warm-ups and all."""
+    """Duration from reading the lab file to the finding, including data, starts and warm-ups."""
     records: tuple[Record, ...]
     directory: LabDirectory
 
@@ -103,7 +103,7 @@ def declaration(name: str, method: str, blocks: int = 1) -> Declaration:
 
 
 def block(name: str, method: str, number: int) -> Block | None:
-    """Measured now, unless it was before; None: one of its trials was not usable."""
+    """Measures a block, or reuses an existing measurement; None if one of its trials was not usable."""
     declared = declaration(name, method)
     took, began = HOME / declared.name / f"{number:03d}.took", time.monotonic()
     found = finding(declared, number)
@@ -117,7 +117,7 @@ def block(name: str, method: str, number: int) -> Block | None:
 
 
 def measured(pairs: int) -> dict[tuple[str, str], list[Block]]:
-    """(workload, method) → blocks; methods in random order within each pair, workloads in turn."""
+    """(workload, method) → blocks; methods in random order within each pair, workloads interleaved."""
     dice, kept = random.Random(25), dict[tuple[str, str], list[Block]]()
     for number in range(pairs):
         for name in works():
@@ -150,7 +150,7 @@ def _compared(name: str, by_slices: Sequence[Block], by_trials: Sequence[Block])
         said(f"{name}: spread of a block's log ratio, {method}", f"{spread:.4f} ({took_s:.1f} s a block)")
     ratio = spreads[0] ** 2 * took[0] / (spreads[1] ** 2 * took[1])
     freedom = len(by_slices) - 1, len(by_trials) - 1
-    # The 90 % interval by the F distribution: noise is taken as normal.
+    # 90% confidence interval by the F distribution, assuming normal noise.
     low, high = (ratio / float(special.fdtri(*freedom, p)) for p in (0.95, 0.05))
     timed = Between(ratio, low, high)
     said(f"{name}: time of slices over trials, same difference", timed, at_most(1 / 3, "≤ 1/3"), str(timed))

@@ -1,6 +1,6 @@
-"""CPU time that others took meanwhile, other virtual machines above all: what was measured then says little.
+"""Steal time during a measurement, mainly from other virtual machines; with much steal time a result is not meaningful.
 
-A machine with little to do is not told that it would have had to wait, so quiet is looked for with all processors busy.
+Steal time is only visible when this machine wants to run, so the search for a quiet moment keeps all processors busy.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import TypeVar
 from bench.series import asked
 
 QUIET = 0.03
-"""Others take no more than this of the CPU time when a measurement begins …"""
+"""A measurement starts if others use at most this share of the CPU time …"""
 PATIENCE_MIN = 30
-"""… unless a bench has waited so long for it altogether; `IRONBENCH_BENCH_PATIENCE=0` waits for none."""
+"""… or if the benchmark has waited this long in total; with `IRONBENCH_BENCH_PATIENCE=0` it never waits."""
 MOST, TRIES = 0.10, 6
-"""What was measured while more was stolen is measured again, so often, and then not at all."""
+"""A measurement with more steal time is repeated up to this number of times, and then rejected."""
 BUSY_S, AFTER_S, PAUSE_S = 1.0, 0.3, 4.0
 PIECE = bytes(256 << 10)
 
@@ -31,14 +31,14 @@ _waited_s = 0.0
 
 
 def while_doing(measure: Callable[[], T]) -> tuple[T, float]:
-    """What it gave, and the share of the CPU time that other virtual machines took meanwhile."""
+    """Returns the result of `measure`, and the share of steal time meanwhile."""
     before_s, began_s = _stolen_s(), time.monotonic()
     got = measure()
     return got, _share(before_s, began_s)
 
 
 def undisturbed(what: str, measure: Callable[[], tuple[T, float]]) -> tuple[T, float] | None:
-    """What `measure` gave, with its share as `while_doing` tells it; None where too much was stolen every time."""
+    """Returns a result with its share of steal time; None if there was too much steal time in every attempt."""
     for _ in range(TRIES):
         _wait_for_quiet()
         got, share = measure()
@@ -63,13 +63,13 @@ def _patience_min() -> int:
 
 
 def _while_busy() -> float:
-    """What others get of the CPU time while we want all of it, be they other virtual machines or programs of this."""
+    """Share of the CPU time that other virtual machines and other programs use while this process tries to use all."""
     processors = len(os.sched_getaffinity(0))
     before_s, began_s, own_s = _stolen_s(), time.monotonic(), time.process_time()
 
     def busy(_number: int) -> None:
         while time.monotonic() < began_s + BUSY_S:
-            hashlib.sha256(PIECE)  # other threads run meanwhile
+            hashlib.sha256(PIECE)  # releases the interpreter lock
 
     with ThreadPoolExecutor(processors) as threads:
         list(threads.map(busy, range(processors)))
@@ -82,5 +82,5 @@ def _share(before_s: float, began_s: float) -> float:
 
 
 def _stolen_s() -> float:
-    """Of all processors, since the machine began (proc(5), /proc/stat)."""
+    """Steal time of all processors since boot (proc(5), /proc/stat)."""
     return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")

@@ -1,9 +1,9 @@
-"""Workload storage beside fio: the same file, engine, block size and depth, on a device and in memory.
+"""The storage workload compared with fio: same file, engine, block size and queue depth, on a device and in memory.
 
-fio runs with what makes it fastest (registered buffers and files, no map of random blocks). CPU time: ours of the
-threads that do the I/O, fio's of its processes less what it needs to start and report; both with the kernel's helper
-threads, which do all the work where a file system cannot promise not to block (fio's own account leaves them out).
-About 40 minutes where the device varies; `IRONBENCH_BENCH_PAIRS=12` makes no more than twelve pairs of a test.
+fio runs with its fastest options (registered buffers and files, no random map). CPU time is that of ironbench's I/O
+threads, and of fio's processes minus the time to start and report. Both include the kernel's helper threads, which do
+all the work if a file system cannot promise not to block (fio's own statistics do not include them). Takes about 40
+minutes if the device varies; `IRONBENCH_BENCH_PAIRS=12` limits a test to twelve pairs.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from ironbench.workloads.storage.passes import Terms
 SECONDS = 2.0
 SIZE = 512 << 20
 CLOSE = 0.03
-"""Pairs are added, a batch at a time, until the interval of the ratio is no wider than this to either side …"""
+"""Pairs are added, a batch at a time, until the confidence interval of the ratio is at most this wide on either side
+…"""
 BATCH, PAIRS = 6, 30
-"""… or there have been so many."""
+"""… or until there are this many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,13 @@ def main() -> None:
 
 
 def _disk() -> Path:
-    """A directory that is not in memory."""
+    """Returns a directory that is not in memory."""
     return Path(os.environ.get("IRONBENCH_DATA", "/var/tmp"))
 
 
 @contextmanager
 def _file(place: Path) -> Iterator[tuple[Path, TestFile]]:
-    """Written once, so that both read what is really there."""
+    """Creates a file and writes it once, so that both sides read real data."""
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir=place) as folder:
         path = Path(folder) / "measured"
         path.touch()
@@ -121,7 +122,7 @@ def _fio(test: Test, path: Path) -> Run:
 
 
 def _accounted(command: list[str]) -> tuple[dict[str, Any], float]:
-    """Its report, and the CPU seconds of the process and its children (wait4(2))."""
+    """Returns fio's report, and the CPU seconds of the process and its children (wait4(2))."""
     with tempfile.TemporaryFile("w+") as report:
         process = subprocess.Popen(command, stdout=report)
         _, status, used = os.wait4(process.pid, 0)

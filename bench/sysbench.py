@@ -1,6 +1,7 @@
-"""MariaDB: scripts beside sysbench, prepared, 8 clients on 1 thread, Unix socket; bulk loading beside ready files.
+"""MariaDB: scripts compared with sysbench, prepared, 8 clients on 1 thread, Unix socket; bulk loading compared with
+ready files.
 
-What limits the first two figures: docs/adr/0025-what-a-point-select-costs.md.
+docs/adr/0025-what-a-point-select-costs.md explains what limits the first two results.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _CHANGES = (
     "DELETE FROM sbtest1 WHERE id = :id;\nINSERT INTO sbtest1 (id, k, c, pad) VALUES (:id, :k, :c, :pad)",
 )
 _ID = f"\\set id random(1, {ROWS})\n"
-# As sysbench's oltp_read_write.lua sends it; its random texts are the same ones each time here.
+# Same statements as sysbench's oltp_read_write.lua, except that its random texts are constant here.
 READ_WRITE = "".join(
     [
         "BEGIN;\n",
@@ -69,7 +70,7 @@ def main() -> None:
 def _server() -> Iterator[RawMysql]:
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
         settings = ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=1G", "--innodb-flush-log-at-trx-commit=2"]
-        settings += ["--performance-schema=OFF"]  # as the server comes; it would slow every statement of both sides
+        settings += ["--performance-schema=OFF"]  # the default; it would slow every statement of both sides
         server = RawMysql(Path(folder), free_port(), settings)
         try:
             yield server
@@ -79,7 +80,7 @@ def _server() -> Iterator[RawMysql]:
 
 def _compared(server: RawMysql, name: str, script: str, most: float, rate: Any) -> None:
     target = {"kind": "mysql", "connection": server.address(), "protocol": "prepared", "io": "auto"}
-    # Deadlocks are repeated on both sides.
+    # Both sides repeat transactions after deadlocks.
     asked = Load(clients=8, threads=1, duration_s=SECONDS, max_tries=0)
     scripts = [ScriptSource(name, script, 1)]
     mine, theirs = interleaved(
@@ -95,7 +96,7 @@ def _sysbench(server: RawMysql, name: str) -> list[str]:
 
 
 def _peer(server: RawMysql, name: str, clients: int) -> Rate:
-    """Its CPU is that of the whole process; the start takes 0.02 s of about 3."""
+    """Runs sysbench. CPU time is that of the whole process; its start takes 0.02 s of about 3."""
     run = [f"--threads={clients}", f"--time={SECONDS}", f"--table-size={ROWS}", "--rand-type=uniform", "run"]
     process = subprocess.Popen([*_sysbench(server, name), *run], stdout=subprocess.PIPE, text=True)
     assert process.stdout
@@ -128,7 +129,7 @@ def _fresh(server: RawMysql) -> None:
 
 
 def _loaded(server: RawMysql) -> float:
-    """Seconds, generating the rows included."""
+    """Seconds to load, including the generation of rows."""
     _fresh(server)
     engine = {"kind": "mysql", "connection": server.address(), "protocol": "prepared", "io": "auto"}
     plan = {"engine": engine, "generator": LOADED, "connections": CONNECTIONS}

@@ -1,11 +1,12 @@
-"""A token bucket beside the kernel's own: PostgreSQL on an emulated volume and on a throttled loop device.
+"""An emulated token bucket compared with the kernel's: PostgreSQL on an emulated volume and on a throttled loop device.
 
-Both devices have ext4 and allow so many reads a second; the data are half cached, the log is on a device that takes no
-time. The kernel's limit is that of control groups, version 1 (Documentation/admin-guide/cgroup-v1/blkio-controller.rst,
-"Throttling/Upper limit policy"), on a loop device of a file in memory, which takes no time of its own. The model limits
-reads and writes together, the kernel apart, and it cannot limit what its own threads write back: so a first run on the
-model, which is not counted, tells how it shares its limit out, and the kernel is given those shares. About 20 minutes;
-`IRONBENCH_BENCH_PAIRS=3` makes three pairs.
+Both devices have ext4 and the same limit on reads per second; the data are half cached, and the WAL is on a
+zero-latency device. The kernel's limit is that of control groups, version 1
+(Documentation/admin-guide/cgroup-v1/blkio-controller.rst, "Throttling/Upper limit policy"), on a loop device of a file
+in memory, which has no latency. The model limits reads and writes together, the kernel separately, and the kernel
+cannot limit writeback by its own threads. A first, uncounted run on the model therefore shows how reads and writes
+share the limit, and the kernel gets the same shares. Takes about 20 minutes; `IRONBENCH_BENCH_PAIRS=3` runs three
+pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench.series import asked
 IOPS = 1000
 MODEL = f"aws-gp3(iops={IOPS})"
 RATE = 125 << 20
-"""Bytes a second, as the model has them."""
+"""Bytes per second, as in the model."""
 BLKIO = Path("/sys/fs/cgroup/blkio")
 MEMORY = Path("/dev/shm")
 LOG = ("--log", "free")
@@ -55,7 +56,8 @@ def _emulated() -> Seen:
 
 @contextmanager
 def _limited(block: str, reads: int) -> Iterator[Path]:
-    """A control group with the model's limits on a block device, so many of its I/Os a second for reads."""
+    """Creates a control group with the model's limits for a block device, of which `reads` I/Os a second are for
+    reads."""
     device = Path(block).stat().st_rdev
     number = f"{os.major(device)}:{os.minor(device)}"
     group = BLKIO / f"ironbench-bench-{os.getpid()}"

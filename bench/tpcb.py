@@ -1,4 +1,4 @@
-"""Throughput of tpcb-like beside pgbench on the same database, observers off."""
+"""Throughput of tpcb-like compared with pgbench on the same database, without observers."""
 
 from __future__ import annotations
 

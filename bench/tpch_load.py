@@ -1,6 +1,7 @@
-"""Loading TPC-H-derived rows, made meanwhile, beside tools that load ready files; generation beside tpchgen-cli.
+"""Generating and loading TPC-H-derived rows, compared with tools that load ready files; generation compared with
+tpchgen-cli.
 
-Needs `tpchgen-cli` on the path (cargo install tpchgen-cli, or its wheel): the same generator, writing files.
+Needs `tpchgen-cli` on the path (cargo install tpchgen-cli, or its wheel): the same generator, which writes files.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ database.close()
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """Wall-clock and processor time of one load."""
+    """Wall-clock and CPU time of one load."""
 
     elapsed_s: float
     cpu_s: float
@@ -73,7 +74,7 @@ def tpch_dataset(engine: str, scale: str = SCALE) -> Dataset:
 
 
 def _generation() -> None:
-    """Rows per second of each, the text that comments are cut from included."""
+    """Rows per second of both, including the creation of the text pool."""
     rows = tpch_dataset("postgres").rows
     ours, theirs = interleaved(PAIRS, _made_by_us, _made_by_them)
     said(
@@ -101,7 +102,7 @@ def _on_postgres(folder: Path) -> None:
     dataset = tpch_dataset("postgres")
     with postgres(8, "script", {}) as session:
         _ours(session, dataset)
-        _said_memory("PostgreSQL")  # before any other child was as large
+        _said_memory("PostgreSQL")  # before any other child process was as large
         scripts = scripts_of(dataset, folder, COPY)
         ours, psql = interleaved(PAIRS, lambda: _ours(session, dataset), lambda: _psql(session, dataset, scripts))
     said(
@@ -125,7 +126,7 @@ def _on_duckdb(folder: Path) -> None:
 
 
 def _said_memory(engine: str) -> None:
-    """Of the largest child so far, which is the loader's, and of this process."""
+    """Reports peak memory of the largest child so far, which is the loader, plus this process."""
     peak_kb = (
         resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     )
@@ -155,13 +156,13 @@ def timed(work: Callable[[], object], server: int | None) -> Took:
 
 
 def _cpu(server: int | None) -> float:
-    """Processor seconds of children that have ended, and of a server with its own."""
+    """CPU seconds of children that have ended, and of a server with its backends."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime + (0.0 if server is None else _server_cpu(server))
 
 
 def _server_cpu(postmaster: int) -> float:
-    """Of the postmaster, of backends that it has waited for, and of those that live (proc_pid_stat(5))."""
+    """CPU seconds of the postmaster, of backends that it has waited for, and of running ones (proc_pid_stat(5))."""
     ticks = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -187,7 +188,7 @@ def loaded(session: ServerSession[Any, Any], dataset: Dataset, pieces: LoadedPie
 
 
 def _psql(session: PostgresSession, dataset: Dataset, scripts: Sequence[Path]) -> Took:
-    """As many psql at the same time as there are scripts."""
+    """Loads with one concurrent psql for each script."""
     empty_tables(session, dataset)
     session.query("checkpoint")
     connection = session.target()["connection"]
@@ -200,7 +201,7 @@ def _psql(session: PostgresSession, dataset: Dataset, scripts: Sequence[Path]) -
 
 
 def together(commands: Sequence[Sequence[str]], server: int) -> Took:
-    """All at the same time."""
+    """Runs all commands at the same time."""
 
     def work() -> None:
         running = [subprocess.Popen(command) for command in commands]
@@ -212,7 +213,8 @@ def together(commands: Sequence[Sequence[str]], server: int) -> Took:
 
 
 def scripts_of(dataset: Dataset, folder: Path, command: str) -> list[Path]:
-    """The rows as text, every table cut into one part per connection, and a script for each that loads its parts.
+    """Writes the rows as text, with each table split into one part per connection, and a script for each connection
+    that loads its parts.
 
     `command`: a line of the script, with `{table}` and `{path}`.
     """

@@ -1,7 +1,7 @@
-"""MariaDB: loading TPC-H-derived rows, made meanwhile, beside parallel `LOAD DATA LOCAL` of ready files.
+"""MariaDB: generating and loading TPC-H-derived rows, compared with parallel `LOAD DATA LOCAL` from ready files.
 
 Needs MariaDB's server and its client program `mariadb` (Debian: mariadb-server-core, mariadb-client-core).
-`IRONBENCH_BENCH_SCALE=0.1` takes another scale factor.
+`IRONBENCH_BENCH_SCALE=0.1` uses another scale factor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
         scripts = scripts_of(dataset, folder, LOAD)
         with engines.running(system, secrets, WORKERS) as session:
             assert isinstance(session, MariadbSession)
-            _of_ready_files(session, dataset, scripts)  # the files, too, are in the page cache from here on
+            _of_ready_files(session, dataset, scripts)  # also brings the files into the page cache
             ours, ready = interleaved(
                 PAIRS, lambda: _ours(session, dataset), lambda: _of_ready_files(session, dataset, scripts)
             )
@@ -50,7 +50,7 @@ def _ours(session: MariadbSession, dataset: Dataset) -> Took:
 
 
 def _of_ready_files(session: MariadbSession, dataset: Dataset, scripts: list[Path]) -> Took:
-    """As many clients as there are scripts."""
+    """Loads with one concurrent client for each script."""
     empty_tables(session, dataset)
     connection = session.target()["connection"]
     client = [

@@ -1,4 +1,4 @@
-"""Memory of the harness while queries are timed: all of its processes but the engine's, at scale factor 1."""
+"""Memory of the harness during timed queries: all its processes except the engine, at scale factor 1."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from bench.series import asked
 LARGEST_MB = 120
 EVERY_S = 0.1
 TIMED = re.compile(r"sweep \d+$|\d+% \w+$")
-"""The last line of progress from the beginning of a trial on; answers that are checked before have a word more."""
+"""Matches the last progress line once a trial has started; lines of the preceding answer checks have an additional
+word."""
 PREPARES = "importlib.util"
-"""In the command line of the child that makes the refresh sets: while it runs, nothing is timed yet."""
+"""Part of the command line of the child that generates refresh sets; while it runs, no query is timed."""
 ENGINE = re.compile(r"^\S*postgres\b|engines\.duckdb\.child")
-"""The command line of an engine: it and what it starts do not count."""
+"""Matches the command line of an engine, which is excluded with its child processes."""
 
 
 def main() -> None:
@@ -57,7 +58,7 @@ def _largest(engine: str, scale: str, folder: Path) -> tuple[int, int]:
 
 
 def _harness(pid: int) -> Iterator[tuple[int, str]]:
-    """The process and its descendants, without engines, and their command lines."""
+    """Yields the process and its descendants, without engines, with their command lines."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
         children = [one.read_text().split() for one in Path(f"/proc/{pid}/task").glob("*/children")]
@@ -71,7 +72,7 @@ def _harness(pid: int) -> Iterator[tuple[int, str]]:
 
 
 def _bytes(pid: int) -> int:
-    """What it has in memory; of what it shares with others, its part (proc(5), Pss)."""
+    """Memory of a process, with its proportional share of shared memory (proc(5), Pss)."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -1,8 +1,8 @@
-"""`ironbench tune` on simulated trials: are the two settings that matter found, and is no other claimed?
+"""`ironbench tune` with simulated trials: are the two relevant settings found, and no others?
 
-Eight settings, of which one brings 25 % and one costs 30 %, on a machine whose level wanders by 10 % from block to
-block and sinks from trial to trial. Trials vary by 5 % and by 15 %; the code is that of every real tune, but for the
-trials themselves. Asked: at least 18 of 20. `IRONBENCH_BENCH_TUNES=200` runs more.
+Eight settings, of which one gains 25% and one costs 30%, on a machine whose level varies by 10% from block to block and
+decreases from trial to trial. Trials vary by 5% and by 15%. Everything except the trials is production code. Target: at
+least 18 of 20. `IRONBENCH_BENCH_TUNES=200` runs more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`ironbench tune` on a real PostgreSQL: are a lost index and `synchronous_commit` found, and is nothing else claimed?
+"""`ironbench tune` on a real PostgreSQL: are a missing index and `synchronous_commit` found, and nothing else?
 
-Transactions of four clients read by an index and commit; eight factors vary, of which six do nothing for such work.
-`IRONBENCH_BENCH_TUNES` says how many (2), `IRONBENCH_BENCH_BUDGET` the time of each (18m).
+Transactions of four clients read by an index and commit; eight factors vary, of which six have no effect on this work.
+`IRONBENCH_BENCH_TUNES` sets the number of runs (2), `IRONBENCH_BENCH_BUDGET` the time of each (18m).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def main() -> None:
 def _tuned(folder: Path, name: str, budget: str) -> dict[str, Conclusion]:
     command = [sys.executable, "-m", "ironbench.start", "tune", "tune.toml", "--budget", budget, "--results", name]
     ended = subprocess.run(command, cwd=folder, check=False).returncode
-    if ended not in (0, SUSPECT):  # suspect: of a busy machine, whose trials count
+    if ended not in (0, SUSPECT):  # SUSPECT: flagged on a busy machine; its trials count
         raise RuntimeError(f"exit code {ended}")
     return told(folder / name)
 

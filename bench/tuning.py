@@ -1,4 +1,4 @@
-"""Tunes that were never run: the code of every real one, on trials of known truth and known faults."""
+"""Simulated runs of `ironbench tune`: production code on trials with known truth and known disturbances."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ironbench.study.study import Study
 
 BASE = 1000.0
 DRIFT = 0.1
-"""Standard deviation of what the machine's log throughput changes by from block to block; none of it comes back."""
+"""Standard deviation of the change of the machine's log throughput from block to block; changes accumulate."""
 SINKING = 0.002
-"""What every trial adds to the log throughput of all after it."""
+"""Decrease of the log throughput with every trial."""
 
 
 @dataclass(slots=True)
 class Machine:
-    """A bench that only computes: a machine whose level wanders from block to block and sinks from trial to trial."""
+    """Simulates a machine whose level varies from block to block and decreases from trial to trial."""
 
     effects: Mapping[str, float]
     """Factor → log ratio of its last level over its first."""
@@ -72,7 +72,7 @@ class Machine:
 
 
 def planned(file: Path, seed: int) -> Lab:
-    """The screen that a file declares, in an order of its own."""
+    """The screen that a file declares, with its own seed."""
     text = file.read_text()
     path = file.with_name(f"{file.stem}-{seed}{file.suffix}")
     path.write_text(f"{text}\n[measure]\nseed = {seed}\n")
@@ -80,7 +80,7 @@ def planned(file: Path, seed: int) -> Lab:
 
 
 def tuned(lab: Lab, directory: LabDirectory, effects: Mapping[str, float], noise: float, seed: int) -> Study:
-    """The whole lab, the screen and what it goes on with, as `loop.conduct` would have it measured."""
+    """Runs the whole lab, the screen and its confirmation, like `loop.conduct`."""
     silent = Printer(StringIO(), StringIO())
     directory.begin(Frozen(lab, "m1", {}, {}))
     machine = Machine(effects, lab, noise, random.Random(seed))
@@ -91,7 +91,7 @@ def tuned(lab: Lab, directory: LabDirectory, effects: Mapping[str, float], noise
 
 
 def claimed(study: Study) -> dict[str, Conclusion]:
-    """Factor → its verdict in fresh blocks, of those that have one."""
+    """Factor → its conclusive verdict in new blocks."""
     decided = (Conclusion.FASTER, Conclusion.SLOWER)
     ends = {one.finding.cell: one.finding.conclusion for one in study.effects}
     matter = study.screen.matter if study.screen else ()

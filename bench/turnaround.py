@@ -1,4 +1,5 @@
-"""From the last byte of an answer to the submission of the next query, as streams of tpch do it, by size of answer."""
+"""Time from the last byte of an answer to the submission of the next query in the streams of tpch, by size of the
+answer."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ironbench.workloads.tpch import streams
 from ironbench.workloads.tpch.streams import Query, Stream
 
 QUERIES = {1: 60, 20_000: 60, 1_000_000: 12}
-"""How many follow each other, by rows of each answer."""
+"""Rows of each answer → number of queries."""
 LONGEST_US = 200.0
 NUMBERS = {
     "postgres": "SELECT n, repeat('x', 50) FROM generate_series(1, {rows}) AS s(n)",

@@ -1,7 +1,7 @@
-"""How often verdicts are wrong, on simulated labs with known truth: false alarms, coverage, power. Fixed seeds.
+"""Error rates of verdicts on simulated labs with known truth: false alarms, coverage, power. Fixed seeds.
 
-Asked are at most 5.5 % false alarms with the stop rule on, at most 5 % false "equivalent" at a true difference of the
-margin, 93 to 97 % coverage, and 90 % power at the detectable effect that is stated.
+Targets: at most 5.5% false alarms with the stopping rule, at most 5% false "equivalent" at a true difference equal to
+the margin, 93% to 97% coverage, and 90% power at the stated minimum detectable effect.
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ from bench.simulated import (
 LABS = 40_000
 MARGIN = 0.05
 NOISE = 0.03
-"""Standard deviation of a trial's log value where it matters; trials on a small machine vary by 3 to 6 %."""
+"""Standard deviation of a trial's log value where it matters; trials on a small machine vary by 3% to 6%."""
 PLANS = {"6 blocks": (6,), "10 blocks": (10,), "looks at 6 and 10": (6, 10), "looks at 6, 12 and 18": (6, 12, 18)}
 SLICE_NOISE = 0.06
-"""Of one slice of a second."""
+"""Standard deviation of a slice of one second."""
 TURNS = {
     "slices, none slow": Turns(10, 0.0, 0.0, 0.0),
     "slices, half of it slow, starts differ": Turns(10, 0.5, 0.9, 0.2),
     "slices, all of it slow": Turns(10, 1.0, 0.98, 0.0),
-    # Variances of docs/concepts/slices.md: slow noise of igen-oltp with 1 client, starts of select-only.
+    # Variances from docs/concepts/slices.md: slow noise of igen-oltp with 1 client, starts of select-only.
     "slices, as measured": Turns(5, 0.23, 0.95, 0.26),
 }
-# A false "equivalent" needs the right noise: with little the difference is seen, with much nothing is.
+# A false "equivalent" needs a certain noise: with little noise the difference is detected, with much noise the result
+# is inconclusive.
 NOISES = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05)
-# Where a tenth of trials are outliers no test based on means keeps all its power; what is left is shown, not asked.
+# If a tenth of the trials are outliers, tests based on means lose power; the remaining power is shown without a target.
 NOT_ASKED = "lognormal outliers"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One share in per cent, and the range it must lie in."""
+    """A percentage, and its target range."""
 
     what: str
     value: float
@@ -67,7 +68,7 @@ class Figure:
 
 
 def figures(labs: int = LABS) -> Iterator[Figure]:
-    """Every figure, `labs` simulated labs each."""
+    """Yields every result, each from `labs` simulated labs."""
     for name, machine in MACHINES.items():
         yield from false_alarms(name, machine, labs)
         yield from false_equivalents(name, machine, labs)
@@ -80,7 +81,7 @@ def figures(labs: int = LABS) -> Iterator[Figure]:
 
 
 def slices(name: str, how: Turns, labs: int) -> Iterator[Figure]:
-    """Blocks by slices: their ratios are judged as those of trials are."""
+    """Blocks by slices, whose ratios are judged like those of trials."""
     for plan, planned in PLANS.items():
         found = verdicts(by_turns(how, labs, planned[-1], SLICE_NOISE, seed=21), planned, MARGIN)
         wrong = 100 * share((found == FASTER) | (found == SLOWER))

@@ -1,12 +1,13 @@
-"""What waits at the end of an open loop, and a schedule that all threads share.
+"""Transactions that are still waiting at the end of an open loop, and a schedule shared by all threads.
 
-A server is stopped for the last 1, 2 and 5 s of 20 s of arrivals at a fixed 100/s. If it continues 1 s after the
-window, the transactions due while it was stopped wait until then: with a stop of k s, the one due t s after the stop
-began waits k + 1 s - t. The 20 slowest of 2,000 are the first ones, so that p99 is k + 1 s - 0.2 s. If it does not
-continue while the trial drains, the share that never ended forbids a 99th percentile.
+A server is stopped for the last 1, 2 and 5 s of 20 s of arrivals at a fixed 100/s. If it resumes 1 s after the window,
+the transactions that became due during the stop wait until then: with a stop of k s, a transaction due t s after its
+start waits k + 1 s - t. The 20 slowest of 2,000 are the first ones, so p99 is k + 1 s - 0.2 s. If the server does not
+resume during the drain, too many transactions never end for a 99th percentile to be reported.
 
-The simulated server answers after 50 ms. Eight clients can do 160/s; at 128/s the arrivals, and so the queue, are the
-same whatever the number of threads (one seed). Other programs only delay timers: the shortest of three passes counts.
+The simulated server answers after 50 ms. Eight clients can do 160/s; at 128/s the arrivals, and therefore the queue,
+are the same for any number of threads (one seed). Other programs only delay timers, so the shortest of three passes
+counts.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def _threads() -> None:
 
 
 def _cost() -> None:
-    """An engine that answers at once, at a rate that nothing keeps: the schedule is all that is added."""
+    """An engine that answers immediately, at a rate that cannot be sustained, so that only the cost of the schedule is
+    added."""
     for threads in (1, 2):
         closed, opened = (
             _null(Load(clients=CLIENTS, threads=threads, duration_s=2.0, rate=rate), 0.0)[0]

@@ -1,6 +1,6 @@
-"""What watching over ssh costs on either side, and whether CPU shares seen so are those that local observers see.
+"""Cost of observers over ssh on both sides, and whether the CPU shares they report agree with those of local observers.
 
-Over this machine's own ssh server, so that both see the same processors: in each trial the core samples /proc/stat and
+Uses the ssh server of this machine, so that both see the same processors: in each trial the core samples /proc/stat and
 all processes, and ironbench samples the same files over ssh.
 """
 
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _trial(session: Session, there: link.Link) -> tuple[dict[str, float], dict[str, float], WatchedTrial]:
-    """CPU shares by the core's samples, the same over ssh, and what that cost."""
+    """CPU shares from the core's samples, the same over ssh, and the cost of the latter."""
     sources = [one for one in observe.sources(session, clients=CLIENTS) if one.kind == "file"]
     load = Load(clients=CLIENTS, threads=1, duration_s=SECONDS, warmup_s=1.0, seed=1)
     scripts = [ScriptSource("select", SELECT_ONLY, 1)]

@@ -1,10 +1,11 @@
-"""Answers of the 22 queries by DataFusion over Parquet files: a second engine where PostgreSQL would take hours.
+"""Answers of the 22 queries from DataFusion on Parquet files: a second engine for scale factors where PostgreSQL would
+take hours.
 
-pip install datafusion tpchgen-cli
-tpchgen-cli parquet --scale-factor 10 --output-dir P
-python scripts/answers_by_datafusion.py P A
-ironbench run tpch --engine duckdb --with sf=10 --with answers=B
-python scripts/pack_answers.py 10 A B
+    pip install datafusion tpchgen-cli
+    tpchgen-cli parquet --scale-factor 10 --output-dir P
+    python scripts/answers_by_datafusion.py P A
+    ironbench run tpch --engine duckdb --with sf=10 --with answers=B
+    python scripts/pack_answers.py 10 A B
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`make demo`: labs/demo.toml on this machine: what would a faster device for its log do for PostgreSQL?
+"""`make demo`: runs labs/demo.toml on this machine: how much would a faster WAL device help PostgreSQL?
 
-`scripts/demo.py [DIR]`: the lab goes into a new folder of DIR, ironbench-results/demo by default.
+`scripts/demo.py [DIR]`: the lab is stored in a new folder of DIR, by default ironbench-results/demo.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAB = ROOT / "labs" / "demo.toml"
 IRONBENCH = Path(sys.executable).parent / "ironbench"
 MEASURED = (0, 3)
-"""Exit codes of a lab that came to its end; 3: something disturbed a trial, and the last line on stderr says what."""
+"""Exit codes of a complete lab. 3: a trial was disturbed, as explained in the last line on stderr."""
 
 
 def main() -> int:
-    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the lab's, which keeps what it has and ends
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is handled by the lab, which keeps its results and ends
     results = Path(*sys.argv[1:2] or [ROOT / "ironbench-results" / "demo"])
     lab, report = results / time.strftime("%Y%m%dT%H%M%S"), results / "report.html"
     data = results / "data"

@@ -1,7 +1,7 @@
-"""`make findings LAB=engines`: the measured part of docs/findings/LAB.md and its picture, from the lab's records.
+"""`make findings LAB=engines`: writes the measured part of docs/findings/LAB.md and its picture from the lab's records.
 
-`scripts/findings.py NAME [DIR]`: DIR holds the lab, by default where `make labs` leaves it. The words around that
-part are written by hand: what was published, what is kept, what it means.
+`scripts/findings.py NAME [DIR]`: DIR contains the lab, by default the directory of `make labs`. The text around that
+part is written by hand: what was published, which results are kept, what they mean.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGES = ROOT / "docs" / "findings"
 RESULTS = ROOT / "ironbench-results" / "labs" / "full"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 CHARTS = ("findings", "queries", "devices", "time", "cpu")
-"""Sections whose first chart is in the picture, those that there are."""
+"""Sections whose first chart is included in the picture, if they exist."""
 TABLES = ("findings", "brokerage", "queries", "devices", "time", "cpu", "others")
 
 

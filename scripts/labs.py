@@ -1,7 +1,7 @@
-"""`make labs`: every lab in labs/ in full, one after another; called again, it goes on where it was stopped.
+"""`make labs`: runs every lab in labs/ in full, one after another; when called again, it resumes where it was stopped.
 
-`make labs LABS="labs/spill.toml labs/upgrade.toml"` runs those alone, `LABS="--budget 15m labs/spill.toml"` within that
-time. Each lies in ironbench-results/labs/full/NAME; remove that to measure it anew.
+`make labs LABS="labs/spill.toml labs/upgrade.toml"` runs only these, `LABS="--budget 15m labs/spill.toml"` within that
+time. Results are in ironbench-results/labs/full/NAME; delete that directory to measure again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "ironbench-results" / "labs" / "full"
 IRONBENCH = Path(sys.executable).parent / "ironbench"
 MEASURED = (0, 3, 4)
-"""Exit codes of a lab that came to its end: 3, some of it is suspect; 4, an expectation is refuted."""
+"""Exit codes of a complete lab. 3: some of its trials are flagged; 4: an expectation is refuted."""
 INTERRUPTED = 130
 
 
 def main() -> int:
-    """0 when every lab came to its end."""
-    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the running lab's, which keeps what it has and ends
+    """Returns 0 if every lab was completed."""
+    # Ctrl-C is handled by the running lab, which keeps its results and ends
+    signal.signal(signal.SIGINT, lambda *_: None)
     given = sys.argv[1:]
     budget = given[:2] if given[:1] == ["--budget"] else []
     named = [Path(word).absolute() for word in given[len(budget) :]]
@@ -40,7 +41,7 @@ def main() -> int:
 
 
 def words(file: Path, directory: Path, budget: Sequence[str] = ()) -> list[str]:
-    """A lab that has begun goes on; of one that is over it tells the answer again."""
+    """Arguments that start a lab or resume it; a completed lab shows its answer again."""
     if (directory / "plan.json").exists():
         return ["resume", str(directory)]
     return ["run", str(file), "--results", str(directory), *budget]

@@ -1,10 +1,10 @@
-"""Makes the answers that `ironbench run tpch` checks against, from those that two engines gave.
+"""Packs the answers that `ironbench run tpch` checks against, from the answers of two engines.
 
     ironbench run tpch --with sf=1 --with answers=A
     ironbench run tpch --with sf=1 --engine duckdb --with answers=B
     python scripts/pack_answers.py 1 A B
 
-Refuses engines that do not agree. Prints where each answer differs from those in further directories, if any are named.
+Fails if the engines disagree. Prints differences from the answers in further directories, if any are named.
 """
 
 from __future__ import annotations

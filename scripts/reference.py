@@ -1,4 +1,4 @@
-"""Writes docs/reference from the program itself, so that it cannot say anything else. `--check` only compares."""
+"""Generates docs/reference from the program itself, so that it stays accurate. `--check` only compares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOTE = "<!-- Written by `make docs`; edit the program, not this page. -->\n"
 
 
 def pages() -> dict[Path, str]:
-    """File → content."""
+    """Returns file → content."""
     written = {
         "command-line.md": command_line(),
         "metrics.md": metrics(),
@@ -27,7 +27,7 @@ def pages() -> dict[Path, str]:
 
 
 def help_page() -> str:
-    """What `ironbench --help` prints where the terminal has 80 columns."""
+    """The output of `ironbench --help` on a terminal with 80 columns."""
     import typer.main
 
     from ironbench.cli import program
@@ -73,7 +73,7 @@ def command_line() -> str:
 
 
 def _verbs(group: object, before: str = "") -> list[tuple[str, object]]:
-    """Every verb by its full name; those of a group after each other."""
+    """Every command by its full name; commands of a group follow each other."""
     found: list[tuple[str, object]] = []
     for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
         inner = hasattr(command, "commands")
@@ -82,7 +82,7 @@ def _verbs(group: object, before: str = "") -> list[tuple[str, object]]:
 
 
 def _parameter(parameter: object, field: object) -> str:
-    """A row of the table; `field`: the one that the option is, where it is declared in the table of fields."""
+    """A row of the table of options; `field`: the entry in the table of fields, if the option has one."""
     names = ", ".join(f"`{one}`" for one in (*parameter.opts, *parameter.secondary_opts))  # type: ignore[attr-defined]
     if parameter.param_type_name == "argument":  # type: ignore[attr-defined]
         names = f"`{(parameter.name or '').upper()}`"  # type: ignore[attr-defined]

@@ -1,8 +1,9 @@
-"""Hostile servers: what ironbench does with a PostgreSQL, MySQL or LDAP server that misbehaves.
+"""Hostile servers: how ironbench handles a PostgreSQL, MySQL or LDAP server that misbehaves.
 
-Each behaviour meets `ironbench run --dsn …` in a process of its own. The run must end within its limit and 1 GB,
-without a good trial, an unforeseen exception, or the password anywhere. `python -m bench hostile` runs all of them, and
-`python -m bench.hostile WORD…` those whose name contains a word, or those of the protocols that are named.
+Each behaviour is tested with `ironbench run --dsn …` in a separate process. The run must end within its time limit and
+1 GB of memory, without a good trial, an unexpected exception, or the password in any output. `python -m bench hostile`
+runs all behaviours; `python -m bench.hostile WORD…` runs those whose name contains a word, or those of the named
+protocols.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from bench.hostile.peer import MYSQL, POSTGRES, PROTOCOLS, between, hostile
 
 BEHAVIOURS: tuple[Behaviour, ...] = (*LOGIN, *ANSWERS, *WHILE_DRIVEN)
 LEAST = 25
-"""Behaviours asked for, for each protocol."""
+"""Minimum number of behaviours for each protocol."""
 TESTS = Path(__file__).parents[2] / "tests"
 
 
@@ -43,7 +44,7 @@ def main(words: Sequence[str] = ()) -> None:
 
 
 def _protocol(protocol: str, words: Sequence[str]) -> dict[str, Ended]:
-    """How the runs against servers of one protocol ended, by behaviour."""
+    """Runs all behaviours against servers of one protocol; returns the results by behaviour."""
     sys.path.insert(0, str(TESTS))
     chosen = [one for one in BEHAVIOURS if protocol in one.acts and _is_meant(one, protocol, words)]
     with _real(protocol, [one.stage for one in chosen]) as real:
@@ -93,12 +94,12 @@ def _cell(ended: Ended | None) -> str:
 
 
 Real = tuple[Callable[[], socket.socket], str]
-"""Connects to a real server, and the password there."""
+"""A function that connects to a real server, and the password there."""
 
 
 @contextmanager
 def _real(protocol: str, stages: Collection[str]) -> Iterator[Real | None]:
-    """None where no real server is needed."""
+    """Starts a real server, or yields None if none is needed."""
     if DRIVEN not in stages:
         yield None
         return

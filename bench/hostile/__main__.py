@@ -1,4 +1,4 @@
-"""`python -m bench.hostile WORD…`: those behaviours whose name contains one of the words."""
+"""`python -m bench.hostile WORD…`: runs behaviours whose name contains one of the words."""
 
 import sys
 

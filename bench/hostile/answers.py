@@ -1,4 +1,4 @@
-"""What hostile servers answer to ironbench's own questions, once they have let it in."""
+"""Answers of hostile servers to ironbench's own queries, after a successful login."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.hostile.peer import LDAP, MYSQL, POSTGRES, Peer
 
 
 def table(peer: Peer, values: Sequence[Sequence[bytes]], width: int | None = None) -> None:
-    """Rows for an answer. `width`: how many columns are announced, where that is not true."""
+    """Sends rows as an answer. `width`: announced number of columns, if it differs from the actual number."""
     if peer.protocol == POSTGRES:
         peer.send(Postgres.rows(values, width))
     elif peer.protocol == MYSQL:
@@ -40,7 +40,7 @@ def _endless_rows(peer: Peer) -> None:
 
 
 def _endless_noise(peer: Peer) -> None:
-    """No row ever, and no end."""
+    """Sends messages without end, but no row."""
     if peer.protocol == POSTGRES:
         peer.endless(Postgres.notice(b"still busy"))
     elif peer.protocol == MYSQL:
@@ -53,13 +53,13 @@ def _endless_noise(peer: Peer) -> None:
 
 
 def _flood_unread(peer: Peer) -> None:
-    """Sends without ever reading."""
+    """Sends without reading."""
     peer.let_in()
     _endless_noise(peer)
 
 
 def _in_advance(peer: Peer) -> None:
-    """An answer before there is a question."""
+    """Sends an answer before the query."""
     peer.let_in()
     peer.sequence = 1
     table(peer, [[b"1"]])
@@ -100,7 +100,7 @@ def _many_columns(peer: Peer) -> None:
 
 
 def _wants_data(peer: Peer) -> None:
-    """Asks for data, or for a file of the client's."""
+    """Requests data, or a file of the client."""
     if peer.protocol == POSTGRES:
         peer.send(Postgres.message(b"G", b"\0\0\1\0\0"))
         peer.take()

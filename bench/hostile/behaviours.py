@@ -1,4 +1,5 @@
-"""What hostile servers do. Before and during login, and to ironbench's own questions, they stand alone."""
+"""Behaviours of hostile servers. Before and during login, and for ironbench's own queries, no real server is
+involved."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ BEFORE_LOGIN, AFTER_LOGIN, DRIVEN = "before login", "after login", "driven"
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What a server does, by protocol; a protocol that is missing has no such thing."""
+    """A behaviour of a server, by protocol; protocols without this behaviour are missing."""
 
     name: str
     stage: str
@@ -31,11 +32,12 @@ class Behaviour:
     words: Mapping[str, str] = field(default_factory=dict)
     """Parameters of the DSN."""
     trusted: bool = True
-    """The client reaches the server by loopback, where a password may go in the clear."""
+    """Whether the client connects through the loopback interface, where a clear-text password is allowed."""
     unanswered: bool = False
-    """Transactions do not end, as they may at an honest server: a trial may be flagged for that."""
+    """Whether transactions do not end, which also happens with honest servers, so that a trial may be flagged for
+    it."""
     harmless: bool = False
-    """A trial may be good: the server says nothing false that a client can see."""
+    """Whether a trial may be good: the client cannot detect anything false in the server's messages."""
 
 
 def alone(act: Callable[[Peer], None], *protocols: str) -> dict[str, Callable[..., None]]:
@@ -43,7 +45,7 @@ def alone(act: Callable[[Peer], None], *protocols: str) -> dict[str, Callable[..
 
 
 def introduced(act: Callable[[Peer], None]) -> Callable[[Peer], None]:
-    """`act`, once the client has said who it is."""
+    """Runs `act` after the client's first login message."""
 
     def both(peer: Peer) -> None:
         peer.introduction()
@@ -53,7 +55,7 @@ def introduced(act: Callable[[Peer], None]) -> Callable[[Peer], None]:
 
 
 def asked(answer: Callable[[Peer], None]) -> Callable[[Peer], None]:
-    """`answer` to every request after the login."""
+    """Sends `answer` to every request after the login."""
 
     def act(peer: Peer) -> None:
         for _ in peer.asked():
@@ -63,7 +65,7 @@ def asked(answer: Callable[[Peer], None]) -> Callable[[Peer], None]:
 
 
 def sent(**data: bytes) -> dict[str, Callable[..., None]]:
-    """Bytes by protocol, after which the server is silent."""
+    """Sends these bytes, by protocol, and then nothing more."""
 
     def act(peer: Peer, said: bytes) -> None:
         peer.introduction()
@@ -82,7 +84,7 @@ def dripped(peer: Peer, data: bytes) -> None:
 
 
 def admission(peer: Peer) -> bytes:
-    """What lets the client in, as bytes."""
+    """Returns the message that accepts the login."""
     if peer.protocol == POSTGRES:
         return Postgres.let_in()
     if peer.protocol == MYSQL:
@@ -91,7 +93,7 @@ def admission(peer: Peer) -> bytes:
 
 
 def refused(peer: Peer, text: bytes) -> None:
-    """An error in place of a login."""
+    """Sends an error instead of accepting the login."""
     if peer.protocol == POSTGRES:
         peer.send(Postgres.error(text, b"28P01", b"FATAL"))
     elif peer.protocol == MYSQL:
@@ -107,7 +109,8 @@ def for_each(protocols: Iterable[str], acts: Callable[[str], Callable[..., None]
 def scram(
     peer: Peer, rounds: int = 4096, nonce: str = "{}more", last: bytes = b"v=AAAA", *, skip: bool = False
 ) -> None:
-    """The server's side of SCRAM, without knowing the password. `nonce`: of the client's; `skip`: no last message."""
+    """The server side of SCRAM without the password. `nonce` contains the client's nonce; `skip` omits the last
+    message."""
     if peer.protocol == POSTGRES:
         peer.introduction()
         peer.send(Postgres.authentication(10, b"SCRAM-SHA-256\0\0"))
@@ -147,7 +150,7 @@ _TLS_GREETING = Mysql.greeting(capabilities=Mysql.CAPABILITIES | Mysql.SSL)
 
 
 def _clear(peer: Peer) -> None:
-    """Asks for the password itself, and lets anybody in."""
+    """Requests the clear-text password and accepts any."""
     if peer.protocol == POSTGRES:
         peer.introduction()
         peer.send(Postgres.authentication(3))
@@ -165,7 +168,7 @@ def _clear(peer: Peer) -> None:
 
 
 def _clear_within(certificate: str) -> Callable[[Peer], None]:
-    """The same inside TLS."""
+    """Requests the clear-text password inside TLS."""
 
     def act(peer: Peer) -> None:
         agree(peer)
@@ -183,7 +186,7 @@ def _clear_within(certificate: str) -> Callable[[Peer], None]:
 
 
 def agree(peer: Peer, more: bytes = b"") -> None:
-    """Up to the point where both begin with TLS. `more`: sent along with the consent, in the clear."""
+    """Runs the protocol up to the start of TLS. `more`: clear-text bytes sent together with the consent."""
     if peer.protocol == POSTGRES:
         peer.introduction(tls=b"S" + more)
     elif peer.protocol == MYSQL:
@@ -197,14 +200,14 @@ def agree(peer: Peer, more: bytes = b"") -> None:
 
 
 def _stripped(peer: Peer) -> None:
-    """TLS is agreed to, and then all goes on in the clear."""
+    """Agrees to TLS, but continues in clear text."""
     agree(peer)
     peer.raw(admission(peer))
     peer.silence()
 
 
 def _injected(peer: Peer) -> None:
-    """Bytes in the clear that would pass for the first answer inside TLS."""
+    """Injects clear-text bytes that look like the first answer inside TLS."""
     more = {POSTGRES: Postgres.let_in(), MYSQL: b"\x07\0\0\2" + Mysql.ok(), LDAP: b""}[peer.protocol]
     if peer.protocol == LDAP:
         more = b"".join(Ldap.message(number, Ldap.result(Ldap.BOUND)) for number in range(1, 9))
@@ -233,7 +236,7 @@ def _endless_parameters(peer: Peer) -> None:
 
 
 def _again_and_again(peer: Peer) -> None:
-    """Asks for one proof after the other."""
+    """Requests one authentication proof after another."""
     peer.introduction()
     for number in range(10**9):
         if peer.protocol == POSTGRES:
@@ -305,7 +308,7 @@ def _without_fields(peer: Peer) -> None:
 
 
 def _out_of_order(peer: Peer) -> None:
-    """The end of the login before its beginning."""
+    """Sends the end of the login before its start."""
     if peer.protocol == POSTGRES:
         peer.introduction()
         peer.send(Postgres.ready(), Postgres.let_in())

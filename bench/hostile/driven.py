@@ -1,4 +1,4 @@
-"""What hostile servers do while they are measured: a real server answers, and some of its answers are changed."""
+"""Behaviours of hostile servers during the measurement: a proxy changes some answers of a real server."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bench.hostile.messages import Ldap, Mysql, Postgres
 from bench.hostile.peer import LDAP, MYSQL, POSTGRES, PROTOCOLS, Between, GoneError, Message
 
 AFTER = 40
-"""Messages that are passed on to a driving connection first: some transactions are good."""
+"""Number of messages that are passed on unchanged first, so that some transactions succeed."""
 
 
 def later(act: Message) -> Message:
-    """Changes what comes after some good transactions."""
+    """Applies `act` to messages after some successful transactions."""
 
     def change(peer: Between, message: bytes) -> None:
         if peer.messages <= AFTER:
@@ -30,7 +30,7 @@ def instead(act: Callable[[Between], None]) -> Message:
 
 
 def packet(message: bytes, body: bytes, further: int = 0) -> bytes:
-    """A packet of MySQL with the number of `message`, or that many further."""
+    """A MySQL packet with the sequence number of `message`, plus `further`."""
     return len(body).to_bytes(3, "little") + bytes([(message[3] + further) % 256]) + body
 
 
@@ -53,7 +53,7 @@ def ends_answer(peer: Between, message: bytes) -> bool:
 
 
 def _close(peer: Between) -> None:
-    # Closing alone would wait for the thread that reads.
+    # Closing the socket would wait for the thread that reads from it.
     peer.client.shutdown(socket.SHUT_RDWR)
     raise GoneError
 
@@ -72,7 +72,7 @@ def _noise(peer: Between, message: bytes) -> None:
     if peer.protocol == POSTGRES:
         peer.endless(Postgres.notice(b"still busy"))
     elif peer.protocol == MYSQL:
-        # A result set after the other, each empty.
+        # Result sets one after another, all empty.
         peer.endless(packet(message, Mysql.ok(2 | 8)))
     else:
         reference = Ldap.element(Ldap.REFERENCE, Ldap.element(0x04, b"ldap://attacker.example/"))
@@ -92,7 +92,7 @@ def _rows(peer: Between, message: bytes) -> None:
 
 
 def _group(peer: Between, message: bytes) -> bytes | None:
-    """The whole answer that ends with `message`; None: it goes on."""
+    """Returns the whole answer that ends with `message`; None if it continues."""
     peer.kept["answer"] = peer.kept.get("answer", b"") + message
     return peer.kept.pop("answer") if ends_answer(peer, message) else None
 
@@ -103,14 +103,14 @@ def _twice(peer: Between, message: bytes) -> None:
 
 
 def _in_advance(peer: Between, message: bytes) -> None:
-    """One answer too many, once; all others are right."""
+    """Sends one extra answer, once; all others are correct."""
     if (answer := _group(peer, message)) is not None:
         peer.raw(answer if peer.kept.get("done") else answer + answer)
         peer.kept["done"] = True
 
 
 def _out_of_order(peer: Between, message: bytes) -> None:
-    """The end of an answer comes first."""
+    """Sends the end of an answer first."""
     before = peer.kept.get("before", b"")
     if ends_answer(peer, message):
         peer.raw(message + before)
@@ -120,7 +120,7 @@ def _out_of_order(peer: Between, message: bytes) -> None:
 
 
 def _without_columns(peer: Between, message: bytes) -> None:
-    """Rows are not described. Of MySQL the number of columns is left out; MariaDB adds a byte to it that says that
+    """Omits the description of rows. For MySQL the number of columns is omitted; MariaDB adds a byte that says whether
     descriptions follow."""
     described = message[:1] == b"T" if peer.protocol == POSTGRES else message[3] == 1 and len(message) in (5, 6)
     if not described:
@@ -128,7 +128,7 @@ def _without_columns(peer: Between, message: bytes) -> None:
 
 
 def _wider(peer: Between, message: bytes) -> None:
-    """A row has a column more than was described."""
+    """Sends a row with one column more than described."""
     if peer.protocol == POSTGRES and message[:1] == b"D":
         count = int.from_bytes(message[5:7], "big") + 1
         message = Postgres.message(b"D", count.to_bytes(2, "big") + message[7:] + b"\0\0\0\x01x")
@@ -153,7 +153,7 @@ def _state(state: bytes) -> Message:
 
 
 def _flag(flag: int) -> Message:
-    """Sets a flag of the status in every OK packet."""
+    """Sets a status flag in every OK packet."""
 
     def change(peer: Between, message: bytes) -> None:
         if len(message) >= 11 and message[4] in (0, 0xFE) and len(message) < 20:
@@ -164,7 +164,7 @@ def _flag(flag: int) -> Message:
 
 
 def _fails(words: bytes) -> Message:
-    """Each answer becomes an error. `%` stands for the password."""
+    """Replaces each answer by an error. `%` stands for the password."""
 
     def change(peer: Between, message: bytes) -> None:
         if not ends_answer(peer, message):
@@ -206,7 +206,7 @@ def _odd_types(peer: Between, message: bytes) -> None:
 
 
 def _shutdown(peer: Between, message: bytes) -> None:
-    """Says that it ends, and does not."""
+    """Announces a shutdown that does not happen."""
     if peer.protocol == POSTGRES:
         peer.raw(Postgres.notice(b"terminating connection", b"N", b"WARNING", b"57P02") + message)
     else:
@@ -228,7 +228,7 @@ def _nested(peer: Between, message: bytes) -> None:
 
 
 def _done_as(change: Callable[[int], bytes]) -> Message:
-    """Changes the end of each search, of which `change` gets the number."""
+    """Changes the end of each search; `change` gets the message number."""
 
     def act(peer: Between, message: bytes) -> None:
         peer.raw(change(identity(message)) if operation(message) == Ldap.DONE else message)
@@ -237,13 +237,13 @@ def _done_as(change: Callable[[int], bytes]) -> Message:
 
 
 def _odd_code(number: int) -> bytes:
-    """The result code is a text."""
+    """Sends a text as the result code."""
     words = Ldap.element(0x04, b"")
     return Ldap.message(number, Ldap.element(Ldap.DONE, Ldap.element(0x04, b"\0"), words, words))
 
 
 def _wide_number(number: int) -> bytes:
-    """The number of the message has nine bytes."""
+    """Sends a message number of nine bytes."""
     wide = Ldap.element(0x02, number.to_bytes(9, "big"))
     return Ldap.element(0x30, wide, Ldap.result(Ldap.DONE))
 
@@ -260,7 +260,7 @@ WHILE_DRIVEN = (
     driven("resets in the middle of a transaction", instead(Between.reset)),
     driven("closes its half", instead(_close_half)),
     driven("stops answering", instead(Between.silence), unanswered=True),
-    # Of MySQL, its head announces more than comes.
+    # For MySQL, the packet header announces more than is sent.
     driven("garbage", instead(lambda peer: peer.raw(GARBAGE)), unanswered=True),
     driven("endless garbage", instead(lambda peer: peer.endless(GARBAGE))),
     driven("cut short", later(_cut_short)),
@@ -284,11 +284,11 @@ WHILE_DRIVEN = (
     driven("errors with escapes", _fails(ESCAPES)),
     driven("errors that quote the password", _fails(b"wrong: %")),
     driven("errors without text", _fails(b"")),
-    # PostgreSQL: a client refuses to send data, and waits for an error message that does not come.
+    # PostgreSQL: a client refuses to send data and waits for an error message that never comes.
     driven("asks for data", later(_wants_data), POSTGRES, unanswered=True),
     driven("asks for a file", later(_wants_data), MYSQL),
     driven("types out of range", later(_odd_types), POSTGRES, harmless=True),
-    # PostgreSQL: a warning, behind which every answer is right.
+    # PostgreSQL: a warning, followed by correct answers.
     driven("warns that it ends", later(_shutdown), POSTGRES, harmless=True),
     driven("says that it ends", later(_shutdown), LDAP),
     driven("refers elsewhere", later(_elsewhere), LDAP),

@@ -1,4 +1,4 @@
-"""Runs ironbench against a hostile server, in a process of its own, and judges how it ended."""
+"""Runs ironbench against a hostile server in a separate process, and judges the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.hostile.peer import LDAP, MARKER, MYSQL, POSTGRES
 from ironbench.host.scratch import FAILURE
 
 LIMIT_S = 150.0
-"""Five times what a single question may take, and the trial."""
+"""Five times the limit of a single query, plus the trial."""
 MOST_BYTES = 1_000_000_000
 SCRIPTS = {
     POSTGRES: f"""\\set n random(1, 9)
@@ -39,17 +39,17 @@ _TRIAL = ("--clients", "2", "--duration", "2s", "--warmup", "0s", "--repeats", "
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended."""
+    """Result of a run."""
 
     code: int | None
-    """None: it was still running at the limit."""
+    """Exit code; None if the run exceeded the limit."""
     seconds: float
     peak_bytes: int
     statuses: tuple[str, ...]
     cause: str
-    """Of the first record, or what was said on stderr."""
+    """Cause in the first record, or the output on stderr."""
     faults: tuple[str, ...]
-    """What must not be; empty when all is well."""
+    """Violated requirements; empty if there are none."""
 
 
 def address(protocol: str, host: str, port: int, secret: str, words: str) -> str:
@@ -65,7 +65,7 @@ def address(protocol: str, host: str, port: int, secret: str, words: str) -> str
 def run(
     behaviour: Behaviour, protocol: str, port: int, received: bytearray, secret: str = SECRET, host: str = ""
 ) -> Ended:
-    """`received`: what the server was sent."""
+    """Runs ironbench against the server. `received`: bytes that the server received."""
     host = host or ("127.0.0.1" if behaviour.trusted else "0.0.0.0")
     dsn = address(protocol, host, port, secret, behaviour.words.get(protocol, ""))
     with tempfile.TemporaryDirectory(prefix="ironbench-hostile-") as folder:
@@ -96,7 +96,7 @@ def _last_line(path: Path) -> str:
 
 
 def _process(words: Sequence[str], home: Path) -> tuple[int | None, float, int, str]:
-    """Its exit code (None: it had to be killed), how long it took, its peak of memory, and what it said."""
+    """Runs the process; returns exit code (None: killed), duration, peak memory and output."""
     import launch
 
     environment = os.environ | {
@@ -131,7 +131,7 @@ def _process(words: Sequence[str], home: Path) -> tuple[int | None, float, int, 
 
 
 def _peak(pid: int) -> int:
-    """Of a process and those below it, as far as they still run."""
+    """Peak memory of a process and its running descendants."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -1,4 +1,4 @@
-"""Messages of the three protocols as a server sends them, well formed or not."""
+"""Messages of the three protocols as sent by a server, valid or invalid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Postgres:
 
     @staticmethod
     def message(tag: bytes, body: bytes = b"", length: int | None = None) -> bytes:
-        """`length`: what the head says in place of the true length."""
+        """Builds a message. `length`: length in the header, if it differs from the actual length."""
         announced = len(body) + 4 if length is None else length
         return tag + (announced & 0xFFFFFFFF).to_bytes(4, "big") + body
 
@@ -51,7 +51,7 @@ class Postgres:
 
     @staticmethod
     def rows(values: Sequence[Sequence[bytes]], width: int | None = None) -> bytes:
-        """The answer to a query of the simple protocol."""
+        """The answer to a query in the simple protocol."""
         columns = len(values[0]) if values else 1
         head = Postgres.columns([b"c%d" % number for number in range(columns if width is None else width)])
         return head + b"".join(map(Postgres.row, values)) + Postgres.complete() + Postgres.ready()
@@ -64,11 +64,11 @@ class Postgres:
 
 
 class Mysql:
-    """MySQL 8.4 Source Code Documentation, "Client/Server Protocol". Bodies of packets; the peer adds the heads."""
+    """MySQL 8.4 Source Code Documentation, "Client/Server Protocol". Bodies of packets; the peer adds the headers."""
 
     NONCE = bytes(range(65, 85))
     CAPABILITIES = 0x013F_F7DF
-    """All that is usual, without SSL."""
+    """The usual capabilities, without SSL."""
     SSL = 1 << 11
 
     @staticmethod
@@ -106,7 +106,7 @@ class Mysql:
 
     @staticmethod
     def rows(values: Sequence[Sequence[bytes]], width: int | None = None) -> list[bytes]:
-        """The packets of an answer of the text protocol."""
+        """Packets of an answer in the text protocol."""
         columns = len(values[0]) if values else 1
         columns = columns if width is None else width
         names = [Mysql.column(b"c%d" % number) for number in range(columns)]

@@ -1,4 +1,5 @@
-"""The server's side of connections that misbehaves: alone, or between the client and a real server."""
+"""The server side of connections that misbehave: without a real server, or as a proxy between client and real
+server."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ CERTIFICATES = Path(__file__).parents[2] / "tests" / "data" / "tls"
 POSTGRES, MYSQL, LDAP = "postgres", "mysql", "ldap"
 PROTOCOLS = (POSTGRES, MYSQL, LDAP)
 MARKER = b"SELECT 'hostile'"
-"""A query that begins so shows that a connection is driven, and not one for ironbench's own questions."""
+"""Start of a query that identifies connections of the drive loop, as opposed to those for ironbench's own queries."""
 _SSL_REQUEST = 80_877_103
 _CANCEL_REQUEST = 80_877_102
 _HEAD = 5
-"""Bytes before the text of a query, with both protocols."""
+"""Number of bytes before the text of a query, in both protocols."""
 _PATIENCE_S = 300.0
 
 
@@ -32,17 +33,17 @@ class GoneError(Exception):
 
 
 class Peer:
-    """One connection, seen by the server."""
+    """A connection, as seen by the server."""
 
     def __init__(self, protocol: str, client: socket.socket, received: bytearray) -> None:
         self.protocol = protocol
         self.client = client
         self.received = received
-        """All that clients have sent, of every connection, as it was readable on the network."""
+        """Everything that clients have sent over all connections, as readable on the network."""
         self.sequence = 0
-        """MySQL: number of the next packet."""
+        """MySQL: sequence number of the next packet."""
         self.identity = 0
-        """LDAP: of the client's last request."""
+        """LDAP: message number of the client's last request."""
         self.ended = threading.Event()
 
     def exactly(self, count: int) -> bytes:
@@ -57,7 +58,7 @@ class Peer:
         return data
 
     def take(self) -> bytes:
-        """The client's next message; of PostgreSQL and MySQL without its head, of LDAP the operation."""
+        """Returns the client's next message: for PostgreSQL and MySQL without header, for LDAP the operation."""
         if self.protocol == POSTGRES:
             tag = self.exactly(1)
             return tag + self.exactly(int.from_bytes(self.exactly(4), "big") - 4)
@@ -81,7 +82,7 @@ class Peer:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """What is sent meanwhile leaves as one piece."""
+        """Sends everything inside the block as one piece."""
         pieces: list[bytes] = []
         self.raw = pieces.append  # type: ignore[method-assign]
         try:
@@ -91,7 +92,7 @@ class Peer:
         self.raw(b"".join(pieces))
 
     def send(self, *bodies: bytes) -> None:
-        """Whole messages of PostgreSQL, bodies of packets of MySQL, operations of LDAP."""
+        """Sends messages of PostgreSQL, bodies of MySQL packets, or LDAP operations."""
         for body in bodies:
             if self.protocol == MYSQL:
                 self.raw(len(body).to_bytes(3, "little") + bytes([self.sequence]) + body)
@@ -102,8 +103,10 @@ class Peer:
                 self.raw(body)
 
     def introduction(self, tls: bytes = b"N", greeting: bytes | None = None, starts_tls: bool = False) -> bytes:
-        """Up to the message by which the client says who it is, which is returned. `tls`: the answer to PostgreSQL's
-        SSLRequest; `starts_tls`: StartTLS is agreed to, and the handshake is the caller's."""
+        """Runs the protocol up to the client's first login message, and returns it.
+
+        `tls`: answer to PostgreSQL's SSLRequest. `starts_tls`: agree to StartTLS; the caller does the handshake.
+        """
         if self.protocol == POSTGRES:
             while True:
                 body = self.exactly(int.from_bytes(self.exactly(4), "big") - 4)
@@ -128,7 +131,7 @@ class Peer:
         return request
 
     def let_in(self) -> None:
-        """The client logs in, whatever it says."""
+        """Accepts the client's login without checking it."""
         self.introduction()
         if self.protocol == POSTGRES:
             self.send(Postgres.let_in())
@@ -138,7 +141,8 @@ class Peer:
             self.send(Ldap.result(Ldap.BOUND))
 
     def asked(self) -> Iterator[bytes]:
-        """Logs the client in; its requests, one by one. Those that need no answer but its form are answered here."""
+        """Accepts the login and yields the client's requests. Requests that need only a formal answer are answered
+        here."""
         self.let_in()
         while True:
             request = self.take()
@@ -162,7 +166,7 @@ class Peer:
             self.send(Ldap.result(Ldap.DONE, 80, text))
 
     def secured(self, certificate: str = "self_signed") -> None:
-        """Goes on in TLS."""
+        """Continues in TLS."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(CERTIFICATES / f"{certificate}.crt", CERTIFICATES / f"{certificate}.key")
         try:
@@ -171,7 +175,7 @@ class Peer:
             raise GoneError from None
 
     def wait(self) -> None:
-        """Says nothing more, until the client or the trial has ended."""
+        """Sends nothing more until the client or the trial has ended."""
         while not self.ended.wait(0.1):
             if self.client.recv(1 << 16, socket.MSG_DONTWAIT | socket.MSG_PEEK) == b"":
                 raise GoneError
@@ -183,10 +187,10 @@ class Peer:
         self.ended.wait(_PATIENCE_S)
 
     def reset(self) -> None:
-        """Closes the connection by RST."""
+        """Closes the connection with RST."""
         with contextlib.suppress(OSError):
             self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.client.shutdown(socket.SHUT_RD)  # wakes a thread that reads
+            self.client.shutdown(socket.SHUT_RD)  # wakes up a thread that reads
         self.client.close()
         raise GoneError
 
@@ -202,17 +206,17 @@ Act = Callable[[Peer], None]
 
 @dataclass
 class Listener:
-    """Where the hostile server is, and what it got."""
+    """Address of the hostile server, and what it received."""
 
     port: int
     received: bytearray = field(default_factory=bytearray)
     faults: list[BaseException] = field(default_factory=list)
-    """Of our own."""
+    """Exceptions in the hostile server itself."""
 
 
 @contextmanager
 def hostile(protocol: str, act: Act) -> Iterator[Listener]:
-    """A server that does `act` with each connection, at every address of this machine."""
+    """A server that runs `act` for each connection, on all addresses of this machine."""
     with _listening(lambda client, listener: Peer(protocol, client, listener.received), act) as listener:
         yield listener
 
@@ -257,11 +261,11 @@ def _listening(made: Callable[[socket.socket, Listener], Peer], act: Act) -> Ite
 
 
 Message = Callable[["Between", bytes], None]
-"""What becomes of a whole message of the real server on a connection that is driven."""
+"""Handles a complete message of the real server on a connection of the drive loop."""
 
 
 class Between(Peer):
-    """A connection with a real server behind it, whose messages are passed on or changed."""
+    """A connection to a client with a real server behind it, whose messages are passed on or changed."""
 
     def __init__(
         self, protocol: str, client: socket.socket, received: bytearray, server: socket.socket, secret: str
@@ -271,11 +275,11 @@ class Between(Peer):
         self.secret = secret.encode()
         """The client's password."""
         self.marked = False
-        """Driven: it has sent [`MARKER`]."""
+        """Whether the connection belongs to the drive loop: it has sent [`MARKER`]."""
         self.messages = 0
-        """Of the server since."""
+        """Number of server messages since then."""
         self.kept: dict[str, Any] = {}
-        """For a behaviour's own use."""
+        """Storage for a behaviour."""
 
     def carry(self, change: Message) -> None:
         forth = threading.Thread(target=self._forth, daemon=True)
@@ -301,7 +305,7 @@ class Between(Peer):
 
     def _is_driven(self, data: bytes) -> bool:
         if self.protocol == LDAP:
-            # Connections of ironbench's own ask for something else first.
+            # Connections for ironbench's own queries start with another request.
             if _is_search(data):
                 return bool(self.kept.setdefault("driven", b"\x04\x03uid" in data))
             return False
@@ -343,7 +347,8 @@ def _is_search(data: bytes) -> bool:
 
 @contextmanager
 def between(protocol: str, connect: Callable[[], socket.socket], change: Message, secret: str) -> Iterator[Listener]:
-    """A server at every address of this machine that passes all on to a real one, but for what `change` does."""
+    """A proxy on all addresses of this machine that passes everything to a real server, except for what `change`
+    does."""
 
     def made(client: socket.socket, listener: Listener) -> Peer:
         return Between(protocol, client, listener.received, connect(), secret)
