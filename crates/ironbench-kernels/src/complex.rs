@@ -1,11 +1,12 @@
-//! Complex numbers over floating-point or fixed-point parts: the same formulas load either half of a processor.
+//! Complex numbers over floating-point or fixed-point parts: the same formulas load the floating-point or the integer
+//! units of a processor.
 
 use std::ops::{Add, Mul, Sub};
 
-/// What a complex number is made of.
+/// The type of the parts of a complex number.
 pub trait Number: Copy + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     fn from_f64(value: f64) -> Self;
-    /// Whether this, a squared magnitude, is still within the circle that no point of the set ever leaves.
+    /// Whether this squared magnitude is still within the circle that no point of the set ever leaves.
     fn within(self, limit: Self) -> bool;
 }
 
@@ -21,10 +22,10 @@ impl Number for f64 {
     }
 }
 
-/// A fixed-point number with 28 bits of fraction: integer work only.
+/// A fixed-point number with 28 fraction bits, which needs only integer arithmetic.
 ///
-/// Points of the picture and their orbits stay below 6 in each part as long as they are within the circle of radius 2,
-/// so a factor fits 32 bits and a product 64.
+/// Each part of a point and of its orbit stays below 6 while they are within the circle of radius 2, so a factor fits
+/// 32 bits and a product 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub struct Fixed(i64);
 
@@ -64,14 +65,14 @@ impl Mul for Fixed {
     type Output = Self;
 
     #[inline(always)]
-    #[allow(clippy::suspicious_arithmetic_impl)] // the shift takes one of the two fractions off
+    #[allow(clippy::suspicious_arithmetic_impl)] // the shift removes one of the two sets of fraction bits
     fn mul(self, other: Self) -> Self {
         // Vector units multiply 32 bits to 64 in one step (vpmuldq); the factors are known to fit.
         Self(i64::from(self.0 as i32).wrapping_mul(i64::from(other.0 as i32)) >> FRACTION_BITS)
     }
 }
 
-/// `re + im·i`.
+/// The number `re + im·i`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Complex<N> {
     pub re: N,
@@ -84,13 +85,13 @@ impl<N: Number> Complex<N> {
         Self { re: N::from_f64(re), im: N::from_f64(im) }
     }
 
-    /// The squared magnitude: two products and a sum.
+    /// Returns the squared magnitude, with two multiplications and one addition.
     #[inline(always)]
     pub fn norm(self) -> N {
         self.re * self.re + self.im * self.im
     }
 
-    /// Three products, where the squares of `norm` are used again, and two sums.
+    /// Returns the square, with three multiplications (the squares are shared with `norm`) and two additions.
     #[inline(always)]
     pub fn square(self) -> Self {
         let product = self.re * self.im;

@@ -1,4 +1,4 @@
-//! Threads that do units of work from a common start to a common end, each with counts of its own.
+//! Threads that execute units of work from a common start to a common end, each with its own counters.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,48 +13,48 @@ use crate::game::Game;
 use crate::mandelbrot::View;
 use crate::plan::{Kernel, KernelPlan};
 
-/// Whether the work shall end; asked often by units that take long.
+/// Returns whether the work must end; long units call it often.
 pub type Over<'a> = &'a dyn Fn() -> bool;
 const BUCKET: Duration = Duration::from_millis(100);
 
-/// One thread's work.
+/// The work of one thread.
 pub trait Work: Send {
-    /// All that is not to be measured.
+    /// Does everything that must not be measured.
     fn prepare(&mut self, over: Over<'_>) -> Result<()>;
-    /// One unit; None: it was given up because the work is over.
+    /// Executes one unit; None if it was abandoned because the work is over.
     fn unit(&mut self, over: Over<'_>) -> Result<Option<Done>>;
-    /// Figures of its own, and what it checked.
+    /// Checks the results, and returns the work's own measurements.
     fn report(&mut self) -> Value;
 }
 
-/// A unit that ended well.
+/// A unit that succeeded.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Nanoseconds from the unit's begin that count as its response time; None: all of it.
+    /// Nanoseconds that count as the unit's response time; None for all of it.
     pub took_ns: Option<u64>,
     /// Parts of the response time, by name.
     pub parts: Vec<(&'static str, u64)>,
 }
 
-/// What one thread counts: on cache lines of its own (two, for processors fetch them in pairs), so that no thread's
-/// counting slows another's.
+/// Counters of one thread. They have their own cache lines (two, because processors fetch them in pairs), so that no
+/// thread's counting slows another's.
 #[repr(align(128))]
 #[derive(Default)]
 struct Counts {
     all: Histogram,
     parts: Vec<(&'static str, Histogram)>,
-    /// Units ended in each tenth of a second.
+    /// Units ended in each 100 ms.
     ended: Vec<u32>,
     units: u64,
     last: Duration,
     report: Value,
 }
 
-/// When the window begins, and its deadline.
+/// The start of the window, and its end.
 type Window = (Instant, Instant);
 
-/// Waits for a crew without waking up meanwhile: a waiter that looks every few milliseconds takes time from a thread
-/// that shares its core.
+/// Waits for the threads of a crew without waking up meanwhile: polling every few milliseconds would take time from a
+/// thread on the same core.
 pub struct Watch {
     gate: Arc<Gate<Window>>,
     worked: Arc<Gate>,
@@ -62,40 +62,41 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Whether all threads wait for the start (or gave up), waited for at most so long.
+    /// Waits, for at most `most`, until all threads wait for the start (or gave up). Returns whether they do.
     pub fn ready(&self, most: Duration) -> bool {
         self.gate.ready(self.threads, most)
     }
 
-    /// Whether all threads have done their work, which they then check, or gave up; waited for at most so long.
+    /// Waits, for at most `most`, until all threads have done their work (which they then check) or gave up.
+    /// Returns whether they have.
     pub fn done(&self, most: Duration) -> bool {
         self.worked.ready(self.threads, most) || self.ended(Duration::ZERO)
     }
 
-    /// Whether all threads ended, waited for at most so long.
+    /// Waits, for at most `most`, until all threads have ended. Returns whether they have.
     pub fn ended(&self, most: Duration) -> bool {
         self.gate.ended(self.threads, most)
     }
 }
 
-/// A trial's threads.
+/// The threads of a trial.
 pub struct Crew {
     gate: Arc<Gate<Window>>,
-    /// Open from the start: it counts the threads whose work is done.
+    /// A gate that is always open, which counts the threads whose work is done.
     worked: Arc<Gate>,
     threads: Vec<Resident<Window, Counts>>,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 pub struct Outcome {
     pub all: Histogram,
     pub parts: Vec<(&'static str, Histogram)>,
-    /// JSON: `ended`, and `threads` with units, end of the last one in seconds, CPU and report of each.
+    /// JSON: `ended`, and `threads` with each thread's units, the end of its last unit in seconds, CPU time and report.
     pub summary: Value,
 }
 
 impl Crew {
-    /// Starts the threads; they prepare, warm up and wait for `start`.
+    /// Starts the threads, which prepare, warm up and wait for `start`.
     pub fn new(plan: &KernelPlan) -> Result<Self> {
         let gate = Arc::new(Gate::default());
         let worked = Arc::new(Gate::default());
@@ -117,18 +118,18 @@ impl Crew {
         Watch { gate: Arc::clone(&self.gate), worked: Arc::clone(&self.worked), threads: self.threads.len() }
     }
 
-    /// The window begins now and lasts so long.
+    /// Starts the window, which lasts for `duration`.
     pub fn start(&self, duration: Duration) {
         let now = Instant::now();
         self.gate.open((now, now + duration));
     }
 
-    /// Ends the work early; what was done until then counts.
+    /// Ends the work early. The units done until then count.
     pub fn stop(&self) {
         self.gate.stop();
     }
 
-    /// Waits for all threads. The first error of a thread, if any.
+    /// Waits for all threads. Returns the first error of a thread, if any.
     pub fn join(self) -> Result<Outcome> {
         let each: Vec<_> = self.threads.into_iter().map(Resident::join).collect();
         if let Some(error) = self.gate.error() {
@@ -185,7 +186,7 @@ fn run(work: &mut dyn Work, warmup: Duration, gate: &Gate<Window>, worked: &Gate
             counts.count(&done, began, start);
         }
     }
-    // What is checked from here on is none of the trial's time.
+    // The checks after this point do not count as time of the trial.
     worked.pass();
     counts.report = work.report();
     Ok(counts)
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!(names, [("allocate", found.all.count()), ("search", found.all.count())]);
     }
 
-    /// Checks what it did when it may.
+    /// Work that must not check before all threads have finished their units.
     struct Checked<'a>(&'a Gate);
 
     impl Work for Checked<'_> {

@@ -1,4 +1,4 @@
-//! One thread's work of `igen-cpu`: the same picture again and again, each held against its checksum.
+//! The work of one `igen-cpu` thread: computes the same picture repeatedly and compares it with its checksum.
 
 use ironbench_core::Result;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ impl Fractal {
 }
 
 impl Work for Fractal {
-    /// The checksum to hold to is that of the other variant: two ways to compute a picture agree on it.
+    /// Computes the expected checksum with the other variant, so that two implementations must agree.
     fn prepare(&mut self, over: Over<'_>) -> Result<()> {
         self.steps = vec![0; self.view.width * self.view.height];
         let other = match self.variant {

@@ -1,4 +1,4 @@
-//! One thread's work of `igen-ram`: buy tickets for all the memory it is given, hold draws, give the memory back; again.
+//! The work of one `igen-ram` thread: fills its memory with tickets, makes draws, frees the memory, and repeats.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::lottery;
 use crate::probes::{self, Bandwidth};
 use crate::region::{Huge, Region};
 
-/// Tickets written, and draws held, between two questions whether the work is over.
+/// Number of tickets, and of draws, between two checks whether the work is over.
 const FILLED: usize = 1 << 19;
 const DRAWN: u64 = 1 << 13;
 
@@ -21,7 +21,7 @@ pub struct Game {
     probe: Duration,
     seed: u64,
     random: SplitMix64,
-    /// Of every game: the generator before its draws, and the winners that memory gave.
+    /// For each game, the generator before its draws, and the number of winners found in memory.
     held: Vec<(SplitMix64, u64)>,
     bandwidth: Bandwidth,
     latency_s: f64,
@@ -76,7 +76,7 @@ impl Game {
         Some(winners)
     }
 
-    /// Games whose winners are not those that the closed form gives for the same draws.
+    /// Counts the games whose winners differ from those of the closed form for the same draws.
     fn wrong(&self) -> u64 {
         let expected =
             |&(mut random, _): &(SplitMix64, u64)| lottery::expected(self.tickets(), &mut random, self.draws);

@@ -1,5 +1,5 @@
-//! What processor and memory do by themselves: a picture of the Mandelbrot set, a lottery held in memory, and the plain
-//! bandwidth and latency that explain the lottery's figures.
+//! Kernels that measure processor and memory: a picture of the Mandelbrot set, a lottery in memory, and the plain
+//! bandwidth and latency that explain the lottery's results.
 
 pub mod complex;
 pub mod crew;

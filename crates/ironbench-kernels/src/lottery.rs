@@ -1,40 +1,41 @@
-//! A lottery held in memory: sold tickets in order of their numbers, and draws that look their number up.
+//! A lottery in memory: an array of sold tickets in order of their numbers, and draws that search for their number
+//! in it.
 //!
-//! Of every four numbers one is sold: the ticket at place i has the number 4i + h(i), h a hash of two bits. So the
-//! numbers look random, the memory must be read to know them, and yet a formula says of every number whether it is sold.
+//! One in four numbers is sold: the ticket at index i has the number 4i + h(i), where h is a two-bit hash.
+//! So the numbers look random and must be read from memory, but a formula also determines whether a number is sold.
 
 use ironbench_core::SplitMix64;
 
-/// Of so many numbers one is sold.
+/// One number in this many is sold.
 pub const GAP: u64 = 4;
 
-/// The number of the ticket at a place: the closed form that memory is held against.
+/// Returns the number of the ticket at an index, in closed form. Memory is compared with it.
 #[inline(always)]
 pub fn number(place: u64) -> u64 {
     place * GAP + (SplitMix64::mixed(place) & (GAP - 1))
 }
 
-/// Whether a number was sold, without looking at any ticket.
+/// Whether a number was sold, according to the closed form.
 pub fn is_sold(drawn: u64, tickets: u64) -> bool {
     drawn / GAP < tickets && number(drawn / GAP) == drawn
 }
 
-/// The next draw: a number from 0 to 4 × `tickets` − 1, all equally likely but for 2⁻⁴⁰.
+/// Draws a number from 0 to 4 × `tickets` − 1, uniformly except for a bias of 2⁻⁴⁰.
 #[inline(always)]
 pub fn draw(random: &mut SplitMix64, tickets: u64) -> u64 {
     random.below(tickets * GAP)
 }
 
-/// Writes the tickets from `first` on.
+/// Writes the tickets from index `first` on.
 pub fn fill(tickets: &mut [u64], first: u64) {
     for (place, ticket) in tickets.iter_mut().enumerate() {
         *ticket = number(first + place as u64);
     }
 }
 
-/// Holds `draws` draws and counts the winners: each is a binary search through memory.
+/// Makes `draws` draws and counts the winners. Each draw is a binary search through memory.
 ///
-/// The search has no branch to predict, so that every step waits for memory, as in a tree: 27 steps in 1 GB, of which
+/// The search has no branches to predict, so that every step waits for memory, as in a tree: 27 steps in 1 GB, of which
 /// the first stay in caches.
 #[inline(never)]
 pub fn search(tickets: &[u64], random: &mut SplitMix64, draws: u64) -> u64 {
@@ -55,7 +56,7 @@ pub fn search(tickets: &[u64], random: &mut SplitMix64, draws: u64) -> u64 {
     winners
 }
 
-/// The winners of the same draws by the closed form.
+/// Counts the winners of the same draws with the closed form.
 pub fn expected(tickets: u64, random: &mut SplitMix64, draws: u64) -> u64 {
     (0..draws).filter(|_| is_sold(draw(random, tickets), tickets)).count() as u64
 }

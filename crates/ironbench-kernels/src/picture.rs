@@ -6,7 +6,7 @@ use ironbench_core::{Error, Result};
 
 use crate::mandelbrot::View;
 
-/// From the steps of each point, row by row: the set black, other points bluer to whiter with their steps.
+/// Encodes the steps of each point, row by row: the set is black, other points go from blue to white with their steps.
 pub fn png(view: View, steps: &[u32]) -> Result<Vec<u8>> {
     let failed = |error: png::EncodingError| Error::failure("picture", error.to_string());
     let (width, height) = (view.width as u32, view.height as u32);
@@ -26,7 +26,7 @@ pub fn png(view: View, steps: &[u32]) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// A colour for each number of steps; logarithmic, for most points leave early.
+/// Returns a colour for each number of steps, on a logarithmic scale, because most points leave early.
 fn palette(limit: u32) -> Vec<[u8; 3]> {
     let whole = f64::from(limit).ln_1p();
     let colour = |step: u32| {

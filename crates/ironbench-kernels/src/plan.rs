@@ -1,4 +1,4 @@
-//! What a trial of a kernel is told.
+//! The plan of a kernel trial.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::region::Huge;
 #[serde(deny_unknown_fields)]
 pub struct KernelPlan {
     pub threads: usize,
-    /// Thread i runs on the i-th of these CPUs only, in turns; empty: the kernel places them.
+    /// CPUs to which the threads are pinned in rotation; if empty, the kernel places the threads.
     pub pin: Vec<usize>,
     pub warmup_s: f64,
     pub seed: u64,

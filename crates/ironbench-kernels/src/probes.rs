@@ -1,8 +1,9 @@
-//! What memory does for one thread: bandwidth of long copies and sums, latency of reads that wait for each other.
+//! Memory measurements for one thread: bandwidth of long copies and sums, and latency of dependent reads.
 //!
 //! Copy and triad are those of STREAM (McCalpin, "Memory Bandwidth and Machine Balance in Current High Performance
-//! Computers", 1995): c = a, and a = b + s·c. Bytes are counted as there: what is read and written by the program, not
-//! the lines that a processor reads before it overwrites them.
+//! Computers", 1995): c = a, and a = b + s·c.
+//! Bytes are counted as in STREAM: what the program reads and writes, not the lines that a processor reads before
+//! overwriting them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,21 +12,21 @@ use ironbench_core::Result;
 
 use crate::region::{Huge, Region};
 
-/// At least four times the last cache of common processors, so that nothing stays in it.
+/// At least four times the last-level cache of common processors, so that nothing stays in it.
 pub const BANDWIDTH_BYTES: usize = 384 << 20;
 pub const LATENCY_BYTES: usize = 256 << 20;
 const LINE_WORDS: usize = 8;
-/// Reads between two looks at the clock.
+/// Number of reads between two readings of the clock.
 const CHASED: usize = 1 << 16;
 
-/// Bytes per second of copy and of triad, each the best of its passes, as STREAM reports them.
+/// Bytes per second of copy and triad, each the best of its passes, as STREAM reports them.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 pub struct Bandwidth {
     pub copy: f64,
     pub triad: f64,
 }
 
-/// Measures for about `time`, in memory of `bytes` for three arrays together.
+/// Measures for about `time`, with three arrays of `bytes` in total.
 pub fn bandwidth(bytes: usize, huge: Huge, time: Duration) -> Result<Bandwidth> {
     let count = bytes / 3 / 8;
     let mut arrays = [Region::new(count * 8, huge)?, Region::new(count * 8, huge)?, Region::new(count * 8, huge)?];
@@ -62,14 +63,14 @@ fn triad(a: &mut [f64], b: &[f64], c: &[f64], scalar: f64) {
     }
 }
 
-/// Words of a region as doubles: every bit pattern is one.
+/// Returns the words of a region as doubles; every bit pattern is valid.
 fn doubles(region: &mut Region) -> &mut [f64] {
     let words = region.words_mut();
     // SAFETY: same size and alignment, exclusively borrowed.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) }
 }
 
-/// Seconds per read that cannot begin before the one before it has ended: one random cycle through all cache lines.
+/// Returns seconds per dependent read: a random cycle through all cache lines, in which each read determines the next.
 pub fn latency(bytes: usize, huge: Huge, seed: u64, time: Duration) -> Result<f64> {
     let mut region = Region::new(bytes, huge)?;
     cycle(region.words_mut(), seed);
@@ -92,8 +93,8 @@ fn chase(words: &[u64], mut at: usize, reads: usize) -> usize {
     at
 }
 
-/// One cycle over the first words of all lines, random (Sattolo, "An algorithm to generate a random cyclic
-/// permutation", 1986): no prefetcher can guess the next line.
+/// Creates a random cycle over the first words of all lines (Sattolo, "An algorithm to generate a random cyclic
+/// permutation", 1986), so that no prefetcher can guess the next line.
 fn cycle(words: &mut [u64], seed: u64) {
     let lines = words.len() / LINE_WORDS;
     for line in 0..lines {
@@ -101,7 +102,7 @@ fn cycle(words: &mut [u64], seed: u64) {
     }
     let mut state = seed | 1;
     for line in (1..lines).rev() {
-        // xorshift64 (Marsaglia, 2003): plenty for a shuffle.
+        // xorshift64 (Marsaglia, 2003), good enough for a shuffle.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;

@@ -1,30 +1,30 @@
-//! Memory straight from the kernel, with or without huge pages, given back at once.
+//! Memory mapped directly from the kernel, with or without huge pages, and freed immediately when dropped.
 
 use ironbench_core::{Error, Result};
 
-/// Whether the kernel may back the memory with huge pages.
+/// Whether the kernel may use huge pages for the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Huge {
     Yes,
     No,
-    /// As the machine is set.
+    /// The setting of the machine.
     Default,
 }
 
-/// Anonymous private memory of whole 64-bit words, zero at first; no page of it is there before it is touched.
+/// Anonymous private memory of 64-bit words, initially zero; a page is allocated when it is first accessed.
 pub struct Region {
     start: *mut u64,
     bytes: usize,
 }
 
-// SAFETY: the region is owned by its holder alone, like a Box.
+// SAFETY: the region has a single owner, like a Box.
 unsafe impl Send for Region {}
 
 impl Region {
     pub fn new(bytes: usize, huge: Huge) -> Result<Self> {
         let bytes = bytes / 8 * 8;
-        // SAFETY: a new mapping of our own.
+        // SAFETY: a new mapping, used only here.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -45,22 +45,23 @@ impl Region {
             Huge::No => libc::MADV_NOHUGEPAGE,
             Huge::Default => return Ok(region),
         };
-        // SAFETY: the mapping is ours. Kernels without huge pages refuse the advice: what was given is looked up later.
+        // SAFETY: this value owns the mapping.
+        // Kernels without huge pages reject the advice; the actual pages are checked later.
         unsafe { libc::madvise(start, bytes.max(8), advice) };
         Ok(region)
     }
 
     pub fn words(&self) -> &[u64] {
-        // SAFETY: mapped, aligned to a page, and shared only as long as `self` is borrowed.
+        // SAFETY: mapped, aligned to a page, and shared only while `self` is borrowed.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes / 8) }
     }
 
     pub fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: as above, and borrowed by nobody else.
+        // SAFETY: as above, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes / 8) }
     }
 
-    /// Bytes of it that lie in huge pages, from /proc/self/smaps; None where the kernel does not tell.
+    /// Returns how many bytes are in huge pages, from /proc/self/smaps; None if the kernel does not report it.
     pub fn huge_bytes(&self) -> Option<u64> {
         let text = std::fs::read_to_string("/proc/self/smaps").ok()?;
         let (start, end) = (self.start as u64, self.start as u64 + self.bytes as u64);
@@ -73,11 +74,12 @@ impl Region {
                 found = Some(found.unwrap_or(0) + kib * 1024);
             }
         }
-        // Neighbouring mappings are joined by the kernel: never more than this one has.
+        // The kernel merges adjacent mappings, so the result is limited to the size of this one.
         found.map(|bytes| bytes.min(self.bytes as u64))
     }
 
-    /// Pages on each NUMA node, as /proc/self/numa_maps writes it (`N0=262144`); None where the kernel does not tell.
+    /// Returns the pages on each NUMA node, in the format of /proc/self/numa_maps (`N0=262144`); None if the kernel
+    /// does not report it.
     pub fn nodes(&self) -> Option<String> {
         let text = std::fs::read_to_string("/proc/self/numa_maps").ok()?;
         let start = self.start as u64;
@@ -91,12 +93,12 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`, with this length, and not given back since.
+        // SAFETY: mapped in `new` with this length, and not unmapped since.
         unsafe { libc::munmap(self.start.cast(), self.bytes.max(8)) };
     }
 }
 
-/// Start and end of a mapping, where the line of smaps begins one.
+/// Returns start and end of a mapping, if the line of smaps begins one.
 fn mapping(line: &str) -> Option<(u64, u64)> {
     let (from, to) = line.split(' ').next()?.split_once('-')?;
     Some((u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?))

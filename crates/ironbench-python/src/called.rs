@@ -1,6 +1,7 @@
-//! Trials over connections that Python brings: a database driver that is a Python package.
+//! Trials over connections of a database driver that is a Python package.
 //!
-//! The GIL is held while a client works; the driver releases it while it waits for its server, and so do our own sleeps.
+//! A client works with the GIL.
+//! The driver releases it while waiting for its server, and the core's own sleeps release it as well.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,17 +19,18 @@ use pyo3::types::PyTuple;
 use crate::door;
 use crate::drive::{DriveResult, Progress, plan_of, roles_of};
 
-/// Runs one trial as `drive` does. `connect` gets the number of a client and its SQL commands, each a text with `?` for
-/// parameters, whose rows are wanted (`gset`: those of its last statement, `aset`: of each, empty: none), and whether it is
-/// several statements (`\;`). What it returns has:
+/// Runs one trial like `drive`. `connect` gets the number of a client and its SQL commands. Each command is a text with
+/// `?` for parameters, which rows are wanted (`gset`: those of its last statement, `aset`: of each, empty: none), and
+/// whether it consists of several statements (`\;`). The connection that it returns has:
 ///
-/// - `steps`, a function for each command, which runs it with its values to its last row: whether a transaction is open
-///   then; or, where rows are wanted, that, the number of rows of its last statement, and names and texts of the columns
-///   of the last rows wanted
-/// - `inside`: whether the engine does its work in the thread that calls
+/// - `steps`: a function for each command, which runs the command with its values to its last row.
+///   Returns whether a transaction is open afterwards; if rows are wanted, a tuple of that, the number of rows of its
+///   last statement, and names and texts of the columns of the last rows wanted
+/// - `inside`: whether the engine does its work in the calling thread
 /// - `rollback()`
-/// - `trouble(error)`: of what one of these raised, an object with `sqlstate`, `cause`, `retryable` and `lasting`
-/// - `cancel()`, called by another thread, again and again, when what runs must end
+/// - `trouble(error)`: describes an error that one of these raised, as an object with `sqlstate`, `cause`, `retryable`
+///   and `lasting`
+/// - `cancel()`: called repeatedly by another thread when the running command must end
 #[pyfunction]
 #[pyo3(signature = (plan, connect, progress=None))]
 pub fn drive_called(
@@ -53,7 +55,7 @@ pub fn drive_called(
     door::leave(py, |poll| {
         let mut poll = || {
             if give_up.load(Relaxed) {
-                // Not under the lock: each of these may wait for the GIL.
+                // Not under the lock, because each of these may wait for the GIL.
                 let all: Vec<_> = Python::attach(|py| known().iter().map(|one| one.clone_ref(py)).collect());
                 Python::attach(|py| all.iter().for_each(|one| drop(one.call_method0(py, "cancel"))));
             }
@@ -75,7 +77,7 @@ fn commands(program: &Program) -> Vec<(String, &'static str, bool)> {
     program.sqls().map(|(_, sql)| (sql.with_question_marks(), wanted(&sql.gather), sql.combined)).collect()
 }
 
-/// An error of the connecting, in Python's words if it has such.
+/// Converts an error of `connect`, with its own subject, cause and hint if it has them.
 fn failure(py: Python<'_>, error: &PyErr) -> Error {
     let text = |name: &str| error.value(py).getattr(name).and_then(|value| value.extract::<String>());
     let Ok(cause) = text("cause") else { return Error::failure("connection", error.to_string()) };
@@ -99,7 +101,7 @@ impl Client {
 
     fn trouble(&self, py: Python<'_>, error: &PyErr) -> Trouble {
         let Ok(value) = self.connection.bind(py).call_method1("trouble", (error.value(py),)) else {
-            // What nobody foresaw would come again and again.
+            // An unknown error would happen again and again, so it makes the connection unusable.
             let (class, message) = ("driver".into(), error.to_string());
             return Trouble { class, message, retryable: false, lasting: true };
         };
@@ -151,7 +153,7 @@ impl Library for Client {
         let done = Python::attach(|py| {
             self.connection.call_method0(py, "rollback").map(drop).map_err(|error| self.trouble(py, &error))
         });
-        // A connection that is told to end may well refuse.
+        // Errors are expected after `cancel`.
         if self.give_up.load(Relaxed) { Ok(()) } else { done }
     }
 

@@ -1,4 +1,4 @@
-//! PostgreSQL for Python: everything outside the timed window, and statements that are timed one by one.
+//! PostgreSQL for Python: everything outside the measured window, and individually timed statements.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Connection {
         Ok(Self { session, cancel, backend_pid, tls })
     }
 
-    /// `limit_s`: after so many seconds the server is given up, and with it the connection.
+    /// Runs `sql`. After `limit_s` seconds the statement fails and the connection is closed.
     #[pyo3(signature = (sql, limit_s = None))]
     fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         self.session.query(py, sql, limit_s)
@@ -56,7 +56,7 @@ impl Connection {
         self.session.copy_in(py, sql, data)
     }
 
-    /// Cancels from another thread what the connection is running.
+    /// Cancels the connection's statement from another thread.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.cancel.send()).map_err(raise)
     }
@@ -65,7 +65,7 @@ impl Connection {
         self.session.look(py, |open| open.parameter(name).map(str::to_owned)).flatten()
     }
 
-    /// Transactions that the server has committed for it; 0 when it is closed.
+    /// Number of transactions that the server has committed on this connection; 0 if it is closed.
     #[getter]
     fn commits(&self, py: Python<'_>) -> u64 {
         self.session.look(py, Session::commits).unwrap_or(0)

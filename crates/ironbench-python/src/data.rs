@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::errors::raise;
 
-/// Shared with a running load.
+/// Progress of a running load.
 #[pyclass(module = "ironbench._core", frozen)]
 #[derive(Default)]
 pub struct LoadProgress {
@@ -42,7 +42,7 @@ impl LoadProgress {
 }
 
 impl LoadProgress {
-    /// FailureError once the load was stopped.
+    /// Counts rows and bytes. Raises FailureError when the load was stopped.
     pub fn add(&self, rows: u64, bytes: u64) -> PyResult<()> {
         self.shared.add(rows, bytes).map_err(raise)
     }
@@ -57,7 +57,7 @@ pub fn load_rows<'py>(py: Python<'py>, plan: &[u8], progress: &LoadProgress) -> 
     Ok(PyBytes::new(py, &json))
 }
 
-/// Table, first unit and the one past the last of each piece.
+/// Returns table, first unit and end unit of each piece.
 #[pyfunction]
 pub fn cut_rows(generator: &[u8], workers: usize, done: &[u8]) -> PyResult<Vec<(&'static str, u64, u64)>> {
     let generator: Generator = serde_json::from_slice(generator).map_err(unreadable("generator"))?;
@@ -65,7 +65,7 @@ pub fn cut_rows(generator: &[u8], workers: usize, done: &[u8]) -> PyResult<Vec<(
     Ok(ironbench_data::cut_pieces(&generator, workers, &done))
 }
 
-/// The LDIF of `count` entries from number `first` on; of a template only read, where `count` is 0.
+/// Returns the LDIF of `count` entries from number `first` on. With `count` 0, only checks the template.
 #[pyfunction]
 pub fn template_entries<'py>(
     py: Python<'py>,
@@ -85,7 +85,7 @@ pub fn template_entries<'py>(
     Ok(PyBytes::new(py, &entries))
 }
 
-/// One piece for engines that read Arrow; every reading makes the rows anew.
+/// A piece for engines that read Arrow; each reading generates the rows again.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct ArrowRows {
     tpch: ironbench_data::tpch::Tpch,
@@ -105,14 +105,14 @@ impl ArrowRows {
         Ok(Self { tpch, table, units: first..past, progress: progress.shared.clone() })
     }
 
-    /// <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
+    /// Implements <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema); // a wish, which may be ignored
+        drop(requested_schema); // optional, may be ignored
         let make = || arrow::stream(&self.tpch, &self.table, self.units.clone(), self.progress.clone());
         let stream: FFI_ArrowArrayStream = py.detach(make).map_err(raise)?;
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
@@ -125,7 +125,7 @@ pub fn write_rows(py: Python<'_>, generator: &[u8], table: &str, threads: usize,
     py.detach(|| ironbench_data::write_file(&generator, table, threads, path)).map_err(raise)
 }
 
-/// Rows, and the sums of their content and of their keys, of the wide table that a plan describes (JSON).
+/// Returns the number of rows, and the checksums of content and keys, of the wide table that a plan describes (JSON).
 #[pyfunction]
 pub fn wide_sums(py: Python<'_>, wide: &[u8]) -> PyResult<(u64, i64, i64)> {
     let wide: Wide = serde_json::from_slice(wide).map_err(unreadable("table"))?;
@@ -133,7 +133,7 @@ pub fn wide_sums(py: Python<'_>, wide: &[u8]) -> PyResult<(u64, i64, i64)> {
     Ok((sums.rows, sums.content, sums.keys))
 }
 
-/// Of the error only the place is shown: its text may hold a value, and that may be the password.
+/// The message contains only the position of the error: its text may contain a value, which may be the password.
 pub fn unreadable(what: &str) -> impl Fn(serde_json::Error) -> PyErr {
     move |error| {
         let place = format!("line {} column {}", error.line(), error.column());

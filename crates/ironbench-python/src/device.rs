@@ -1,4 +1,4 @@
-//! Device models for Python: their text form, what a benchmark would see of them, replay of traces.
+//! Device models for Python: their text form, synthetic loads, and replay of traces.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::door::leave;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
-/// Of whatever is random in a model that a trace is replayed on.
+/// Seed of the model on which a trace is replayed.
 const SEED: u64 = 1;
 
 type Columns<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a [u8], &'a [u8]);
-/// Cores, two more columns, and nanoseconds of CPU for each I/O.
+/// Cores, two more columns, and nanoseconds of CPU time for each I/O.
 type Counts<'a> = (u32, &'a [u8], &'a [u8], u64);
 
 #[pyfunction]

@@ -1,4 +1,4 @@
-//! The one door through which long work leaves Python: the GIL is released, signals are heard, errors are mapped.
+//! Runs long work outside of Python: releases the GIL, checks for signals, converts errors.
 
 use std::sync::Mutex;
 
@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// Runs `work` without the GIL. It must call the function it gets at least every 50 ms and end soon when that says no:
-/// Python's signal handlers have raised something then. Ctrl-C is an ordinary end, whose result is kept; anything else
-/// that a handler raised is raised here.
+/// Runs `work` without the GIL.
+/// `work` must call the function that it gets at least every 50 ms, and end soon when that returns false: a signal
+/// handler of Python has then raised an exception.
+/// Ctrl-C is a normal end, whose result is kept; other exceptions are raised here.
 pub fn leave<T: Send>(py: Python<'_>, work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T> + Send) -> PyResult<T> {
     let raised = Mutex::new(None::<PyErr>);
     let outcome = py.detach(|| {

@@ -1,4 +1,4 @@
-//! The drive call and what it returns.
+//! The drive call and its result.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,14 +24,14 @@ use crate::door;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
-/// Transactions, failed ones, seconds spent on both, seconds of start-up, seconds of draining.
+/// Transactions, failed ones, and three times in seconds: spent on both, start-up, draining.
 type Rested = (u64, u64, f64, f64, f64);
 
-/// Shared with a running `drive`; its fields may be read from another thread.
+/// Progress of a running `drive`, which other threads can read.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Progress {
     control: Arc<Control>,
-    /// Of a drive in another process.
+    /// State of a drive in another process.
     shown: Mutex<Option<Shown>>,
 }
 
@@ -44,7 +44,7 @@ struct Shown {
     seconds: Vec<Passed>,
 }
 
-/// Width, transactions, failed, mean and standard deviation of the response time.
+/// Width, transactions, failed ones, mean and standard deviation of the response time.
 type Passed = (f64, u64, u64, f64, f64);
 
 impl Progress {
@@ -64,36 +64,36 @@ impl Progress {
         Self { control: Arc::new(Control::new()), shown: Mutex::new(None) }
     }
 
-    /// Ends the trial within a second; its result says `cut_short`.
+    /// Stops the trial within a second; its result is then marked `cut_short`.
     fn stop(&self) {
         self.control.stop();
     }
 
-    /// Closes the window of a trial that watches something, which is over now.
+    /// Closes the window of a trial that only observes other work, which has ended.
     fn finish(&self) {
         self.control.finish();
     }
 
-    /// Of a drive that is a part: all begin at this instant of CLOCK_REALTIME.
+    /// For a part: sets the common start of all parts, on CLOCK_REALTIME.
     fn begin_at(&self, unix_ns: u64) {
         self.control.begin_at(unix_ns);
     }
 
-    /// Before the drive begins: it goes by turns, and ends with `finish`.
+    /// Requests, before the drive starts, that it is driven in turns. It ends with `finish`.
     fn by_turns(&self) {
         self.control.turns.ask();
     }
 
-    /// While all rest: lets the clients work for `start_up_s` and then the slice, which is measured; on these CPUs.
+    /// While all clients rest: makes them work for `start_up_s` and then for the measured slice, on these CPUs.
     fn begin_turn(&self, start_up_s: f64, slice_s: f64, cpus: Vec<usize>) {
         self.control.turns.begin(clock::from_seconds(start_up_s), clock::from_seconds(slice_s), cpus);
     }
 
     /// Waits until all clients are connected, or have ended their turn, and rest.
     ///
-    /// Transactions that began in the slice and ended well; those given up; seconds that all clients spent on these and
-    /// thinking after them; seconds before the slice; seconds from its end until the last client rested. None: the drive
-    /// is over.
+    /// Returns the transactions that started in the slice and succeeded; those that failed; and times in seconds:
+    /// that all clients spent on these and on the think time after them, before the slice, and from its end until the
+    /// last client rested. Returns None if the drive is over.
     fn rested(&self, py: Python<'_>) -> PyResult<Option<Rested>> {
         let turns = &self.control.turns;
         let turned = door::leave(py, |poll| Ok(turns.rested(poll)))?;
@@ -103,12 +103,12 @@ impl Progress {
         }))
     }
 
-    /// While all rest: the slice of the last turn is not measured.
+    /// While all clients rest: discards the measurements of the last turn.
     fn forget(&self) {
         self.control.turns.forget();
     }
 
-    /// Of a drive by turns: all of its clients have ended.
+    /// For a drive in turns: whether all its clients have ended.
     #[getter]
     fn over(&self) -> bool {
         self.control.turns.is_over()
@@ -119,7 +119,7 @@ impl Progress {
         self.control.is_stopped()
     }
 
-    /// Takes over the state of a drive that runs in another process.
+    /// Shows the state of a drive that runs in another process.
     fn show(&self, phase: String, elapsed_s: f64, transactions: u64, errors: u64, mut seconds: Vec<Passed>) {
         let mut shown = self.shown();
         if let Some(before) = shown.take() {
@@ -128,7 +128,7 @@ impl Progress {
         *shown = Some(Shown { phase, elapsed_s, transactions, errors, seconds });
     }
 
-    /// The seconds of the window that have passed, from number `after` on.
+    /// Returns the finished seconds of the window, from number `after` on.
     fn seconds(&self, after: usize) -> Vec<Passed> {
         if let Some(shown) = &*self.shown() {
             return shown.seconds.get(after..).unwrap_or_default().to_vec();
@@ -218,23 +218,23 @@ impl DriveResult {
         Outcome::from_bytes(data).map(Self).map_err(raise)
     }
 
-    /// One result of the drives that loaded one system together.
+    /// Merges the results of drives that loaded one system together.
     #[staticmethod]
     fn merged(py: Python<'_>, parts: Vec<PyBackedBytes>) -> PyResult<Self> {
         py.detach(|| merge::merged(parts.iter().map(|part| Outcome::from_bytes(part)))).map(Self).map_err(raise)
     }
 }
 
-/// The plan from its JSON.
+/// Parses a plan from JSON.
 pub fn plan_of(json: &[u8]) -> PyResult<Plan> {
-    // The text of a JSON error may show the value it is about, and that may be the password.
+    // The text of a JSON error may contain the value, which may be the password.
     serde_json::from_slice(json).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());
         raise(Error::input("drive plan", format!("cannot be read ({place})")))
     })
 }
 
-/// Runs one trial by its plan (JSON). Releases the GIL; Ctrl-C ends it and keeps the result.
+/// Runs one trial from its plan (JSON). Releases the GIL; Ctrl-C ends the trial and keeps the result.
 #[pyfunction]
 #[pyo3(signature = (plan, progress=None))]
 pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>) -> PyResult<DriveResult> {
@@ -243,7 +243,7 @@ pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>
     door::leave(py, |poll| driven(&plan, &control, poll)).map(DriveResult)
 }
 
-/// Variables that scripts of a source of jobs may use without defining them, by its kind.
+/// Returns the variables that scripts may use without defining them, for a kind of source of jobs.
 #[pyfunction]
 pub fn job_variables(kind: &str) -> PyResult<Vec<&'static str>> {
     match kind {
@@ -252,13 +252,13 @@ pub fn job_variables(kind: &str) -> PyResult<Vec<&'static str>> {
     }
 }
 
-/// Of each operation of a directory what is wrong with it; empty: nothing.
+/// Returns what is wrong with each operation of a directory; empty if it is valid.
 #[pyfunction]
 pub fn operation_complaints(operations: Vec<String>) -> Vec<String> {
     operations.iter().map(|text| core::ldap::complaint(text)).collect()
 }
 
-/// Work that is no script, by its kind.
+/// Work other than scripts, by kind.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Work {
@@ -267,14 +267,14 @@ enum Work {
     Replay(Replay),
 }
 
-/// Who chooses the transactions of scripts in place of weights, by its kind.
+/// The source of jobs that chooses scripts instead of weights, by kind.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Chooser {
     Brokerage(Box<Options>),
 }
 
-/// None: weights choose.
+/// Creates the source of jobs; None if weights choose the scripts.
 pub fn roles_of(plan: &Plan) -> ironbench_core::Result<Option<Roles>> {
     let Some(jobs) = &plan.jobs else { return Ok(None) };
     let unreadable = |error: serde_json::Error| Error::input("jobs of the drive plan", error.to_string());

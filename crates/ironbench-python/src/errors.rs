@@ -1,4 +1,4 @@
-//! Core errors as `ironbench.errors`, looked up when the first one is raised.
+//! Converts core errors to `ironbench.errors`, which is imported when the first one is raised.
 
 use ironbench_core::{Error, Kind};
 use pyo3::prelude::*;
@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 pyo3::import_exception!(ironbench.errors, FailureError);
 pyo3::import_exception!(ironbench.errors, InputError);
 
-/// Subject, cause and hint, as the Python class that fits; a server's code becomes its attribute `sqlstate`, its number `number`.
+/// Creates the exception with subject, cause and hint.
+/// The server's SQLSTATE becomes its attribute `sqlstate`, its error number `number`.
 pub fn raise(error: Error) -> PyErr {
     let arguments = (error.subject, error.cause, error.hint);
     let raised = match error.kind {

@@ -39,7 +39,7 @@ impl Histogram {
     }
 
     fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) {
-        // Taken out first: merging a histogram with itself must not borrow it twice.
+        // Cloned first, because merging a histogram with itself must not borrow it twice.
         let other = other.borrow().0.clone();
         slf.borrow_mut().0.merge(&other);
     }
@@ -87,7 +87,7 @@ impl Histogram {
     }
 }
 
-/// HdrHistogram's standard interval log, one tagged line per histogram.
+/// Writes HdrHistogram's standard interval log, one tagged line per histogram.
 #[pyfunction]
 pub fn write_hlog(
     histograms: BTreeMap<String, Bound<'_, Histogram>>,

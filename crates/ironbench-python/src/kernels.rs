@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
-/// The threads of one trial of a kernel.
+/// The threads of one kernel trial.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Kernels(Mutex<Option<Crew>>);
 
@@ -21,7 +21,7 @@ impl Kernels {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits without Python's lock, at most so long; whether it came.
+    /// Waits without the GIL for at most `timeout_s`. Returns whether `came` returned true.
     fn wait(&self, py: Python<'_>, timeout_s: f64, came: fn(&Watch, Duration) -> bool) -> bool {
         let Some(watch) = self.crew().as_ref().map(Crew::watch) else { return true };
         py.detach(|| came(&watch, Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0))))
@@ -30,7 +30,7 @@ impl Kernels {
 
 #[pymethods]
 impl Kernels {
-    /// Starts the threads of a plan (JSON, crates/ironbench-kernels/src/plan.rs); they prepare and warm up.
+    /// Starts the threads of a plan (JSON, crates/ironbench-kernels/src/plan.rs), which prepare and warm up.
     #[new]
     fn new(py: Python<'_>, plan: &[u8]) -> PyResult<Self> {
         let plan: KernelPlan =
@@ -63,7 +63,7 @@ impl Kernels {
         }
     }
 
-    /// Waits for the threads: a summary (JSON) and the histograms of whole units and of their parts.
+    /// Waits for the threads. Returns a summary (JSON) and the histograms of whole units and of their parts.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, BTreeMap<String, Histogram>)> {
         let crew = self.crew().take().ok_or_else(|| raise(Error::input("kernel", "was joined already")))?;
         let found = py.detach(|| crew.join()).map_err(raise)?;
@@ -73,7 +73,7 @@ impl Kernels {
     }
 }
 
-/// A picture of the Mandelbrot set as a PNG file; None when `over`, asked meanwhile, said that nobody waits for it.
+/// Computes a picture of the Mandelbrot set as a PNG file; None if `over`, which is called meanwhile, returned true.
 #[pyfunction]
 pub fn mandelbrot_png<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Directories for Python: everything outside the timed window, and operations that are timed one by one.
+//! LDAP directories for Python: everything outside the measured window, and individually timed operations.
 
 use std::time::Duration;
 
@@ -33,13 +33,13 @@ impl LdapConnection {
         Ok(Self { session, tls })
     }
 
-    /// `limit_s`: after so many seconds the server is given up, and with it the connection.
+    /// Runs an operation. After `limit_s` seconds the operation fails and the connection is closed.
     #[pyo3(signature = (sql, limit_s = None))]
     fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         self.session.query(py, sql, limit_s)
     }
 
-    /// `limit_s`: as in `query`.
+    /// Runs an operation without returning its entries; `limit_s` as in `query`.
     #[pyo3(signature = (sql, limit_s = None))]
     fn measure(&self, py: Python<'_>, sql: &str, limit_s: Option<f64>) -> PyResult<(u64, f64, f64)> {
         self.session.measure(py, sql, limit_s)

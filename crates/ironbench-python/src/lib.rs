@@ -1,4 +1,4 @@
-//! The one door between Python and the core: conversions, exceptions, nothing else.
+//! The interface between Python and the core, which only converts values and exceptions.
 
 use pyo3::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Emulated devices for Python: the process of a device holds one.
+//! Emulated devices for Python; a device's process contains one.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use pyo3::types::PyBytes;
 
 use crate::errors::raise;
 
-/// The files of a modelled device, mounted; see `ironbench_device::live`.
+/// The mounted files of an emulated device; see `ironbench_device::live`.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct LiveDevice(Live);
 
 #[pymethods]
 impl LiveDevice {
-    /// `spec`: JSON.
+    /// Mounts the device that `spec` (JSON) describes.
     #[new]
     fn new(py: Python<'_>, spec: &[u8], directory: PathBuf) -> PyResult<Self> {
         py.detach(|| Live::mount(&Spec::read(spec)?, &directory)).map(Self).map_err(raise)

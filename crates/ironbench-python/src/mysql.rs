@@ -1,4 +1,4 @@
-//! MySQL and MariaDB for Python: everything outside the timed window, and statements that are timed one by one.
+//! MySQL and MariaDB for Python: everything outside the measured window, and individually timed statements.
 
 use std::time::Duration;
 
@@ -38,13 +38,13 @@ impl MysqlConnection {
         Ok(Self { session, cancel, connection_id, tls })
     }
 
-    /// `limit_s`: after so many seconds the server is given up, and with it the connection.
+    /// Runs `sql`. After `limit_s` seconds the statement fails and the connection is closed.
     #[pyo3(signature = (sql, limit_s = None))]
     fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         self.session.query(py, sql, limit_s)
     }
 
-    /// Runs a statement in any character set; how many rows it affected.
+    /// Runs a statement in any character set. Returns the number of affected rows.
     fn execute(&self, py: Python<'_>, sql: &[u8]) -> PyResult<u64> {
         self.session.with(py, |session| Ok(session.run_bytes(sql)?.affected))
     }
@@ -65,12 +65,12 @@ impl MysqlConnection {
         self.session.copy_in(py, sql, data)
     }
 
-    /// Cancels from another thread what the connection is running.
+    /// Cancels the connection's statement from another thread.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.cancel.send()).map_err(raise)
     }
 
-    /// What the server said of itself when it greeted us: `server_version`.
+    /// Returns a parameter from the server's greeting: `server_version`.
     fn parameter(&self, py: Python<'_>, name: &str) -> Option<String> {
         let version = self.session.look(py, |open| open.version().to_owned());
         version.filter(|_| name == "server_version")

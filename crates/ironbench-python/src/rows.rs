@@ -1,4 +1,4 @@
-//! Generated rows as Python's own values, for drivers that are Python packages.
+//! Generated rows as Python values, for drivers that are Python packages.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use pyo3::types::{PyList, PyTuple};
 use crate::data::{LoadProgress, unreadable};
 use crate::errors::raise;
 
-/// Day 0 of our dates as `date.fromordinal` counts them.
+/// 1970-01-01 as a number for `date.fromordinal`.
 const EPOCH: i64 = 719_163;
 
-/// Calls `insert` with the names of the columns and lists of at most `most` rows, one after the other, until the piece of the table is handed over.
+/// Calls `insert` with the column names and lists of at most `most` rows, until all rows of the units have been passed.
 #[pyfunction]
 pub fn hand_rows(
     py: Python<'_>,
@@ -56,12 +56,12 @@ struct Hand<'py, 'p> {
     rows: Vec<Bound<'py, PyTuple>>,
     row: Vec<Bound<'py, PyAny>>,
     bytes: u64,
-    /// Of a value; raised at the end of its row.
+    /// The first error of a value, raised at the end of its row.
     error: Option<PyErr>,
     decimal: Bound<'py, PyAny>,
     date: Bound<'py, PyAny>,
     timestamp: Bound<'py, PyAny>,
-    /// A few thousand, each in very many rows.
+    /// Cache of dates: there are a few thousand, each in very many rows.
     dates: HashMap<i32, Bound<'py, PyAny>>,
 }
 

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::errors::raise;
 
-/// Prepared, then running, then used up.
+/// State of a sampler: prepared, then running, then ended.
 enum State {
     Prepared(sample::Prepared),
     Running(sample::Sampler),
@@ -24,7 +24,7 @@ enum State {
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Sampler(Mutex<State>);
 
-/// What was sampled.
+/// The collected samples.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Sampled(sample::Samples);
 
@@ -44,7 +44,7 @@ impl Sampler {
         Ok(Self(Mutex::new(State::Prepared(prepared))))
     }
 
-    /// The window begins now.
+    /// Starts sampling; the window starts now.
     fn start(&self) -> PyResult<()> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Ended) {
@@ -56,7 +56,7 @@ impl Sampler {
         }
     }
 
-    /// The window ends now.
+    /// Marks the end of the window, which is now.
     fn mark(&self) {
         if let State::Running(sampler) = &*self.state() {
             sampler.mark();
@@ -95,7 +95,7 @@ impl Sampled {
     }
 }
 
-/// Of a JSON error only the place is shown: its text may hold a value, and that may be the password.
+/// The message contains only the position of the error: its text may contain a value, which may be the password.
 fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> PyResult<T> {
     serde_json::from_slice(json).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());

@@ -1,4 +1,4 @@
-//! pgbench scripts for Python: checked before anything is started, and rehearsed without a database.
+//! pgbench scripts for Python: checked before anything is started, and run without a database for a test.
 
 use ironbench_core::Error;
 use ironbench_core::drive::ldap::Operations;
@@ -74,7 +74,7 @@ pub fn split_weight(text: &str) -> PyResult<(&str, u32)> {
     parse_weighted(text).map_err(refuse)
 }
 
-/// The dialect of the servers that speak it.
+/// Returns the dialect of the servers that use the protocol.
 fn dialect(protocol: &str) -> Dialect {
     if protocol.starts_with("mysql_") { Dialect::Mysql(SqlMode::default()) } else { Dialect::Postgres }
 }

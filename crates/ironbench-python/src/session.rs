@@ -1,4 +1,4 @@
-//! A blocking session of a server for Python, whichever wire it speaks.
+//! A blocking session of a server for Python, for any protocol.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 
 use crate::errors::raise;
 
-/// One statement runs at a time; other threads wait for it.
+/// A session that runs one statement at a time; other threads wait.
 pub struct Shared<S> {
     state: Mutex<State<S>>,
-    /// What Python's signal handler raised while a statement ran (Ctrl-C).
+    /// The exception that Python's signal handler raised while a statement ran (Ctrl-C).
     signalled: Signalled,
 }
 
@@ -25,7 +25,7 @@ struct State<S> {
 
 type Signalled = Arc<Mutex<Option<PyErr>>>;
 
-/// What Python gives as JSON. The text of a JSON error may show the value it is about, and that may be the password.
+/// Parses connection settings from JSON. The text of a JSON error may contain the value, which may be the password.
 pub fn described<C: DeserializeOwned>(connection: &[u8]) -> PyResult<C> {
     serde_json::from_slice(connection).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());
@@ -34,7 +34,7 @@ pub fn described<C: DeserializeOwned>(connection: &[u8]) -> PyResult<C> {
 }
 
 impl<S: Session> Shared<S> {
-    /// `open` connects, and lets the session ask the wish while it waits for the server.
+    /// Connects with `open`. The session calls the wish while it waits for the server.
     pub fn open(py: Python<'_>, open: impl FnOnce(Wish) -> Result<S> + Send) -> PyResult<Self> {
         let signalled = Signalled::default();
         let raised = signalled.clone();
@@ -50,7 +50,7 @@ impl<S: Session> Shared<S> {
         Ok(Self { state: Mutex::new(State { session: Some(session), columns: Vec::new(), changes: 0 }), signalled })
     }
 
-    /// `limit_s`: after so long the server is given up; `None`: as long as it takes.
+    /// Runs `sql`. After `limit_s` seconds the statement fails and the connection is closed; `None` means no limit.
     pub fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let rows = self.run(py, |state| {
             let (rows, affected) = within(state.session()?, limit_s, |session| session.query(sql))?;
@@ -61,8 +61,9 @@ impl<S: Session> Shared<S> {
         (0..rows.len()).map(|row| PyTuple::new(py, rows.row(row))).collect()
     }
 
-    /// Rows, and the instants of submission and of the answer's last byte; nothing is handed to Python. `limit_s`: as in
-    /// `query`.
+    /// Runs `sql` without returning rows to Python.
+    /// Returns the number of rows, and the instants of submission and of the last byte of the reply.
+    /// `limit_s` as in `query`.
     pub fn measure(&self, py: Python<'_>, sql: &str, limit_s: Option<f64>) -> PyResult<(u64, f64, f64)> {
         self.run(py, |state| {
             let submitted = clock::now();
@@ -88,7 +89,7 @@ impl<S: Session> Shared<S> {
         self.state(py).changes
     }
 
-    /// What `look` says of the session; `None` when it is closed.
+    /// Calls `look` with the session; `None` if it is closed.
     pub fn look<T>(&self, py: Python<'_>, look: impl FnOnce(&S) -> T) -> Option<T> {
         self.state(py).session.as_ref().map(look)
     }
@@ -102,7 +103,7 @@ impl<S: Session> Shared<S> {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` without the GIL; the session itself listens for Ctrl-C and cancels the statement.
+    /// Runs `work` without the GIL. The session itself checks for Ctrl-C and cancels the statement.
     fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State<S>) -> Result<T> + Send) -> PyResult<T> {
         let outcome = py.detach(|| work(&mut locked(&self.state)));
         match locked(&self.signalled).take() {
@@ -112,10 +113,10 @@ impl<S: Session> Shared<S> {
     }
 }
 
-/// Longest time limit of a statement.
+/// Maximum time limit of a statement, in seconds.
 const MOST_S: f64 = 3600.0;
 
-/// Runs one statement, which has to end within `limit_s`, however often the server sends something meanwhile.
+/// Runs one statement, which must end within `limit_s` even if the server keeps sending data.
 fn within<S: Session, T>(session: &mut S, limit_s: Option<f64>, run: impl FnOnce(&mut S) -> Result<T>) -> Result<T> {
     session.set_deadline(limit_s.map(|limit| Instant::now() + Duration::from_secs_f64(limit.clamp(0.0, MOST_S))));
     let answer = run(session);

@@ -1,4 +1,4 @@
-//! SQLite files for Python: everything outside the timed window, and statements that are timed one by one.
+//! SQLite files for Python: everything outside the measured window, and individually timed statements.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use pyo3::types::PyTuple;
 
 use crate::errors::raise;
 
-/// How often a statement that runs long lets Python look for Ctrl-C.
+/// How often a long statement lets Python check for Ctrl-C.
 const LISTEN_EVERY: Duration = Duration::from_millis(50);
 
-/// A blocking session on a SQLite file, made if it is not there.
+/// A blocking session on an SQLite file, which is created if necessary.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct SqliteConnection {
     state: Mutex<State>,
@@ -43,10 +43,11 @@ impl SqliteConnection {
         table.rows.into_iter().map(|row| PyTuple::new(py, row)).collect()
     }
 
-    /// Rows, and the instants before the statement and after its last row; nothing is handed to Python.
+    /// Runs `sql` without returning rows to Python.
+    /// Returns the number of rows, and the instants before the statement and after its last row.
     ///
-    /// On this thread, which the statement itself lets look for Ctrl-C: another one would have to be begun and ended
-    /// between an answer and the next statement.
+    /// Runs in this thread, where the statement itself lets Python check for Ctrl-C: starting and ending another thread
+    /// would take time between two statements.
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
         let signalled: Arc<Mutex<Option<PyErr>>> = Arc::default();
         let raised = signalled.clone();
@@ -97,7 +98,7 @@ impl SqliteConnection {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` on another thread while this one listens for Ctrl-C, which interrupts it.
+    /// Runs `work` in another thread while this one checks for Ctrl-C, which interrupts the statement.
     fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Session) -> Result<T> + Send) -> PyResult<T> {
         let mut state = self.locked(py);
         let state = &mut *state;

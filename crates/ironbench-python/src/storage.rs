@@ -1,4 +1,4 @@
-//! Storage measured from outside, for Python.
+//! Storage benchmarks without a database, for Python.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::door;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
-/// Shared with a running pass; may be read and stopped from another thread.
+/// Progress of a running pass, which another thread can read and stop.
 #[pyclass(module = "ironbench._core", frozen)]
 #[derive(Default)]
 pub struct StorageProgress(Arc<storage::Progress>);

@@ -1,4 +1,4 @@
-//! One thread with one I/O at a time, by ordinary calls: where io_uring is not to be had, and for writes that are synced.
+//! Threads with one I/O at a time through ordinary system calls, if io_uring is not available and for synced writes.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -26,7 +26,7 @@ impl Blocking {
         Self { file, buffer, sync: pass.sync, evict: pass.evict }
     }
 
-    /// Works until the shift ends.
+    /// Runs I/Os until the shift ends.
     pub fn run(mut self, mut lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
         let mut stamps = SplitMix64::new(shift.start ^ self.buffer.as_ptr() as u64);
         let mut began = shift.start;
@@ -64,7 +64,7 @@ impl Blocking {
         let start = self.buffer.as_ptr();
         // SAFETY: the buffer has `length` bytes.
         whole(length, || unsafe { libc::pwrite(self.file, start.cast(), length, offset as i64) })?;
-        // SAFETY: both take a descriptor and nothing else.
+        // SAFETY: both take only a descriptor.
         let done = match self.sync {
             Sync::None => 0,
             Sync::Fsync => unsafe { libc::fsync(self.file) },
@@ -74,7 +74,7 @@ impl Blocking {
     }
 }
 
-/// A call that must transfer `length` bytes; repeated when a signal came first.
+/// Makes a call that must transfer `length` bytes; repeats it if a signal interrupted it.
 fn whole(length: usize, mut call: impl FnMut() -> isize) -> io::Result<()> {
     loop {
         match call() {
@@ -93,13 +93,13 @@ fn whole(length: usize, mut call: impl FnMut() -> isize) -> io::Result<()> {
     }
 }
 
-/// Makes safe what was written to the file.
+/// Flushes the file's data to stable storage.
 pub fn fsync(file: RawFd) -> io::Result<()> {
-    // SAFETY: it takes a descriptor and nothing else.
+    // SAFETY: it takes only a descriptor.
     if unsafe { libc::fsync(file) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes the file out of the page cache; what is not written back yet stays.
+/// Evicts the file from the page cache; dirty pages stay.
 pub fn evict(file: RawFd) -> io::Result<()> {
     // SAFETY: it takes a descriptor and numbers.
     match unsafe { libc::posix_fadvise(file, 0, 0, libc::POSIX_FADV_DONTNEED) } {

@@ -1,15 +1,15 @@
-//! The bytes that are written: random, or in part zeros.
+//! The bytes that are written: random, or partly zeros.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 use super::plan::{ALIGNMENT, Pass};
 use ironbench_core::SplitMix64;
 
-/// Devices and file systems that fold equal blocks or compress look at units of 4 KiB or more.
+/// Devices and file systems that deduplicate or compress use units of 4 KiB or more.
 const UNIT: usize = 4096;
 
-/// A block this large lies in large pages where the kernel gives them, unless the pass asks for small ones: a block of many
-/// small pages has more segments than a device may take with one request (`max_segments`,
+/// Size from which a block is in huge pages if the kernel grants them, unless the pass requests small ones.
+/// A block of many small pages has more segments than a device may accept in one request (`max_segments`,
 /// Documentation/ABI/stable/sysfs-block), so the kernel splits it, and virtual disks need time for each segment.
 const LARGE: usize = 128 << 10;
 const LARGE_PAGE: usize = 2 << 20;
@@ -27,7 +27,7 @@ pub struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Of each 4 KiB the last `zero_percent` are zeros, and what is before them is random.
+    /// Allocates a buffer. In each 4 KiB the last `zero_percent` are zeros, and the rest is random.
     pub fn new(pass: &Pass, random: &mut SplitMix64) -> Self {
         let (bytes, zero_percent) = (pass.block_bytes as usize, pass.zero_percent);
         let large = bytes >= LARGE && !pass.small_pages;
@@ -40,10 +40,10 @@ impl Buffer {
             handle_alloc_error(layout);
         }
         if large {
-            // SAFETY: whole pages, which are ours. Where it is refused pages stay small.
+            // SAFETY: whole pages, owned by this buffer. If the call is refused, pages stay small.
             unsafe { libc::madvise(start.cast(), size, libc::MADV_HUGEPAGE) };
         }
-        // SAFETY: it is that large.
+        // SAFETY: the memory has `bytes` bytes.
         unsafe { start.write_bytes(0, bytes) };
         let mut buffer = Self { start, layout, bytes, stamped: zero_percent < 100 };
         for unit in buffer.as_mut().chunks_mut(UNIT) {
@@ -55,7 +55,7 @@ impl Buffer {
         buffer
     }
 
-    /// Makes every unit unlike every other ever written, so that nothing on the way can fold equal blocks into one.
+    /// Makes every unit different from all others ever written, so that no layer can deduplicate blocks.
     #[inline]
     pub fn stamp(&mut self, random: &mut SplitMix64) {
         if self.stamped {
@@ -78,7 +78,7 @@ impl Buffer {
     }
 
     pub fn as_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `bytes` bytes at `start` are ours and were set when they were allocated.
+        // SAFETY: this value owns `bytes` bytes at `start`, which were initialised when allocated.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 }
@@ -108,7 +108,7 @@ mod tests {
             buffer.stamp(&mut random);
             let zeros = buffer.as_mut().iter().filter(|&&byte| byte == 0).count() as f64;
             let share = zeros / (units * UNIT) as f64;
-            // Of random bytes, one in 256 is zero, too.
+            // One in 256 random bytes is also zero.
             let expected = f64::from(percent) / 100.0;
             prop_assert!((share - expected - (1.0 - expected) / 256.0).abs() < 0.015, "{}", share);
             prop_assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);

@@ -1,4 +1,4 @@
-//! The threads of a pass: they prepare, start together, and hand over what they recorded.
+//! The threads of a pass, which prepare, start together, and return what they recorded.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -16,12 +16,12 @@ use super::plan::{Io, Pass, Sync, Until};
 use super::record::{Outcome, Recording, Summary, seconds};
 use super::uring::{self, Uring};
 
-/// How often the caller is asked whether to go on.
+/// How often the caller's `poll` is called.
 const POLL: Duration = Duration::from_millis(20);
-/// A progress that is right to within this many I/Os costs no shared memory for each.
+/// The progress is updated only every this many I/Os, which saves accesses to shared memory.
 const TOLD: u64 = 64;
 
-/// May be read and stopped from any thread.
+/// Progress of a pass, which any thread can read and stop.
 #[derive(Debug, Default)]
 pub struct Progress {
     ios: AtomicU64,
@@ -42,7 +42,7 @@ impl Progress {
     }
 }
 
-/// What a working thread sees of the others.
+/// The state that a working thread shares with others.
 #[derive(Debug)]
 pub struct Shift<'a> {
     pub start: u64,
@@ -55,7 +55,7 @@ pub struct Shift<'a> {
 }
 
 impl Shift<'_> {
-    /// Whether there is time for more; `ended`: I/Os since this was last asked.
+    /// Whether there is time for more I/Os. `ended` is the number of I/Os since the last call.
     #[inline]
     pub fn goes_on(&self, now: u64, ended: u64) -> bool {
         let untold = self.untold.get() + ended;
@@ -68,25 +68,25 @@ impl Shift<'_> {
         now < self.deadline && !self.progress.is_stopped() && !self.gate.is_stopped()
     }
 
-    /// The sequence is at the start of the file.
+    /// Called when the sequence starts again at the beginning of the file.
     #[cold]
     pub fn begun_anew(&self) {
         if self.evict {
-            // A cache that keeps its pages makes the scan faster than the device; nothing else can go wrong with it.
+            // If eviction fails, the scan is faster than the device, but nothing else goes wrong.
             let _ = super::blocking::evict(self.file);
         }
     }
 }
 
-/// Runs one pass. `poll` is called every 20 ms and says whether to go on.
+/// Runs one pass. `poll` is called every 20 ms and returns whether to continue.
 ///
 /// # Errors
-/// Input: the plan makes no sense, or asks for io_uring where there is none. Failure: an I/O failed.
+/// Input: the plan is invalid, or requests io_uring where it is not available. Failure: an I/O failed.
 pub fn run(pass: &Pass, progress: &Progress, poll: &mut dyn FnMut() -> bool) -> Result<Outcome> {
     pass.validate()?;
     let (io, note) = chosen(pass)?;
     let by_ring = io == "io_uring";
-    // Without io_uring every I/O under way needs a thread of its own.
+    // Without io_uring every concurrent I/O needs its own thread.
     let threads_per_lane = if by_ring { 1 } else { pass.depth };
     let lanes: Vec<(usize, u32)> =
         (0..pass.files.len()).flat_map(|file| (0..pass.threads).map(move |number| (file, number))).collect();
@@ -155,7 +155,7 @@ impl Worker {
     }
 }
 
-/// A write that is synced, and a scan through the page cache, are calls of one thread, as a database makes them.
+/// Synced writes and scans through the page cache use ordinary calls of one thread, as databases do.
 fn chosen(pass: &Pass) -> Result<(&'static str, String)> {
     if pass.sync != Sync::None || pass.evict || pass.io == Io::Threads {
         return Ok(("threads", String::new()));

@@ -1,4 +1,4 @@
-//! Which I/O comes next: the part of a file that one thread works on.
+//! The sequence of I/Os in the part of a file that one thread processes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,20 +6,21 @@ use ironbench_core::SplitMix64;
 
 use super::plan::{Order, Pass, Until};
 
-/// One I/O.
+/// An I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     pub reads: bool,
     pub offset: u64,
-    /// The file is begun anew with it.
+    /// Whether the file starts again with this I/O.
     pub wraps: bool,
 }
 
-/// How far the threads that share a sequence have come.
+/// Position of the threads that share a sequence.
 #[derive(Debug, Default)]
 pub struct Cursor(AtomicU64);
 
-/// The I/Os of one thread. Threads of a sequential pass begin at different places of the file, as far apart as can be.
+/// The I/Os of one thread.
+/// Threads of a sequential pass start at different offsets in the file, as far apart as possible.
 #[derive(Debug)]
 pub struct Lane<'a> {
     cursor: &'a Cursor,
@@ -29,12 +30,12 @@ pub struct Lane<'a> {
     first_block: u64,
     blocks: u64,
     block_bytes: u64,
-    /// I/Os of the sequence.
+    /// Number of I/Os in the sequence.
     limit: u64,
 }
 
 impl<'a> Lane<'a> {
-    /// The lane of thread `number` of a file. Lanes with the same cursor share one sequence.
+    /// Creates the lane of thread `number` of a file. Lanes with the same cursor share one sequence.
     pub fn new(pass: &Pass, number: u32, stream: u64, cursor: &'a Cursor) -> Self {
         let blocks = pass.blocks();
         let threads = u64::from(pass.threads);

@@ -1,6 +1,6 @@
-//! Storage measured from outside, without a database: one pass over files, sequential or random, at a given depth.
+//! Measures storage without a database: one pass over files, sequential or random, at a given queue depth.
 //!
-//! Files are made, sized, filled and removed by the caller; here only their blocks are read and written.
+//! The caller creates, sizes, fills and removes the files; this crate only reads and writes their blocks.
 
 mod blocking;
 mod buffer;
@@ -20,7 +20,7 @@ pub use record::{Outcome, Summary};
 pub(crate) mod testing {
     use super::{Io, Order, Pass, Sync, Until};
 
-    /// Random reads of 4 KiB in a file of 1 MiB.
+    /// Returns a pass of random 4 KiB reads in a file of 1 MiB.
     pub fn pass() -> Pass {
         Pass {
             files: vec![0],

@@ -1,45 +1,46 @@
-//! What one pass does, as JSON. `src/ironbench/workloads/storage/passes.py` writes it.
+//! The plan of one pass, as JSON. `src/ironbench/workloads/storage/passes.py` writes it.
 
 use std::os::fd::RawFd;
 
 use ironbench_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// More I/Os under way than any of the known profiles asks for.
+/// Maximum queue depth, more than any known profile uses.
 const MOST_DEPTH: u32 = 1024;
 const MOST_THREADS: u32 = 256;
 const LARGEST_BLOCK: u32 = 64 << 20;
-/// Page size, and a multiple of every logical block size in use: direct I/O asks for that alignment (open(2)).
+/// Page size, and a multiple of every logical block size in use, because direct I/O requires that alignment (open(2)).
 pub const ALIGNMENT: usize = 4096;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pass {
-    /// Open files, worked on at the same time; they stay the caller's. Each has `file_bytes`.
+    /// Open files, used at the same time; the caller keeps their ownership. Each has `file_bytes`.
     pub files: Vec<RawFd>,
     pub file_bytes: u64,
     pub block_bytes: u32,
     pub order: Order,
-    /// I/Os that each thread keeps under way.
+    /// Queue depth of each thread.
     pub depth: u32,
-    /// For each file.
+    /// Number of threads for each file.
     pub threads: u32,
-    /// Of 100 I/Os, how many read.
+    /// Percentage of I/Os that are reads.
     pub read_percent: u32,
-    /// Of 100 bytes written, how many are zeros; the others are random.
+    /// Percentage of written bytes that are zeros; the others are random.
     pub zero_percent: u32,
-    /// What follows each write.
+    /// Sync operation after each write.
     pub sync: Sync,
-    /// The pass ends, and its time with it, when what it wrote is on stable storage.
+    /// Whether the pass and its time include flushing everything written to stable storage.
     pub sync_at_end: bool,
-    /// Leave the buffers in ordinary pages, as most programs have them.
+    /// Whether buffers use ordinary pages, as in most programs.
     pub small_pages: bool,
-    /// Drop the file from the page cache whenever it is begun anew: a scan through the cache finds nothing there.
+    /// Whether the file is evicted from the page cache whenever it starts again, so that a scan through the cache finds
+    /// nothing there.
     pub evict: bool,
     pub until: Until,
     pub io: Io,
     pub seed: u64,
-    /// CPUs of the threads; empty: any.
+    /// CPUs of the threads; empty means any.
     pub cpus: Vec<usize>,
 }
 
@@ -62,9 +63,9 @@ pub enum Sync {
 #[serde(rename_all = "snake_case")]
 pub enum Until {
     Seconds(f64),
-    /// Bytes of each file.
+    /// Number of bytes per file.
     Bytes(u64),
-    /// Whichever comes first.
+    /// Whichever limit is reached first.
     FirstOf {
         seconds: f64,
         bytes: u64,
@@ -80,8 +81,10 @@ pub enum Io {
 }
 
 impl Pass {
+    /// Checks the plan.
+    ///
     /// # Errors
-    /// Input: a figure that makes no sense.
+    /// Input: a value is out of range.
     pub fn validate(&self) -> Result<()> {
         let block = u64::from(self.block_bytes);
         let wrong = [
@@ -106,7 +109,7 @@ impl Pass {
         }
     }
 
-    /// Blocks in a file.
+    /// Number of blocks in a file.
     pub fn blocks(&self) -> u64 {
         self.file_bytes / u64::from(self.block_bytes)
     }

@@ -1,35 +1,35 @@
-//! What a pass came to.
+//! The results of a pass.
 
 use ironbench_core::measure::clock::MILLISECOND;
 use ironbench_core::measure::cpu::Cpu;
 use ironbench_core::measure::{Histogram, clock};
 use serde::Serialize;
 
-/// Width of the buckets over time.
+/// Width of the time buckets.
 pub const BUCKET_NS: u64 = 100 * MILLISECOND;
-/// A pass of many hours keeps its last bucket open.
+/// Maximum number of buckets; in a pass of many hours, the last bucket stays open.
 const MOST_BUCKETS: usize = 1_000_000;
 
-/// What one thread did.
+/// The measurements of one thread.
 #[derive(Debug, Default)]
 pub struct Recording {
     pub reads: Histogram,
     pub writes: Histogram,
-    /// I/Os that ended in each tenth of a second.
+    /// Number of I/Os that ended in each 100 ms.
     pub buckets: Vec<u64>,
-    /// From the common start to its last completion.
+    /// Time from the common start to the thread's last completion.
     pub ended_ns: u64,
     pub cpu: Cpu,
 }
 
 impl Recording {
-    /// An I/O that took `took_ns`.
+    /// Records an I/O that took `took_ns`.
     #[inline]
     pub fn ended(&mut self, reads: bool, took_ns: u64) {
         if reads { self.reads.record(took_ns) } else { self.writes.record(took_ns) }
     }
 
-    /// `count` I/Os have ended, `elapsed_ns` after the start.
+    /// Counts `count` I/Os that ended `elapsed_ns` after the start.
     #[inline]
     pub fn counted(&mut self, elapsed_ns: u64, count: u64) {
         self.ended_ns = elapsed_ns;
@@ -54,24 +54,24 @@ impl Recording {
     }
 }
 
-/// A pass as a whole.
+/// Summary of a pass.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
-    /// From the common start to the last completion of any thread.
+    /// Time from the common start to the last completion of any thread.
     pub elapsed_s: f64,
     pub reads: u64,
     pub writes: u64,
     pub bytes: u64,
-    /// Bytes of each file, in the order of the plan.
+    /// Bytes transferred in each file, in the order of the plan.
     pub file_bytes: Vec<u64>,
-    /// Of the threads that did it, with the kernel's threads that worked for them.
+    /// CPU time of the pass's threads, including the kernel's threads that worked for them.
     pub cpu_user_s: f64,
     pub cpu_system_s: f64,
-    /// `io_uring` or `threads`.
+    /// I/O method: `io_uring` or `threads`.
     pub io: &'static str,
-    /// Why it is not io_uring; empty when it is.
+    /// Why io_uring was not used; empty if it was.
     pub note: String,
-    /// Somebody stopped it before its end.
+    /// Whether the pass was stopped before its end.
     pub stopped: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct Outcome {
     pub summary: Summary,
     pub reads: Histogram,
     pub writes: Histogram,
-    /// I/Os in each tenth of a second.
+    /// Number of I/Os in each 100 ms.
     pub buckets: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Passes over real files in the directory for temporary ones.
+//! Passes over real files in the temporary directory.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -8,7 +8,7 @@ use super::testing::pass;
 use super::{Io, Order, Pass, Progress, Sync, Until, run};
 use ironbench_core::Kind;
 
-/// A file without a name: gone with its descriptor.
+/// Creates an unnamed file, which is deleted when its descriptor is closed.
 fn file(bytes: u64) -> File {
     let file = File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).open(std::env::temp_dir()).unwrap();
     file.set_len(bytes).unwrap();

@@ -1,9 +1,12 @@
-//! One thread that keeps `depth` I/Os under way with io_uring.
+//! A thread that keeps `depth` I/Os in flight with io_uring.
 //!
-//! A round is one system call: it submits what was begun since the last, and waits for a completion if none is there. It
-//! takes no more than four of them, so that a device that answers many at once has others to do meanwhile. Buffers and file are
-//! registered, so that the kernel neither pins pages nor counts references for each I/O (io_uring_register(2)). The clock is
-//! read once in a round: an I/O's time runs from the round that submitted it to the round that took it.
+//! A round is one system call: it submits the I/Os started since the last one, and waits for a completion if there
+//! is none. It handles at most four completions, so that a device that completes many at once has others to work on
+//! meanwhile.
+//! Buffers and file are registered, so that the kernel neither pins pages nor counts references for each I/O
+//! (io_uring_register(2)).
+//! The clock is read once per round: the time of an I/O is from the round that submitted it to the round that
+//! handled its completion.
 
 use std::fs;
 use std::io;
@@ -21,15 +24,16 @@ use super::plan::Pass;
 use super::record::Recording;
 use ironbench_core::SplitMix64;
 
-/// Completions that a round takes at most. With as many as there were, the disk of a virtual machine did 0.84 to 0.91 of the
-/// random 4 KiB I/Os that it does for fio, which replaces each by itself; with four as many, for two thirds of fio's CPU time
-/// (`bench/storage.py`).
+/// Maximum number of completions per round.
+/// Without a limit, the disk of a virtual machine completed 84% to 91% of the random 4 KiB I/Os that it completes for
+/// fio, which replaces each I/O separately.
+/// With a limit of four it completed as many as for fio, with two thirds of fio's CPU time (`bench/storage.py`).
 const ROUND: usize = 4;
 
 pub struct Uring {
     ring: IoUring,
     slots: Vec<Slot>,
-    /// Whether the kernel knows the buffers.
+    /// Whether the buffers are registered.
     fixed: bool,
 }
 
@@ -40,7 +44,7 @@ struct Slot {
 }
 
 impl Uring {
-    /// Makes the ring of the calling thread, which must be the one that runs it.
+    /// Creates the ring of the calling thread, which must also run it.
     pub fn prepare(pass: &Pass, file: RawFd, stream: u64) -> io::Result<Self> {
         let ring = ring(pass.depth, may_block(file))?;
         ring.submitter().register_files(&[file])?;
@@ -51,13 +55,13 @@ impl Uring {
             .iter_mut()
             .map(|slot| libc::iovec { iov_base: slot.buffer.as_mut_ptr().cast(), iov_len: slot.buffer.len() })
             .collect();
-        // SAFETY: the buffers live as long as the ring, which is dropped first (fields drop in order).
-        // Where locked memory is limited (RLIMIT_MEMLOCK) the buffers stay unknown to the kernel, which costs a little CPU.
+        // SAFETY: the buffers live as long as the ring, which is dropped first (fields are dropped in order).
+        // If locked memory is limited (RLIMIT_MEMLOCK), the buffers are not registered, which costs a little CPU time.
         let fixed = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
         Ok(Self { ring, slots, fixed })
     }
 
-    /// Works until the shift ends. Nothing is under way any more when it returns.
+    /// Runs I/Os until the shift ends. No I/O is in flight when it returns.
     pub fn run(mut self, mut lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
         let mut free: Vec<u16> = (0..self.slots.len() as u16).rev().collect();
         let mut stamps = SplitMix64::new(shift.start ^ 0x5EED);
@@ -75,7 +79,7 @@ impl Uring {
                     shift.begun_anew();
                 }
                 let entry = self.entry(slot, next.reads, next.offset, now, &mut stamps);
-                // SAFETY: the buffer is not touched while the I/O is under way: its slot is not free.
+                // SAFETY: the buffer is not accessed while the I/O is in flight, because its slot is not free.
                 unsafe { self.ring.submission().push(&entry) }.expect("the ring has an entry for every slot");
             }
             if free.len() == self.slots.len() {
@@ -127,7 +131,7 @@ impl Uring {
         entry.user_data(u64::from(number))
     }
 
-    /// The kernel may still write to buffers whose completions nobody can wait for: they are never given back.
+    /// Leaks the buffers: the kernel may still write to them, and their completions cannot be awaited.
     #[cold]
     fn abandon(self, error: io::Error) -> io::Error {
         std::mem::forget(self.slots);
@@ -135,15 +139,17 @@ impl Uring {
     }
 }
 
-/// Why this kernel, or whoever administers it, allows no ring; None when it does.
+/// Returns why this kernel or its administrator does not permit a ring; None if it does.
 pub fn refusal() -> Option<String> {
     ring(1, false).err().map(|error| error.to_string())
 }
 
-/// Completions are worked off only while this thread waits for them (Linux 6.1), else as the kernel likes.
+/// Creates a ring.
+/// Completions are processed only while this thread waits for them (Linux 6.1), except where I/O may block.
 ///
-/// Where I/O may block, helper threads of the kernel do it. They put their completions into an ordinary ring by
-/// themselves, so that this thread often finds the next one without waiting: a sleep less for each.
+/// I/O that may block is done by helper threads of the kernel.
+/// With an ordinary ring they post their completions themselves, so that this thread often finds the next one without
+/// waiting, which saves a sleep each time.
 fn ring(depth: u32, may_block: bool) -> io::Result<IoUring> {
     let entries = depth.next_power_of_two();
     if may_block {
@@ -156,10 +162,11 @@ fn ring(depth: u32, may_block: bool) -> io::Result<IoUring> {
         .or_else(|_| IoUring::builder().build(entries))
 }
 
-/// CPU time of the threads that the kernel keeps for this thread's ring, for I/O that would block it: they are called
-/// after it, `iou-wrk-TID` (Linux: io_uring/io-wq.c), and end with the ring. It is all accounted as system time.
+/// Returns the CPU time of the kernel's helper threads for this thread's ring, which do I/O that would block. They are
+/// named after the thread, `iou-wrk-TID` (Linux: io_uring/io-wq.c), and end with the ring. Their time counts as system
+/// time.
 fn helpers_cpu() -> Cpu {
-    // SAFETY: it takes and changes nothing.
+    // SAFETY: it takes no arguments and changes nothing.
     let name = format!("iou-wrk-{}\n", unsafe { libc::gettid() });
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return Cpu::default() };
     let ran = |task: fs::DirEntry| {
@@ -167,13 +174,13 @@ fn helpers_cpu() -> Cpu {
         if fs::read_to_string(path.join("comm")).ok()? != name {
             return None;
         }
-        // Its first field: nanoseconds on a CPU (Linux: Documentation/scheduler/sched-stats.rst).
+        // The first field is nanoseconds on a CPU (Linux: Documentation/scheduler/sched-stats.rst).
         fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
     };
     Cpu { user_ns: 0, system_ns: tasks.flatten().filter_map(ran).sum() }
 }
 
-/// Whether the file system cannot promise to answer without blocking (preadv2(2), RWF_NOWAIT), as that in memory.
+/// Whether the file system cannot answer without blocking (preadv2(2), RWF_NOWAIT), such as tmpfs.
 fn may_block(file: RawFd) -> bool {
     let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
     // SAFETY: it reads nothing.

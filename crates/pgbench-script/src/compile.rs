@@ -1,4 +1,4 @@
-//! One script from text to commands.
+//! Compiles one script into commands.
 
 use super::expression::Expression;
 use super::locate::Fault;
@@ -9,24 +9,24 @@ use super::substitute::substitute;
 use super::{Command, Dialect, Gather, Operand, Piece, Place, Slot, Sql, Symbols, pipeline};
 use crate::locate::Text;
 
-/// What all scripts of a program share while they are compiled.
+/// State that the scripts of a program share during compilation.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub dialect: Dialect,
     pub symbols: Symbols,
     pub statements: usize,
-    /// Variables that some `\set` defines.
+    /// Variables that a `\set` defines.
     pub set: Vec<Slot>,
-    /// Prefixes of `\gset` and `\aset`, whose columns become variables that only the server knows.
+    /// Prefixes of `\gset` and `\aset`, whose columns become variables with names that only the server knows.
     pub prefixes: Vec<String>,
 }
 
-/// A compiled script before it is part of a program.
+/// A compiled script that is not yet part of a program.
 #[derive(Debug, Default)]
 pub struct Compiled {
     pub commands: Vec<Command>,
     pub read: Vec<Read>,
-    /// Of each command.
+    /// Position of each command.
     pub places: Vec<Place>,
 }
 
@@ -60,7 +60,7 @@ pub fn compile(text: &Text<'_>, number: usize, shared: &mut Shared) -> Result<Co
 /// An open `\if`.
 struct Block {
     offset: usize,
-    /// The condition that jumps to the next branch when it is not true; none behind `\else`.
+    /// The condition that jumps to the next branch if it is not true; None after `\else`.
     condition: Option<usize>,
     /// Jumps from the ends of branches to `\endif`.
     exits: Vec<usize>,
@@ -71,12 +71,12 @@ struct Compiler<'a> {
     number: usize,
     shared: &'a mut Shared,
     done: Compiled,
-    /// Where each command is, for the checks at the end.
+    /// Offset of each command, for the checks at the end.
     offsets: Vec<usize>,
     blocks: Vec<Block>,
-    /// Commands as the user counts them; jumps that we make do not count.
+    /// Number of commands that the user has written; generated jumps do not count.
     written: usize,
-    /// The SQL command just before, which `\gset` and `\aset` belong to.
+    /// The SQL command just before, to which `\gset` and `\aset` apply.
     last_sql: Option<usize>,
 }
 
@@ -111,7 +111,7 @@ impl Compiler<'_> {
         self.last_sql = Some(self.push(Command::Sql(sql), raw.offset));
     }
 
-    /// A SQL command with its variables as written.
+    /// Returns a SQL command with its variables as written.
     fn as_written(&self, sql: &Sql) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -120,7 +120,7 @@ impl Compiler<'_> {
         one_line(sql.pieces.iter().map(piece).collect::<String>().trim_end_matches(';'))
     }
 
-    /// The meta-command whose backslash is just before `at`; gives the offset of the next line.
+    /// Compiles the meta-command whose backslash is just before `at`. Returns the offset of the next line.
     fn meta(&mut self, at: usize) -> Result<usize, Fault> {
         let text = self.text.text;
         let name = match meta::word(text, at) {
@@ -162,7 +162,7 @@ impl Compiler<'_> {
         Ok(next_line(text, end))
     }
 
-    /// The commands whose arguments are words.
+    /// Compiles commands whose arguments are words.
     fn words(
         &mut self,
         meta: Meta,
@@ -240,7 +240,7 @@ impl Compiler<'_> {
         self.push(Command::JumpUnless { condition, target: usize::MAX, line: self.text.line(offset) }, offset)
     }
 
-    /// Ends a branch of the innermost `\if` and begins the next one here.
+    /// Ends a branch of the innermost `\if` and starts the next one here.
     fn next_branch(&mut self, name: Word<'_>, offset: usize) -> Result<(), Fault> {
         let exit = self.done.commands.len();
         let block = self.blocks.last_mut().ok_or_else(|| without_if(name))?;
@@ -279,7 +279,7 @@ fn without_if(name: Word<'_>) -> Fault {
     Fault::new(name.offset, format!("\\{} without \\if", name.text))
 }
 
-/// Behind the newline at `end`, or the end of the text.
+/// Returns the offset after the newline at `end`, or the end of the text.
 fn next_line(text: &str, end: usize) -> usize {
     (end + 1).min(text.len())
 }

@@ -1,7 +1,8 @@
-//! What is wrong with a script.
+//! Errors in a script.
 
-/// `subject: cause`, and a way out in `hint` (may be empty). The subject of a mistake in the text is `NAME:LINE:COLUMN`,
-/// and the cause shows the line with a caret below the place.
+/// An error shown as `subject: cause`. `hint` says what the user can do and may be empty.
+/// The subject of an error in the text is `NAME:LINE:COLUMN`, and the cause shows the line with a caret below the
+/// position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{subject}: {cause}")]
 pub struct Error {

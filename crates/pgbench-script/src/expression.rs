@@ -5,7 +5,7 @@ use super::operators::{Operator, apply};
 use super::{Random, Slot, Value, Variables};
 use std::fmt;
 
-/// An expression as a tree. Made by the parser, which bounds its height, so that evaluation may recurse.
+/// An expression as a tree. The parser limits its height, so that evaluation can recurse.
 #[derive(Debug, Clone)]
 pub enum Expression {
     Constant(Value),
@@ -14,7 +14,7 @@ pub enum Expression {
     Not(Box<Expression>),
     And(Box<[Expression; 2]>),
     Or(Box<[Expression; 2]>),
-    /// `IS NULL`, `IS TRUE`, `IS FALSE`: same type and same value.
+    /// The operators `IS NULL`, `IS TRUE` and `IS FALSE`: same type and same value.
     Is(Box<Expression>, Value),
     Case(Box<Case>),
     Call(Function, Box<[Expression]>),
@@ -23,21 +23,21 @@ pub enum Expression {
 
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Condition and result.
+    /// Pairs of condition and result.
     pub branches: Vec<[Expression; 2]>,
     pub otherwise: Expression,
 }
 
-/// `debug(argument)`, with the numbers pgbench prints to say where it stands.
+/// The function `debug(argument)`, with the script and command numbers that pgbench prints.
 #[derive(Debug, Clone)]
 pub struct Debug {
     pub script: usize,
-    /// From 1.
+    /// Number of the command, from 1.
     pub command: usize,
     pub argument: Expression,
 }
 
-/// Why an expression has no value, in pgbench's words. One pointer, so that a result travels in registers.
+/// Why an expression has no value, in pgbench's words. A single pointer, so that a result is returned in registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvalError(Box<Box<str>>);
 
@@ -56,7 +56,7 @@ impl fmt::Display for EvalError {
 
 impl std::error::Error for EvalError {}
 
-/// The value of an expression for one client.
+/// Evaluates an expression for one client.
 pub fn evaluate(expression: &Expression, variables: &mut Variables, random: &mut Random) -> Result<Value, EvalError> {
     match expression {
         Expression::Constant(value) => Ok(*value),
@@ -66,7 +66,7 @@ pub fn evaluate(expression: &Expression, variables: &mut Variables, random: &mut
             let right = operand(&operands[1], variables, random)?;
             apply(*operator, left, right)
         }
-        // The one function that nearly every script calls in every transaction.
+        // Nearly every script calls this function in every transaction.
         Expression::Call(Function::Random, bounds) => {
             let min = operand(&bounds[0], variables, random)?;
             let max = operand(&bounds[1], variables, random)?;
@@ -96,7 +96,8 @@ pub fn evaluate(expression: &Expression, variables: &mut Variables, random: &mut
     }
 }
 
-/// AND (`decisive` is false) and OR (true), left to right: as in pgbench and unlike SQL, a null on the left decides too.
+/// Evaluates AND (`decisive` is false) or OR (true), from left to right.
+/// As in pgbench and unlike in SQL, a null on the left also decides.
 fn connect(
     operands: &[Expression; 2],
     decisive: bool,
@@ -113,7 +114,7 @@ fn connect(
     Ok(Value::Boolean(!decisive))
 }
 
-/// Saves the call for a constant or a variable, as most operands are.
+/// Evaluates an operand. Most operands are constants or variables, for which this saves a call.
 #[inline(always)]
 fn operand(expression: &Expression, variables: &mut Variables, random: &mut Random) -> Result<Value, EvalError> {
     match expression {

@@ -28,10 +28,10 @@ pub enum Function {
     Sqrt,
 }
 
-/// More arguments than this are refused, as in pgbench.
+/// Maximum number of arguments, as in pgbench.
 pub const MOST_ARGUMENTS: usize = 16;
 
-/// Name, function, how many arguments it takes.
+/// Name, function, and number of arguments.
 const FUNCTIONS: [(&str, Function, RangeInclusive<usize>); 21] = [
     ("abs", Function::Abs, 1..=1),
     ("debug", Function::Debug, 1..=1),
@@ -68,19 +68,19 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Function {
-    /// Its last argument may be left out and is then `:default_seed`.
+    /// Whether the last argument is optional, with the default `:default_seed`.
     pub fn is_seeded(self) -> bool {
         matches!(self, Function::HashFnv1a | Function::HashMurmur2 | Function::Permute)
     }
 
-    /// Gives the same result for the same arguments and has no other effect.
+    /// Whether the function returns the same result for the same arguments and has no other effect.
     pub fn is_pure(self) -> bool {
         use Function::*;
         !matches!(self, Debug | Random | RandomExponential | RandomGaussian | RandomZipfian)
     }
 }
 
-/// Calls any function but `debug`. `arguments` are as many as the function takes.
+/// Calls any function except `debug`. The number of `arguments` must match the function.
 pub fn call(function: Function, arguments: &[Value], random: &mut Random) -> Result<Value, EvalError> {
     use Function::*;
     if arguments.iter().any(|value| matches!(value, Value::Null)) {
@@ -117,13 +117,13 @@ pub fn call(function: Function, arguments: &[Value], random: &mut Random) -> Res
     })
 }
 
-/// The least or greatest argument; a double when one of them is.
+/// Returns the least or greatest argument, as a double if any argument is one.
 fn extreme(arguments: &[Value], greatest: bool) -> Result<Value, EvalError> {
     if arguments.iter().any(|value| matches!(value, Value::Double(_))) {
         let mut best = arguments[0].to_double()?;
         for next in &arguments[1..] {
             let next = next.to_double()?;
-            // Written as C's macros are, because comparisons with not-a-number are false.
+            // Same order as in C's macros, because comparisons with NaN are false.
             let keep = if greatest { best > next } else { best < next };
             best = if keep { best } else { next };
         }

@@ -1,4 +1,4 @@
-//! Tokens of expressions: what follows `\set NAME`, `\if` and `\elif` up to the end of the line.
+//! Tokens of expressions: the text after `\set NAME`, `\if` and `\elif` up to the end of the line.
 
 use super::locate::Fault;
 use super::number::parse_double;
@@ -10,7 +10,7 @@ pub enum Token<'a> {
     Null,
     Boolean(bool),
     Integer(i64),
-    /// 2^63, which is a number only behind a minus.
+    /// The number 2^63, which is valid only after a minus sign.
     IntegerLimit,
     Double(f64),
     Variable(&'a str),
@@ -25,11 +25,11 @@ pub struct Spanned<'a> {
 }
 
 const KEYWORDS: [&str; 11] = ["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];
-/// Longer ones first.
+/// Longer operators first.
 const OPERATORS: [&str; 21] =
     ["<>", "!=", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%", "=", "<", ">", "|", "&", "#", "~", "(", ")", ","];
 
-/// Letters, underscore and everything that is not ASCII.
+/// Whether a name may start with this byte: letters, underscore and everything that is not ASCII.
 pub fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
@@ -42,7 +42,7 @@ pub fn is_variable_name(name: &str) -> bool {
     name.bytes().next().is_some_and(begins_name) && name.bytes().all(continues_name)
 }
 
-/// Where the blanks and continued lines (backslash, newline) at `at` end.
+/// Returns where the blanks and continued lines (backslash, newline) at `at` end.
 pub fn skip_blanks(text: &str, mut at: usize) -> usize {
     let bytes = text.as_bytes();
     loop {
@@ -57,13 +57,13 @@ pub fn skip_blanks(text: &str, mut at: usize) -> usize {
     }
 }
 
-/// Where the next line begins if a backslash that continues the line is at `at`.
+/// Returns where the next line begins if a backslash at `at` continues the line.
 pub fn continuation(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
     ["\\\n", "\\\r\n"].into_iter().find(|mark| rest.starts_with(mark)).map(|mark| at + mark.len())
 }
 
-/// All tokens up to the end of the (continued) line; the last is `End`, at the newline or the end of the text.
+/// Returns all tokens up to the end of the (continued) line. The last is `End`, at the newline or the end of the text.
 pub fn tokens(text: &str, mut at: usize) -> Result<Vec<Spanned<'_>>, Fault> {
     let mut found = Vec::new();
     loop {

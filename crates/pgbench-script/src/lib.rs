@@ -1,8 +1,9 @@
-//! pgbench's script language: compiled once, evaluated per transaction, without a database.
+//! pgbench's script language, compiled once and evaluated per transaction, without a database.
 //!
-//! [`Program::compile`] reads one or more scripts and refuses, with line, column and caret, what pgbench would refuse while
-//! it runs. A client walks the [`Command`]s of a script: it evaluates each expression by [`evaluate`] with its own
-//! [`Variables`] and [`Random`], and sends each [`Sql`] as `$n` text with parameters or as text with values.
+//! [`Program::compile`] parses one or more scripts and rejects, with line, column and caret, what pgbench would reject
+//! at run time.
+//! A client steps through the [`Command`]s of a script: it evaluates each expression with [`evaluate`] and its own
+//! [`Variables`] and [`Random`], and sends each [`Sql`] as text with `$n` and parameters, or as text with values.
 //!
 //! ```
 //! use pgbench_script::{Automatic, Program, Seeds, Source, Variables};
@@ -19,8 +20,8 @@
 //! # Ok::<(), pgbench_script::Error>(())
 //! ```
 //!
-//! Expressions, functions, random distributions and their sequences are those of PostgreSQL 18's pgbench: with one client
-//! and the same seed, both send the same statements. `\shell` and `\setshell` are refused.
+//! Expressions, functions, random distributions and their sequences are those of PostgreSQL 18's pgbench: with one
+//! client and the same seed, both send the same statements. `\shell` and `\setshell` are rejected.
 //!
 //! Language reference: PostgreSQL 18 documentation, pgbench, "Custom Scripts".
 
@@ -60,38 +61,38 @@ pub use weight::parse_weighted;
 /// Index of a variable in `Symbols` and in every client's `Variables`.
 pub type Slot = usize;
 
-/// A script as written: `name` is what messages and records call it (a path or a built-in's name).
+/// The text of a script. `name` is its name in messages and records (a path or the name of a built-in script).
 #[derive(Debug, Clone)]
 pub struct Source {
     pub name: String,
     pub text: String,
-    /// Relative weight of this script; 0 is never chosen.
+    /// Relative weight of this script; a script with weight 0 is never chosen.
     pub weight: u32,
 }
 
-/// Whose rules say where strings, quoted names and comments end.
+/// The SQL dialect, which determines where strings, quoted names and comments end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dialect {
     #[default]
     Postgres,
-    /// Of MariaDB, too.
+    /// MySQL or MariaDB.
     Mysql(SqlMode),
 }
 
-/// What MySQL's `sql_mode` says of strings (MySQL 8.4 Reference Manual, 7.1.11 "Server SQL Modes").
+/// The parts of MySQL's `sql_mode` that affect strings (MySQL 8.4 Reference Manual, 7.1.11 "Server SQL Modes").
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SqlMode {
-    /// `"` quotes names.
+    /// Whether `"` quotes names.
     pub ansi_quotes: bool,
-    /// A backslash is a character like any other.
+    /// Whether a backslash is an ordinary character.
     pub no_backslash_escapes: bool,
 }
 
-/// Modes that stand for several, `ANSI_QUOTES` among them (MariaDB, "SQL_MODE").
+/// Modes that include `ANSI_QUOTES` (MariaDB, "SQL_MODE").
 const WITH_ANSI_QUOTES: [&str; 7] = ["ANSI_QUOTES", "ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"];
 
 impl SqlMode {
-    /// Of a value of `sql_mode`: names between commas.
+    /// Parses a value of `sql_mode`: names separated by commas.
     pub fn of(text: &str) -> Self {
         let names = || text.split(',').map(|name| name.trim().to_ascii_uppercase());
         Self {
@@ -100,14 +101,15 @@ impl SqlMode {
         }
     }
 
-    /// Whether a backslash escapes what follows it between these quotes.
+    /// Whether a backslash between these quotes escapes the next character.
     pub fn escapes(self, quote: u8) -> bool {
         !self.no_backslash_escapes && (quote == b'\'' || quote == b'"' && !self.ansi_quotes)
     }
 }
 
-/// The names of all variables that the scripts mention; complete after compilation, because a column of `\gset` or
-/// `\aset` that no script mentions need not be kept.
+/// The names of all variables that the scripts mention.
+/// The list is complete after compilation, because a column of `\gset` or `\aset` that no script mentions need not be
+/// kept.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     names: Vec<String>,
@@ -115,7 +117,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// The slot of `name`, made if it is new.
+    /// Returns the slot of `name`, which is added if it is new.
     pub fn slot(&mut self, name: &str) -> Slot {
         if let Some(&slot) = self.index.get(name) {
             return slot;
@@ -143,7 +145,7 @@ impl Symbols {
     }
 }
 
-/// A computed value, as pgbench's expressions know them.
+/// A value of an expression, with pgbench's types.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     Null,
@@ -159,15 +161,15 @@ pub struct Program {
     pub symbols: Arc<Symbols>,
     /// Sum of all weights; above 0.
     pub total_weight: u64,
-    /// Number of SQL commands in all scripts; `Sql::id` is below it.
+    /// Number of SQL commands in all scripts; every `Sql::id` is below it.
     pub statements: usize,
-    /// By slot: whether `-D`, `\set` or the tool itself gives the variable a value, wherever that is.
+    /// By slot: whether `-D`, `\set` or the tool itself defines the variable anywhere.
     defined: Vec<bool>,
-    /// What may be a mistake and is none for certain.
+    /// Possible mistakes that are not certain.
     pub cautions: Vec<Caution>,
 }
 
-/// A variable that nobody defines, and where it stands first.
+/// An undefined variable, and where it first appears.
 #[derive(Debug)]
 pub struct Caution {
     /// Script and line.
@@ -182,24 +184,24 @@ pub struct Script {
     pub name: String,
     pub weight: u32,
     pub commands: Vec<Command>,
-    /// Of each command, where its author wrote it.
+    /// Position of each command in the source.
     pub places: Vec<Place>,
     /// Number of commands in the scripts before this one.
     pub commands_before: usize,
 }
 
-/// Where a command stands in its script.
+/// The position of a command in its script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// From 1.
+    /// Line, from 1.
     pub line: u32,
-    /// From 1, as the author counts commands.
+    /// Number of the command, from 1, as the author counts them.
     pub command: u32,
     /// The command as written, on one line and without comments.
     pub text: String,
 }
 
-/// One step. Control flow is compiled to jumps, so a program counter is all a client needs.
+/// A command. Control flow is compiled to jumps, so a client needs only a program counter.
 #[derive(Debug)]
 pub enum Command {
     Sql(Sql),
@@ -208,13 +210,13 @@ pub enum Command {
         expression: Expression,
         line: u32,
     },
-    /// Sleeps for the argument; closed by the client's own timer, never blocking a thread.
+    /// Sleeps for the argument. The client's own timer ends the sleep, so no thread is blocked.
     Sleep {
         argument: Operand,
         unit_ns: u64,
         line: u32,
     },
-    /// Goes on at `target` when the condition is not true.
+    /// Continues at `target` if the condition is not true.
     JumpUnless {
         condition: Expression,
         target: usize,
@@ -234,22 +236,22 @@ pub enum Operand {
     Variable(Slot),
 }
 
-/// A SQL command in both forms: `$n` text with parameters, and pieces for the simple protocol.
+/// A SQL command in both forms: text with `$n` and parameters, and pieces for the simple protocol.
 #[derive(Debug, Default)]
 pub struct Sql {
-    /// Unique in the program; names the prepared statement.
+    /// Number that is unique in the program and names the prepared statement.
     pub id: usize,
     /// Text with `$1`, `$2`, … for the extended and prepared protocols.
     pub text: String,
     pub parameters: Vec<Slot>,
     /// Where in `text` the `$n` of each parameter begins.
     pub places: Vec<usize>,
-    /// Text cut at the variables for the simple protocol: a variable that is undefined stays as written.
+    /// Text split at its variables, for the simple protocol; an undefined variable stays as written.
     pub pieces: Vec<Piece>,
     pub gather: Gather,
-    /// More than one statement joined by `\;`: only the simple protocol runs it.
+    /// Whether it consists of several statements joined by `\;`, which only the simple protocol can run.
     pub combined: bool,
-    /// Variables inside quotes, which only the simple protocol replaces; elsewhere they are part of the quoted text.
+    /// Variables inside quotes, which only the simple protocol replaces; otherwise they are part of the quoted text.
     pub quoted: Vec<Slot>,
     pub line: u32,
 }
@@ -260,13 +262,13 @@ pub enum Piece {
     Variable(Slot),
 }
 
-/// What becomes of the rows.
+/// How the rows are used.
 #[derive(Debug, Clone, Default)]
 pub enum Gather {
     #[default]
     Discard,
-    /// `\gset [prefix]`: exactly one row, columns become variables.
+    /// `\gset [prefix]`: exactly one row, whose columns become variables.
     Gset { prefix: String },
-    /// `\aset [prefix]`: of every statement of a combined query, the last row if any.
+    /// `\aset [prefix]`: the last row, if any, of every statement in a combined query.
     Aset { prefix: String },
 }

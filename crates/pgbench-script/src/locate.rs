@@ -1,8 +1,8 @@
-//! Errors that point at their place in a script.
+//! Errors that point at their position in a script.
 
 use crate::Error;
 
-/// A complaint about the text at a byte offset, before it is known which file the text is from.
+/// An error at a byte offset of the text, before the file is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub offset: usize,
@@ -21,7 +21,7 @@ impl Fault {
     }
 }
 
-/// A script's text with the beginnings of its lines.
+/// The text of a script, with the offsets of its lines.
 pub struct Text<'a> {
     pub name: &'a str,
     pub text: &'a str,
@@ -34,18 +34,18 @@ impl<'a> Text<'a> {
         Self { name, text, line_starts: std::iter::once(0).chain(after_newlines).collect() }
     }
 
-    /// From 1.
+    /// Returns the line of an offset, from 1.
     pub fn line(&self, offset: usize) -> u32 {
         self.line_starts.partition_point(|start| *start <= offset) as u32
     }
 
-    /// The fault with file, line, column, the line's text and a caret below the place.
+    /// Converts the fault into an error with file, line, column, the text of the line, and a caret below the position.
     pub fn error(&self, fault: Fault) -> Error {
         let line = self.line(fault.offset);
         let start = self.line_starts[line as usize - 1];
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let shown = self.text[start..end].trim_end();
-        // A fault at the end of a line stands after its last character.
+        // A fault at the end of a line is shown after its last character.
         let before = self.text.get(start..fault.offset.min(start + shown.len())).unwrap_or_default();
         let column = before.chars().count() + 1;
         let (cut, shown) = window(shown, before.len());
@@ -56,7 +56,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The part of a long line around a byte offset, and where it begins.
+/// Returns the part of a long line around a byte offset, and where that part begins.
 fn window(line: &str, offset: usize) -> (usize, &str) {
     const WIDTH: usize = 120;
     if line.len() <= WIDTH {
@@ -67,7 +67,7 @@ fn window(line: &str, offset: usize) -> (usize, &str) {
     (from, &line[from..boundary(from + WIDTH)])
 }
 
-/// A hint that names the known name most like `name`, or all of them when none is like it.
+/// Returns a hint with the known name most similar to `name`, or with all of them if none is similar.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let name = name.to_lowercase();
     let mut known: Vec<&str> = known.collect();
@@ -81,7 +81,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// Insertions, deletions and replacements that make one text of the other (Levenshtein).
+/// Returns the number of insertions, deletions and replacements that turn one text into the other (Levenshtein).
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,4 +1,4 @@
-//! Meta-commands: the lines that begin with a backslash.
+//! Meta-commands: lines that begin with a backslash.
 
 use super::lexer::{continuation, is_variable_name, skip_blanks};
 use super::locate::{Fault, nearest};
@@ -33,7 +33,7 @@ const COMMANDS: [(&str, Meta); 11] = [
     ("syncpipeline", Meta::SyncPipeline),
 ];
 
-/// A word of a meta-command and where it is.
+/// A word of a meta-command, and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<'a> {
     pub text: &'a str,
@@ -46,7 +46,8 @@ impl Word<'_> {
     }
 }
 
-/// The word at or behind `at` on the same (continued) line; None, with the offset of the line's end, when there is none.
+/// Returns the word at or after `at` on the same (continued) line.
+/// An error is the offset of the line's end, if there is no word.
 pub fn word(text: &str, at: usize) -> Result<Word<'_>, usize> {
     let start = skip_blanks(text, at);
     let bytes = text.as_bytes();
@@ -60,7 +61,7 @@ pub fn word(text: &str, at: usize) -> Result<Word<'_>, usize> {
     if start == end { Err(start) } else { Ok(Word { text: &text[start..end], offset: start }) }
 }
 
-/// All words behind `at`, and the offset of the line's end.
+/// Returns all words after `at`, and the offset of the line's end.
 pub fn words(text: &str, mut at: usize) -> (Vec<Word<'_>>, usize) {
     let mut found = Vec::new();
     loop {
@@ -90,7 +91,7 @@ pub fn find(name: Word<'_>) -> Result<Meta, Fault> {
     })
 }
 
-/// Refuses more arguments than `most`.
+/// Rejects more than `most` arguments.
 pub fn at_most(words: &[Word<'_>], most: usize, name: Word<'_>) -> Result<(), Fault> {
     match words.get(most) {
         Some(extra) => Err(Fault::new(extra.offset, format!("\\{} has too many arguments", name.text))),
@@ -98,7 +99,7 @@ pub fn at_most(words: &[Word<'_>], most: usize, name: Word<'_>) -> Result<(), Fa
     }
 }
 
-/// The variable that `\set` defines.
+/// Parses the variable that `\set` defines.
 pub fn variable(text: &str, name: Word<'_>, symbols: &mut Symbols) -> Result<(Slot, usize), Fault> {
     let word =
         word(text, name.end()).map_err(|end| Fault::new(end, "\\set needs a variable name and an expression"))?;
@@ -109,7 +110,7 @@ pub fn variable(text: &str, name: Word<'_>, symbols: &mut Symbols) -> Result<(Sl
     Ok((symbols.slot(word.text), word.end()))
 }
 
-/// `NUMBER|:VARIABLE [us|ms|s]`, unit and number together or apart; seconds when there is no unit.
+/// Parses `NUMBER|:VARIABLE [us|ms|s]`, with or without a space before the unit; seconds by default.
 pub fn sleep(words: &[Word<'_>], name: Word<'_>, symbols: &mut Symbols) -> Result<(Operand, u64), Fault> {
     let Some(first) = words.first() else {
         return Err(Fault::new(name.end(), "\\sleep needs a time, for example 10 ms"));

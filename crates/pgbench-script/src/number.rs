@@ -1,9 +1,9 @@
-//! Values as text, and text as values, exactly as pgbench prints and reads them.
+//! Converts values to text and text to values, exactly like pgbench.
 
 use super::Value;
 use std::io::Write;
 
-/// Significant digits that every double keeps (C's DBL_DIG), the precision pgbench prints doubles with.
+/// Number of significant digits that every double keeps (C's DBL_DIG), with which pgbench prints doubles.
 const DOUBLE_DIGITS: usize = 15;
 
 pub fn write_value(value: Value, out: &mut Vec<u8>) {
@@ -21,7 +21,7 @@ pub fn write_integer(value: i64, out: &mut Vec<u8>) {
     let mut start = digits.len();
     let mut rest = value.unsigned_abs();
     while rest >= 10 {
-        // Two digits by one division.
+        // One division gives two digits.
         let pair = (rest % 100) as u8;
         rest /= 100;
         start -= 2;
@@ -39,8 +39,8 @@ pub fn write_integer(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// C's `%.15g`: the shorter of fixed and scientific notation, without trailing zeros; but PostgreSQL's own names of
-/// infinity and not-a-number.
+/// Writes a double like C's `%.15g`: the shorter of fixed and scientific notation, without trailing zeros.
+/// Infinity and NaN have PostgreSQL's names.
 pub fn write_double(value: f64, out: &mut Vec<u8>) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
@@ -53,7 +53,7 @@ pub fn write_double(value: f64, out: &mut Vec<u8>) {
     let mut buffer = [0u8; 32];
     let length = {
         let mut rest = &mut buffer[..];
-        // 24 bytes at most: sign, 15 digits, point, `e`, sign and 3 digits of the exponent.
+        // At most 24 bytes: sign, 15 digits, point, `e`, sign and 3 digits of the exponent.
         let _ = write!(rest, "{:.*e}", DOUBLE_DIGITS - 1, value.abs());
         32 - rest.len()
     };
@@ -95,12 +95,12 @@ fn write_fraction(digits: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The value of a variable that was given as text (by `-D` or `\gset`); None when it is not one.
+/// Returns the value of a variable that was given as text (by `-D` or `\gset`); None if the text is not a value.
 pub fn parse_value(text: &str) -> Option<Value> {
     if text.is_empty() {
         return None;
     }
-    // Any beginning of these words counts, except `o`, which both `on` and `off` begin with.
+    // Any prefix of these words counts, except `o`, which is a prefix of both `on` and `off`.
     let begins = |word: &str| word.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
     if text.eq_ignore_ascii_case("null") {
         Some(Value::Null)
@@ -126,7 +126,7 @@ fn is_integer(text: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// None when the text is no number or its magnitude is out of a double's range.
+/// Parses a double; None if the text is not a number or its magnitude is out of range.
 pub fn parse_double(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok()?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or(text);

@@ -22,7 +22,7 @@ pub enum Operator {
 }
 
 impl Value {
-    /// What `\if` and `CASE WHEN` take for true: true itself and any number but zero.
+    /// Whether `\if` and `CASE WHEN` treat the value as true: true itself and any non-zero number.
     #[inline]
     pub fn is_true(self) -> bool {
         match self {
@@ -74,9 +74,9 @@ fn cannot_coerce(value: Value, wanted: &str) -> EvalError {
     EvalError::new(format!("cannot coerce {} to {wanted}", value.type_name()))
 }
 
-/// To the nearest integer, halves to the even one, as C's `rint`.
+/// Rounds to the nearest integer, halves to even, like C's `rint`.
 fn round_to_integer(double: f64) -> Result<i64, EvalError> {
-    // -2^63 is a double, 2^63 - 1 is not: hence the half-open range.
+    // The range is half-open because -2^63 is a double and 2^63 - 1 is not.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     let rounded = double.round_ties_even();
     if (-LIMIT..LIMIT).contains(&rounded) {
@@ -86,7 +86,7 @@ fn round_to_integer(double: f64) -> Result<i64, EvalError> {
     }
 }
 
-/// Applies an operator; null when one operand is null.
+/// Applies an operator; null if an operand is null.
 #[inline]
 pub fn apply(operator: Operator, left: Value, right: Value) -> Result<Value, EvalError> {
     use Operator::*;
@@ -115,7 +115,7 @@ fn on_integers(operator: Operator, left: i64, right: i64) -> Result<Value, EvalE
         BitAnd => Ok(left & right),
         BitOr => Ok(left | right),
         BitXor => Ok(left ^ right),
-        // A shift uses the lowest six bits of its distance, as the processor's instruction does.
+        // A shift uses the lowest six bits of its distance, like the processor's instruction.
         ShiftLeft => Ok(left.wrapping_shl(right as u32)),
         ShiftRight => Ok(left.wrapping_shr(right as u32)),
         Equal => return Ok(Value::Boolean(left == right)),
@@ -126,7 +126,7 @@ fn on_integers(operator: Operator, left: i64, right: i64) -> Result<Value, EvalE
     result.map(Value::Integer).map_err(EvalError::new)
 }
 
-/// Division by zero gives infinity or not-a-number here, as in pgbench.
+/// Applies an operator to doubles. As in pgbench, division by zero gives infinity or NaN.
 fn on_doubles(operator: Operator, left: f64, right: f64) -> Result<Value, EvalError> {
     use Operator::*;
     Ok(match operator {

@@ -1,4 +1,4 @@
-//! Expressions from tokens, by operator precedence; constant parts are computed at once.
+//! Parses expressions from tokens by operator precedence, and evaluates constant parts immediately.
 //!
 //! Precedence, lowest first: OR; AND; NOT; IS, ISNULL, NOTNULL; comparison; bitwise and shifts; + -; * / %; sign.
 
@@ -20,16 +20,17 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const SIGN: u8 = 9;
 
-/// Evaluation and parsing recurse; this bounds both well below the smallest stack of a thread.
+/// Maximum height of an expression.
+/// Evaluation and parsing recurse; this limits both to well below the smallest thread stack.
 const HIGHEST: usize = 300;
 
-/// What a parsed expression needs to know of, and adds to, its script.
+/// The state of the script that an expression uses and extends.
 pub struct Context<'a> {
     pub symbols: &'a mut Symbols,
     pub read: &'a mut Vec<Read>,
-    /// Whether the whole expression is computed in every run of the script.
+    /// Whether the whole expression is evaluated in every run of the script.
     pub certain: bool,
-    /// Number of the script from 0 and of the command from 1, for `debug`.
+    /// Number of the script (from 0), for `debug`.
     pub script: usize,
     pub command: usize,
 }
@@ -39,11 +40,11 @@ pub struct Context<'a> {
 pub struct Read {
     pub slot: Slot,
     pub offset: usize,
-    /// Every run of the script comes here: behind no `\if`, no `and`, no `or`, no `when`.
+    /// Whether every run of the script reads it: not inside `\if`, `and`, `or`, or `when`.
     pub certain: bool,
 }
 
-/// The expression at `at` and the offset of the end of its line.
+/// Parses the expression at `at`. Also returns the offset of the end of its line.
 pub fn parse(text: &str, at: usize, context: Context<'_>) -> Result<(Expression, usize), Fault> {
     let tokens = tokens(text, at)?;
     let mut parser = Parser { text, tokens, next: 0, depth: 0, lazy: 0, context, empty: Variables::empty() };
@@ -57,7 +58,7 @@ pub fn parse(text: &str, at: usize, context: Context<'_>) -> Result<(Expression,
 struct Node {
     expression: Expression,
     height: usize,
-    /// Reads no variable and calls nothing but pure functions.
+    /// Whether it reads no variable and calls only pure functions.
     constant: bool,
 }
 
@@ -66,16 +67,16 @@ struct Parser<'a> {
     tokens: Vec<Spanned<'a>>,
     next: usize,
     depth: usize,
-    /// Open parts that are computed only if need be.
+    /// Number of enclosing parts that are evaluated only if needed.
     lazy: usize,
     context: Context<'a>,
-    /// To compute constants with.
+    /// For evaluating constants.
     empty: Variables,
 }
 
 enum Infix {
     Operator(Operator, u8),
-    /// `a > b` is computed as `b < a`, `b` first: the order in which pgbench draws random operands.
+    /// `a > b` is evaluated as `b < a`, `b` first: the order in which pgbench draws random operands.
     Swapped(Operator, u8),
     And,
     Or,
@@ -170,7 +171,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An expression of operators that bind at least as tightly as `lowest`.
+    /// Parses an expression of operators that bind at least as tightly as `lowest`.
     fn expression(&mut self, lowest: u8) -> Result<Node, Fault> {
         self.depth += 1;
         if self.depth > HIGHEST {
@@ -255,7 +256,7 @@ impl<'a> Parser<'a> {
                 self.join(zero, operand, found.offset, |operands| Expression::Binary(Operator::Subtract, operands))
             }
             Token::Symbol("~") => {
-                // Unlike a minus, it takes everything that binds more tightly than the bitwise operators.
+                // Unlike a minus sign, `~` applies to everything that binds more tightly than the bitwise operators.
                 let operand = self.expression(BITWISE + 1)?;
                 let ones = constant(Value::Integer(-1));
                 self.join(ones, operand, found.offset, |operands| Expression::Binary(Operator::BitXor, operands))
@@ -290,7 +291,7 @@ impl<'a> Parser<'a> {
         let mut branches = Vec::new();
         let mut height = 0;
         while self.take_symbol("when") {
-            // Only the first condition is always computed.
+            // Only the first condition is always evaluated.
             let condition =
                 if branches.is_empty() { self.expression(0) } else { self.lazily(|parser| parser.expression(0)) }?;
             self.expect("then")?;
@@ -375,7 +376,8 @@ impl<'a> Parser<'a> {
         self.made(Node { expression: make(Box::new([left.expression, right.expression])), height, constant }, offset)
     }
 
-    /// Computes a constant; one that fails (`1 / 0`) stays, because it fails only if a transaction comes to it.
+    /// Evaluates a constant.
+    /// If that fails (`1 / 0`), the expression stays, because it must fail only if a transaction reaches it.
     fn made(&mut self, node: Node, offset: usize) -> Result<Node, Fault> {
         if node.height > HIGHEST {
             return Err(too_deep(offset));

@@ -1,13 +1,13 @@
-//! pgbench's `permute`: a pseudorandom bijection of `0..size`, chosen by a seed.
+//! Implements pgbench's `permute`, a pseudorandom bijection of `0..size` chosen by a seed.
 
 use super::Random;
 
 const ROUNDS: usize = 6;
 
-/// Where `value` (taken modulo `size`, as unsigned) goes under the permutation of `0..size` that `seed` chooses.
+/// Returns the image of `value` (modulo `size`, as unsigned) under the permutation of `0..size` that `seed` chooses.
 ///
-/// Six rounds, each of a random odd multiplication, exclusive or and rotation of the lower and then the upper
-/// 2^k values (2^k being the largest power of two not above `size`), and a random offset. Each step is invertible.
+/// Six rounds, each with a random odd multiplication, exclusive or and rotation of the lower and then the upper 2^k
+/// values (2^k is the largest power of two not above `size`), and a random offset. Each step is invertible.
 pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;
@@ -36,7 +36,7 @@ fn scramble(value: u64, mask: u64, width: u32, random: &mut Random) -> u64 {
     ((value << 1) & mask) | (value >> (width - 1))
 }
 
-/// `(value + by) % size`; both are below `size`, which is below 2^63, so the sum does not overflow.
+/// Returns `(value + by) % size`. Both are below `size`, which is below 2^63, so the sum does not overflow.
 fn offset(value: u64, by: u64, size: u64) -> u64 {
     (value + by) % size
 }

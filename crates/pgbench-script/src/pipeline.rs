@@ -1,9 +1,9 @@
-//! Whether pipelines are opened and closed in order, on every way through a script.
+//! Checks that pipelines are started and ended in order, on every path through a script.
 
 use super::locate::Fault;
 use super::{Command, Gather};
 
-/// Ways on which a command may be reached: with a pipeline open, without, or both.
+/// Whether paths reach a command with an open pipeline, without one, or both.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reached {
     open: bool,
@@ -25,8 +25,8 @@ impl Reached {
     }
 }
 
-/// Refuses what is wrong on every way; what is wrong on some ways only is left to the run. Jumps only go forward, so
-/// one pass sees every way.
+/// Rejects what is wrong on every path; errors on only some paths are found at run time.
+/// Jumps only go forward, so one pass covers every path.
 pub fn check(commands: &[Command], offsets: &[usize]) -> Result<(), Fault> {
     let mut reached = vec![Reached::default(); commands.len() + 1];
     reached[0].closed = true;

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use std::sync::Arc;
 
 impl Script {
-    /// Its SQL commands, in the order written.
+    /// Iterates over its SQL commands, in the order written.
     pub fn sqls(&self) -> impl Iterator<Item = &Sql> {
         self.commands.iter().filter_map(|command| match command {
             Command::Sql(sql) => Some(sql),
@@ -22,12 +22,12 @@ impl Script {
 impl Program {
     /// Compiles all scripts; `variables` are those of `-D`.
     ///
-    /// The error is the user's input: file, line, column, the line's text, a caret below the place, and a hint.
+    /// Errors show file, line, column, the text of the line, a caret below the position, and a hint.
     pub fn compile(sources: &[Source], variables: &[(String, String)]) -> Result<Self> {
         Self::compile_for(Dialect::Postgres, sources, variables)
     }
 
-    /// The same of scripts for a server of that dialect.
+    /// Compiles scripts for a server of this dialect.
     pub fn compile_for(dialect: Dialect, sources: &[Source], variables: &[(String, String)]) -> Result<Self> {
         let total_weight = sources.iter().map(|source| u64::from(source.weight)).sum();
         if total_weight == 0 {
@@ -78,12 +78,12 @@ impl Program {
         Ok(Self { scripts, symbols: Arc::new(symbols), total_weight, statements, defined, cautions })
     }
 
-    /// All SQL commands with their scripts, in the order of their ids.
+    /// Iterates over all SQL commands with their scripts, in the order of their IDs.
     pub fn sqls(&self) -> impl Iterator<Item = (&Script, &Sql)> {
         self.scripts.iter().flat_map(|script| script.sqls().map(move |sql| (script, sql)))
     }
 
-    /// A script by its weight.
+    /// Chooses a script by its weight.
     #[inline]
     pub fn choose(&self, random: &mut Random) -> usize {
         if self.scripts.len() == 1 {
@@ -100,7 +100,7 @@ impl Program {
             .unwrap_or(0)
     }
 
-    /// Runs a script without a server and without its sleeps; `on_sql` gets each SQL command that would be sent.
+    /// Runs a script without a server and without its sleeps. `on_sql` gets each SQL command that would be sent.
     pub fn rehearse(
         &self,
         script: usize,
@@ -130,7 +130,7 @@ impl Program {
     }
 }
 
-/// Refuses expressions that read a variable nobody ever gives a value, where every run of the script comes to them.
+/// Rejects expressions, evaluated in every run of the script, that read a variable without a definition.
 fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::result::Result<(), Fault> {
     let undefined = |read: &&Read| read.certain && shared.never_given(read.slot, defined);
     let Some(Read { slot, offset, .. }) = script.read.iter().find(undefined) else { return Ok(()) };
@@ -139,8 +139,8 @@ fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::resu
         .hint(format!("{}; define it by \\set before, or by -D {name}=VALUE", shared.nearest(name, defined))))
 }
 
-/// Variables that nobody defines, where that is no mistake for certain: in a part of an expression that need not be
-/// computed, and in SQL.
+/// Finds undefined variables that are not certainly a mistake: in a part of an expression that need not be evaluated,
+/// and in SQL.
 fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]) -> Vec<Caution> {
     let mut found = Vec::new();
     for (text, script) in compiled {
@@ -163,7 +163,7 @@ fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]
 }
 
 impl Shared {
-    /// Whether neither `-D` nor `\set` nor a column of `\gset` can be it.
+    /// Whether `-D`, `\set` and columns of `\gset` cannot define the variable.
     fn never_given(&self, slot: Slot, defined: &[bool]) -> bool {
         let name = self.symbols.name(slot);
         !defined[slot] && !self.prefixes.iter().any(|prefix| name.starts_with(prefix))
@@ -176,7 +176,7 @@ impl Shared {
 }
 
 impl Caution {
-    /// What becomes of the variable, by what takes the statement: `simple`, or a protocol with parameters.
+    /// Formats the message. The effect depends on whether the protocol is `simple` or has parameters.
     pub fn words(&self, simple: bool) -> String {
         let Self { subject, name, in_sql, hint } = self;
         let fate = match (in_sql, simple) {

@@ -1,13 +1,13 @@
-//! What a protocol cannot run is refused before anything is started.
+//! Rejects what a protocol cannot run, before anything is started.
 
 use super::{Command, Program, Script, Sql};
 use crate::{Error, Result};
 
-/// A Bind message counts its parameters with 16 bits.
+/// A Bind message has a 16-bit count of parameters.
 const MOST_PARAMETERS: usize = 65_535;
 
 impl Program {
-    /// Refuses what the simple protocol cannot do.
+    /// Rejects what the simple protocol cannot do.
     pub fn check_simple(&self) -> Result<()> {
         for script in &self.scripts {
             if script.commands.iter().any(|command| matches!(command, Command::StartPipeline)) {
@@ -18,7 +18,7 @@ impl Program {
         Ok(())
     }
 
-    /// Refuses what a library engine cannot do: it has no wire to send ahead on, and takes parameters like a server.
+    /// Rejects what an embedded library cannot do: it has no pipelines, and takes parameters like a server.
     pub fn check_library(&self) -> Result<()> {
         for script in &self.scripts {
             for command in &script.commands {
@@ -35,7 +35,7 @@ impl Program {
         Ok(())
     }
 
-    /// Refuses what MySQL's text protocol cannot do.
+    /// Rejects what MySQL's text protocol cannot do.
     pub fn check_mysql_simple(&self) -> Result<()> {
         for script in &self.scripts {
             let starts = |command: &Command| matches!(command, Command::StartPipeline);
@@ -48,7 +48,7 @@ impl Program {
         Ok(())
     }
 
-    /// Refuses what MySQL's prepared statements cannot do.
+    /// Rejects what MySQL's prepared statements cannot do.
     pub fn check_mysql_prepared(&self) -> Result<()> {
         self.check_mysql_simple()?;
         self.check_extended()
@@ -61,7 +61,7 @@ impl Program {
         Err(Error::new(place(script, sql), cause).hint(hint))
     }
 
-    /// Refuses what the extended protocol, prepared or not, cannot do.
+    /// Rejects what the extended protocol, prepared or not, cannot do.
     pub fn check_extended(&self) -> Result<()> {
         for (script, sql) in self.sqls() {
             let refuse = |cause: String| Err(Error::new(place(script, sql), cause).hint("use --protocol simple"));

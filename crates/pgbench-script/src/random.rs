@@ -1,19 +1,19 @@
-//! The random numbers of scripts: the same generator, seeding and distributions as PostgreSQL's pgbench, so that a
+//! The random numbers of scripts, with the same generator, seeding and distributions as PostgreSQL's pgbench, so that a
 //! script with a given seed draws the same values in both.
 //!
-//! Generator: xoroshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), its state
-//! filled by SplitMix64.
+//! Generator: xoroshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), with its
+//! state initialised by SplitMix64.
 
 use std::f64::consts::PI;
 
-/// One stream of random numbers. Every client has its own, so that a trial is reproducible whatever the interleaving.
+/// A stream of random numbers. Every client has its own, so that a trial is reproducible whatever the interleaving.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Random {
     low: u64,
     high: u64,
 }
 
-/// Fractions have as many random bits as a double has places after the binary point in [1, 2).
+/// Number of random bits in a fraction: the bits that a double has after the binary point in [1, 2).
 const FRACTION_BITS: u32 = 52;
 
 impl Random {
@@ -21,7 +21,7 @@ impl Random {
         let mut seeds = SplitMix64::new(seed);
         let (low, high) = (seeds.next_u64(), seeds.next_u64());
         if low == 0 && high == 0 {
-            // All zeroes is the one state the generator cannot leave; PostgreSQL replaces it by these constants.
+            // All zeros is the only state that the generator cannot leave; PostgreSQL replaces it with these constants.
             return Self { low: 0x5851_F42D_4C95_7F2D, high: 0x1405_7B7E_F767_814F };
         }
         Self { low, high }
@@ -37,7 +37,7 @@ impl Random {
         value
     }
 
-    /// Uniform in `0..=limit`, without bias, by rejection.
+    /// Draws uniformly from `0..=limit`, without bias, by rejection.
     #[inline]
     pub fn up_to(&mut self, limit: u64) -> u64 {
         if limit == 0 {
@@ -52,26 +52,26 @@ impl Random {
         }
     }
 
-    /// Uniform in [0, 1).
+    /// Draws uniformly from [0, 1).
     #[inline]
     pub fn fraction(&mut self) -> f64 {
         (self.next_u64() >> (64 - FRACTION_BITS)) as f64 * (1.0 / (1u64 << FRACTION_BITS) as f64)
     }
 
-    /// Uniform in `min..=max`; `max - min` must fit into an i64.
+    /// Draws uniformly from `min..=max`; `max - min` must fit into an i64.
     #[inline]
     pub fn integer(&mut self, min: i64, max: i64) -> i64 {
         min.wrapping_add(self.up_to(max.wrapping_sub(min) as u64) as i64)
     }
 
-    /// An exponential distribution cut off at `parameter` and stretched over `min..=max`; `parameter` > 0.
+    /// Draws from an exponential distribution cut off at `parameter` and stretched over `min..=max`; `parameter` > 0.
     pub fn exponential(&mut self, min: i64, max: i64, parameter: f64) -> i64 {
         let cut = (-parameter).exp();
         let uniform = 1.0 - self.fraction();
         stretch(min, max, -(cut + (1.0 - cut) * uniform).ln() / parameter)
     }
 
-    /// A normal distribution cut off at ± `parameter` standard deviations and stretched over `min..=max`.
+    /// Draws from a normal distribution cut off at ± `parameter` standard deviations and stretched over `min..=max`.
     pub fn gaussian(&mut self, min: i64, max: i64, parameter: f64) -> i64 {
         let deviate = loop {
             let deviate = self.normal();
@@ -82,8 +82,8 @@ impl Random {
         stretch(min, max, (deviate + parameter) / (parameter * 2.0))
     }
 
-    /// A bounded Zipf distribution over `min..=max` by rejection (Devroye, "Non-Uniform Random Variate Generation",
-    /// chapter X.6.1); `exponent` > 1.
+    /// Draws from a bounded Zipf distribution over `min..=max` by rejection (Devroye, "Non-Uniform Random Variate
+    /// Generation", chapter X.6.1); `exponent` > 1.
     pub fn zipfian(&mut self, min: i64, max: i64, exponent: f64) -> i64 {
         let size = max - min + 1;
         if size <= 1 {
@@ -102,7 +102,7 @@ impl Random {
         }
     }
 
-    /// A standard normal deviate by the Box–Muller transform.
+    /// Draws a standard normal deviate with the Box–Muller transform.
     fn normal(&mut self) -> f64 {
         let u1 = 1.0 - self.fraction();
         let u2 = 1.0 - self.fraction();
@@ -110,14 +110,14 @@ impl Random {
     }
 }
 
-/// `fraction` in [0, 1) to an integer in `min..=max`, also where the product rounds up to the size of the range.
+/// Maps `fraction` in [0, 1) to an integer in `min..=max`, even if the product rounds up to the size of the range.
 fn stretch(min: i64, max: i64, fraction: f64) -> i64 {
     let size = max - min + 1;
     min + ((size as f64 * fraction) as i64).min(size - 1)
 }
 
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). Any seed is good:
-/// streams whose seeds are neighbouring numbers are independent.
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+/// Any seed is good: streams with consecutive seeds are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
@@ -132,14 +132,14 @@ impl SplitMix64 {
         Self::mixed(self.0)
     }
 
-    /// From 0 to `n` − 1. Biased by at most n / 2⁶⁴ (Lemire, "Fast random integer generation in an interval", 2019, without
-    /// the rejection).
+    /// Draws from 0 to `n` − 1, with a bias of at most n / 2⁶⁴ (Lemire, "Fast random integer generation in an
+    /// interval", 2019, without the rejection).
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// The output function alone: a hash of the value.
+    /// Applies only the output function: a hash of the value.
     #[inline]
     pub fn mixed(value: u64) -> u64 {
         let mixed = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -148,18 +148,19 @@ impl SplitMix64 {
     }
 }
 
-/// All seeds of a trial, drawn from its one seed in the order of a pgbench with as many threads as clients: the clients'
-/// functions, `:default_seed`, then of each thread its choice of scripts and two streams that we have no use for.
+/// All seeds of a trial, drawn from its single seed in the order of pgbench with as many threads as clients: first the
+/// clients' functions, then `:default_seed`, then for each thread its choice of scripts and two streams that are not
+/// used here.
 #[derive(Debug, Clone)]
 pub struct Seeds {
     clients: Vec<u64>,
     choices: Vec<u64>,
-    /// Value of `:default_seed` unless the user gave one.
+    /// Value of `:default_seed` unless the user sets it.
     pub default_seed: i64,
 }
 
 impl Seeds {
-    /// pgbench draws no `:default_seed` when the user `gives` one.
+    /// Draws the seeds. pgbench draws no `:default_seed` if the user sets it.
     pub fn new(trial_seed: u64, clients: usize, gives_default_seed: bool) -> Self {
         let mut base = Random::new(trial_seed);
         let functions = (0..clients).map(|_| base.next_u64()).collect();
@@ -172,12 +173,12 @@ impl Seeds {
         Self { choices: choices.collect(), clients: functions, default_seed }
     }
 
-    /// The stream of this client's random functions.
+    /// Returns the stream of this client's random functions.
     pub fn client(&self, client: usize) -> Random {
         Random::new(self.clients[client])
     }
 
-    /// The stream by which this client chooses among scripts.
+    /// Returns the stream with which this client chooses scripts.
     pub fn choice(&self, client: usize) -> Random {
         Random::new(self.choices[client])
     }
@@ -203,7 +204,7 @@ mod tests {
         assert!((0..64).any(|_| random.up_to(u64::MAX) > u64::MAX / 2));
     }
 
-    /// Pearson's statistic of `draws` draws from `1..=expected.len()` against their probabilities.
+    /// Computes Pearson's statistic of `draws` draws from `1..=expected.len()` against their probabilities.
     fn chi_square(draws: usize, expected: &[f64], mut draw: impl FnMut() -> i64) -> f64 {
         let mut seen = vec![0u32; expected.len()];
         (0..draws).for_each(|_| seen[draw() as usize - 1] += 1);

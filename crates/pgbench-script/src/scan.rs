@@ -1,21 +1,23 @@
-//! Where SQL commands end: quotes, comments and parentheses as psql's lexer sees them (psql's reference, "SQL
-//! interpolation" and PostgreSQL's "Lexical Structure"), with `standard_conforming_strings` on; for MySQL and MariaDB as
-//! their servers do in the SQL mode that is given (MySQL 8.4 Reference Manual, 11.1.1 "String Literals", 11.7 "Comments").
+//! Finds where SQL commands end.
+//! For PostgreSQL, quotes, comments and parentheses are parsed like in psql's lexer (psql's reference, "SQL
+//! interpolation", and PostgreSQL's "Lexical Structure"), with `standard_conforming_strings` on.
+//! For MySQL and MariaDB they are parsed like in the server, with the given SQL mode (MySQL 8.4 Reference Manual,
+//! 11.1.1 "String Literals", 11.7 "Comments").
 
 use super::Dialect;
 use super::lexer::{begins_name, continues_name};
 use super::locate::Fault;
 use std::ops::Range;
 
-/// Text of one SQL command, its leading blanks and `--` comments removed.
+/// Text of one SQL command, without leading blanks and `--` comments.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RawSql {
     pub text: String,
     /// Offset of its first character in the script.
     pub offset: usize,
-    /// Parts of `text` inside quotes, their quotes included, and of comments.
+    /// Ranges of `text` that are quoted (including the quotes) or comments.
     pub protected: Vec<Protected>,
-    /// Statements in it, joined by `\;`.
+    /// Number of statements, joined by `\;`.
     pub statements: usize,
 }
 
@@ -28,7 +30,7 @@ pub struct Protected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     Semicolon,
-    /// The scan stands behind the backslash of a meta-command.
+    /// The position is after the backslash of a meta-command.
     Backslash,
     EndOfText,
 }
@@ -49,7 +51,7 @@ impl Dialect {
         let dashes = rest.starts_with(b"--");
         match self {
             Self::Postgres => dashes,
-            // `5--1` is 6.
+            // In MySQL, `5--1` is 6.
             Self::Mysql(_) => {
                 let blank = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control();
                 rest.starts_with(b"#") || dashes && rest.get(2).is_none_or(blank)
@@ -57,8 +59,8 @@ impl Dialect {
         }
     }
 
-    /// Length of the opening of a comment whose text the server executes: `/*!`, and with MariaDB alone `/*M!`, each with a
-    /// version. 0: there is none.
+    /// Returns the length of the opening of a comment whose text the server executes:
+    /// `/*!`, and only for MariaDB `/*M!`, each with a version. 0 if there is none.
     fn executed_opening(self, rest: &[u8]) -> usize {
         let opening = [&b"/*!"[..], b"/*M!"].into_iter().find(|opening| rest.starts_with(opening));
         let Some(opening) = opening.filter(|_| self.is_mysql()) else { return 0 };
@@ -68,11 +70,11 @@ impl Dialect {
 
 impl<'a> Scanner<'a> {
     pub fn new(text: &'a str, dialect: Dialect) -> Self {
-        // An editor's byte order mark is no part of the script.
+        // A byte order mark is not part of the script.
         Self { text, at: if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }, dialect }
     }
 
-    /// The next SQL command, if there is one before the stop.
+    /// Returns the next SQL command, if there is one before the stop.
     pub fn next_command(&mut self) -> Result<(Option<RawSql>, Stop), Fault> {
         self.skip_leading();
         let mut command = Command::new(self.text, self.at, self.dialect);
@@ -80,7 +82,8 @@ impl<'a> Scanner<'a> {
         self.at = command.at;
         let ends_at = command.at - usize::from(stop == Stop::Backslash);
         let raw = command.finish(ends_at);
-        // A comment alone is not worth a round trip, but a semicolon alone is an empty query that somebody may measure.
+        // A comment by itself is not worth a round trip, but a semicolon by itself is an empty query, which users may
+        // want to measure.
         let wanted = stop == Stop::Semicolon || raw.statements > 0;
         Ok((wanted.then_some(raw), stop))
     }
@@ -106,14 +109,14 @@ struct Command<'a> {
     dialect: Dialect,
     at: usize,
     start: usize,
-    /// Up to here the script's text is in `out`.
+    /// Offset up to which the script's text has been copied to `out`.
     copied: usize,
     out: String,
     protected: Vec<Protected>,
     parentheses: usize,
     statements: usize,
     in_statement: bool,
-    /// Inside a comment whose text the server executes.
+    /// Whether the position is inside a comment whose text the server executes.
     in_executed: bool,
     body: Body,
 }
@@ -180,8 +183,8 @@ impl<'a> Command<'a> {
         Ok(Stop::EndOfText)
     }
 
-    /// psql's `:{?name}` asks whether a variable is defined. pgbench has no variables for psql's lexer to find, and sends
-    /// FALSE whatever the name.
+    /// In psql, `:{?name}` tests whether a variable is defined.
+    /// In pgbench, psql's lexer knows no variables, so the result is FALSE for every name.
     fn colon(&mut self) {
         let name = self.run_from(self.at + 3, continues_name);
         if self.bytes[self.at..].starts_with(b":{?") && name > self.at + 3 && self.bytes.get(name) == Some(&b'}') {
@@ -194,7 +197,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// `\;` stands for a semicolon that does not end the command, `\:` for a colon.
+    /// Replaces `\;` by a semicolon that does not end the command, and `\:` by a colon.
     fn unescape(&mut self, joined: u8) {
         self.out.push_str(&self.text[self.copied..self.at]);
         self.copied = self.at + 1;
@@ -246,15 +249,16 @@ impl<'a> Command<'a> {
         self.at + self.bytes[self.at..].iter().take_while(|byte| belongs(**byte)).count()
     }
 
-    /// Goes on at `end`; what lies between is protected. Offsets are those of the text that comes out.
+    /// Continues at `end` and marks the text before it as protected. Offsets refer to the output text.
     fn protect(&mut self, end: usize, comment: bool) {
         let shift = |offset: usize| self.out.len() + offset - self.copied;
         self.protected.push(Protected { range: shift(self.at)..shift(end), comment });
         self.at = end;
     }
 
-    /// A doubled quote inside ends one quotation and begins the next at once, which is the same for our purpose. In strings
-    /// of MySQL a backslash escapes, unless `sql_mode` says otherwise.
+    /// Skips a quoted string or name.
+    /// A doubled quote ends one quotation and immediately starts the next, which has the same effect here.
+    /// In MySQL's strings a backslash is an escape, unless `sql_mode` says otherwise.
     fn quoted(&mut self, quote: u8) -> Result<(), Fault> {
         let (is_name, escapes) = match self.dialect {
             Dialect::Postgres => (quote == b'"', false),
@@ -276,7 +280,7 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
-    /// `E'…'`, where a backslash escapes, also in parts that continue on following lines.
+    /// Skips `E'…'`, where a backslash is an escape, including parts that continue on following lines.
     fn escape_quoted(&mut self) -> Result<(), Fault> {
         let mut at = self.at + 1;
         loop {
@@ -312,7 +316,7 @@ impl<'a> Command<'a> {
         from + self.bytes[from.min(self.bytes.len())..].iter().take_while(|byte| belongs(**byte)).count()
     }
 
-    /// PostgreSQL's comments nest.
+    /// Returns the end of the comment. PostgreSQL's comments nest.
     fn comment_end(&self) -> Result<usize, Fault> {
         if self.dialect.is_mysql() {
             let length = self.text[self.at + 2..].find("*/");
@@ -343,10 +347,11 @@ impl<'a> Command<'a> {
     }
 }
 
-/// The body of `CREATE [OR REPLACE] FUNCTION|PROCEDURE … BEGIN ATOMIC … END`, whose semicolons end nothing.
+/// The body of `CREATE [OR REPLACE] FUNCTION|PROCEDURE … BEGIN ATOMIC … END`, in which semicolons do not end the
+/// command.
 #[derive(Default)]
 struct Body {
-    /// First letters of the statement's first identifiers; of none when it is not one of the five words.
+    /// Initials of the statement's first identifiers, as long as they are among the five keywords.
     identifiers: Vec<u8>,
     depth: usize,
 }
@@ -383,7 +388,7 @@ fn line_end(bytes: &[u8], from: usize) -> usize {
     bytes[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r')).map_or(bytes.len(), |length| from + length)
 }
 
-/// Offset behind the opening quote of a continuation: quotes with a newline between are one string.
+/// Returns the offset after the opening quote of a continuation: quoted strings separated by a newline are one string.
 fn continued_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
     if bytes.get(at) == Some(&b'\'') {
         return Some(at + 1);

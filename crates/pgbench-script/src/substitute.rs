@@ -1,4 +1,4 @@
-//! Where variables stand in a SQL command.
+//! Finds the variables in a SQL command.
 
 use super::lexer::{begins_name, continues_name};
 use super::scan::RawSql;
@@ -14,8 +14,9 @@ pub struct Substituted {
     pub quoted: Vec<Slot>,
 }
 
-/// Cuts the text at its variables. The simple form replaces them everywhere, as pgbench does; the form with `$n` leaves
-/// quotes and comments alone, where a server takes no parameter (pgbench's command fails there).
+/// Splits the text at its variables. The simple form replaces them everywhere, like pgbench.
+/// The form with `$n` leaves quotes and comments unchanged, where a server accepts no parameter (pgbench's command
+/// fails there).
 pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
     let text = &raw.text;
     let mut out = Substituted::default();
@@ -25,7 +26,7 @@ pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
     let mut at = 0;
     while let Some(colon) = text[at..].find(':').map(|length| at + length) {
         let Some(length) = name_length(&text.as_bytes()[colon + 1..]) else {
-            // A run of colons, as in `a::int`, names nothing.
+            // Several colons, as in `a::int`, are not a variable.
             at = colon + text[colon..].bytes().take_while(|byte| *byte == b':').count();
             continue;
         };
@@ -61,7 +62,7 @@ pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
 }
 
 impl Sql {
-    /// The text with `?` for each variable, for servers that number parameters by their order.
+    /// Returns the text with `?` for each variable, for servers that number parameters by their order.
     pub fn with_question_marks(&self) -> String {
         let mut text = String::with_capacity(self.text.len());
         let mut copied = 0;
@@ -74,7 +75,8 @@ impl Sql {
     }
 }
 
-/// Length of the variable name that `bytes` begin with: not with a digit, so that `12:30` and `a[1:2]` name nothing.
+/// Returns the length of the variable name at the start of `bytes`.
+/// A name does not start with a digit, so `12:30` and `a[1:2]` contain no variables.
 fn name_length(bytes: &[u8]) -> Option<usize> {
     begins_name(*bytes.first()?).then(|| bytes.iter().take_while(|byte| continues_name(**byte)).count())
 }

@@ -1,4 +1,4 @@
-//! Scripts through their public face: what they compile to, what they refuse, that nothing makes them panic.
+//! Tests scripts through the public interface: how they compile, what they reject, and that nothing makes them panic.
 
 use super::*;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn client(program: &Program) -> Variables {
     variables
 }
 
-/// The values that `debug()` shows.
+/// Returns the values that `debug()` prints.
 fn debugged(text: &str) -> Vec<String> {
     let program = program(text);
     let mut variables = client(&program);
@@ -250,7 +250,7 @@ fn a_parameter_that_is_no_number_is_refused_and_not_drawn_with_for_ever() {
     }
 }
 
-/// Pieces of scripts, to be joined in any order.
+/// Fragments of scripts, to be joined in any order.
 fn fragments() -> impl Strategy<Value = String> {
     let known = [
         "\\",
@@ -390,7 +390,8 @@ fn sql_mode_decides_what_a_backslash_means_between_quotes() {
     }
 }
 
-/// The SQL commands of a script for MySQL: as sent, how many variables each has outside of quotes, and how many inside.
+/// Compiles a script for MySQL.
+/// Returns its SQL commands as sent, and how many variables each has outside and inside quotes.
 fn mysql(text: &str) -> Vec<(String, usize, usize)> {
     let program = Program::compile_for(Dialect::Mysql(SqlMode::default()), &[source("test.sql", text, 1)], &[]);
     let program = program.unwrap_or_else(|error| panic!("{error}"));

@@ -5,14 +5,14 @@ use super::{EvalError, Operand, Piece, Program, Slot, Symbols, Value};
 use std::io::Write;
 use std::sync::Arc;
 
-/// The variables every client has without anybody defining them. `-D` overrides each.
+/// The variables that every client has without a definition. `-D` overrides each.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Automatic {
-    /// From 0.
+    /// Number of the client, from 0.
     pub client_id: i64,
-    /// Seeds `hash` and `permute` when a script gives them none; see `Seeds::default_seed`.
+    /// Seed of `hash` and `permute` if a script gives none; see `Seeds::default_seed`.
     pub default_seed: i64,
-    /// The seed of the trial.
+    /// Seed of the trial.
     pub random_seed: i64,
     /// Scale of the loaded data.
     pub scale: i64,
@@ -22,24 +22,24 @@ pub struct Automatic {
 pub(super) const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
 pub(super) const DEFAULT_SEED: Slot = 1;
 
-/// Whether `-D` gives `:default_seed`, so that none is drawn.
+/// Whether `-D` sets `:default_seed`, so that none is drawn.
 pub fn gives_default_seed(variables: &[(String, String)]) -> bool {
     variables.iter().any(|(name, _)| name == AUTOMATIC[DEFAULT_SEED])
 }
 
-/// What of a variable is there.
+/// The state of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Undefined,
-    /// Computed: its text is made when it is needed.
+    /// Computed; the text is generated when needed.
     Value,
     /// Given as text, not yet needed as a value.
     Text,
-    /// Given as text, with the value that it stands for in expressions.
+    /// Given as text, and already parsed as a value.
     Both,
 }
 
-/// One variable. Memory of its text is kept when it gets a value, and used again for the next text.
+/// A variable. The memory of its text is kept when it gets a value, and reused for the next text.
 #[derive(Debug)]
 struct Held {
     state: State,
@@ -71,19 +71,19 @@ impl Clone for Held {
     }
 }
 
-/// What a variable holds: computed, or text of the user or the server.
+/// The content of a variable: computed, or text from the user or the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Given<'a> {
     Value(Value),
     Text(&'a [u8]),
 }
 
-/// One client's variables by slot.
+/// The variables of a client, by slot.
 #[derive(Debug)]
 pub struct Variables {
     symbols: Arc<Symbols>,
     held: Vec<Held>,
-    /// What `debug()` printed, when it is collected instead of going to standard error.
+    /// Output of `debug()`, if it is collected instead of printed to standard error.
     collected: Option<Vec<String>>,
 }
 
@@ -93,7 +93,8 @@ impl Clone for Variables {
         Self { symbols: Arc::clone(symbols), held: held.clone(), collected: collected.clone() }
     }
 
-    /// Without allocation unless there is text; the drive loop saves variables before each transaction it may repeat.
+    /// Allocates nothing unless there is text; the drive loop saves variables before each transaction that it may
+    /// retry.
     fn clone_from(&mut self, source: &Self) {
         let Self { symbols, held, collected } = source;
         self.symbols.clone_from(symbols);
@@ -103,7 +104,7 @@ impl Clone for Variables {
 }
 
 impl Variables {
-    /// `variables` are those of `-D`; a name that no script mentions is ignored.
+    /// Creates the variables; `variables` are those of `-D`. Names that no script mentions are ignored.
     pub fn new(program: &Program, variables: &[(String, String)], automatic: &Automatic) -> Self {
         let Automatic { client_id, default_seed, random_seed, scale } = *automatic;
         let held = vec![Held::UNDEFINED; program.symbols.len()];
@@ -119,7 +120,7 @@ impl Variables {
         made
     }
 
-    /// No variables at all, to compute constants with.
+    /// Creates an empty set, for evaluating constants.
     pub(super) fn empty() -> Self {
         Self { symbols: Arc::default(), held: Vec::new(), collected: None }
     }
@@ -131,7 +132,7 @@ impl Variables {
         held.value = value;
     }
 
-    /// Sets a variable to text as it came from the server.
+    /// Sets a variable to text from the server.
     pub fn set_text(&mut self, slot: Slot, text: &[u8]) {
         let held = &mut self.held[slot];
         held.state = State::Text;
@@ -139,7 +140,7 @@ impl Variables {
         held.text.extend_from_slice(text);
     }
 
-    /// The value that a variable has in expressions.
+    /// Returns the value that a variable has in expressions.
     #[inline]
     pub fn value(&mut self, slot: Slot) -> Result<Value, EvalError> {
         let held = &self.held[slot];
@@ -165,7 +166,7 @@ impl Variables {
         Ok(value)
     }
 
-    /// What a variable holds, as it was given; `None` when it is undefined.
+    /// Returns the content of a variable as it was given; `None` if undefined.
     #[inline]
     pub fn held(&self, slot: Slot) -> Option<Given<'_>> {
         let held = &self.held[slot];
@@ -176,7 +177,7 @@ impl Variables {
         }
     }
 
-    /// Appends the text that stands for a variable in SQL; false, and nothing appended, when it is undefined.
+    /// Appends the text of a variable for SQL. Returns false, without appending anything, if it is undefined.
     #[inline]
     pub fn write_text(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
         let held = &self.held[slot];
@@ -188,7 +189,7 @@ impl Variables {
         true
     }
 
-    /// Appends a SQL command for the simple protocol: variables replaced, undefined ones left as written.
+    /// Appends a SQL command for the simple protocol: variables are replaced, undefined ones left as written.
     pub fn write_sql(&self, pieces: &[Piece], out: &mut Vec<u8>) {
         for piece in pieces {
             match piece {
@@ -203,7 +204,8 @@ impl Variables {
         }
     }
 
-    /// How long a `\sleep` lasts, in nanoseconds; a variable counts by the digits its text begins with.
+    /// Returns the duration of a `\sleep` in nanoseconds.
+    /// A variable is converted from the digits at the start of its text.
     pub fn sleep_ns(&self, argument: Operand, unit_ns: u64) -> Result<u64, EvalError> {
         let units = match argument {
             Operand::Constant(units) => units,
@@ -221,12 +223,12 @@ impl Variables {
         Ok(u64::try_from(units).unwrap_or(0).saturating_mul(unit_ns))
     }
 
-    /// From now on `debug()` collects its lines here instead of printing them.
+    /// Makes `debug()` collect its lines here instead of printing them.
     pub fn collect_debug(&mut self) {
         self.collected = Some(Vec::new());
     }
 
-    /// The lines collected so far.
+    /// Returns the lines collected so far.
     pub fn take_debug(&mut self) -> Vec<String> {
         self.collected.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -241,13 +243,13 @@ impl Variables {
         let line = String::from_utf8_lossy(&line).into_owned();
         match &mut self.collected {
             Some(lines) => lines.push(line),
-            // Nothing can be done about a standard error that is closed.
+            // Errors are ignored: standard error may be closed.
             None => drop(writeln!(std::io::stderr(), "{line}")),
         }
     }
 }
 
-/// As C's `atoi`, but None when the text does not begin with a number.
+/// Parses an integer like C's `atoi`, but returns None if the text does not begin with a number.
 fn leading_integer(text: &[u8]) -> Option<i64> {
     let text = text.trim_ascii_start();
     let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));

@@ -1,8 +1,8 @@
-//! `FILE@WEIGHT`, as on pgbench's command line.
+//! Parses `FILE@WEIGHT`, as on pgbench's command line.
 
 use crate::{Error, Result};
 
-/// Splits `FILE[@WEIGHT]`; the weight is 1 when it is left out.
+/// Splits `FILE[@WEIGHT]`; the weight is 1 by default.
 pub fn parse_weighted(text: &str) -> Result<(&str, u32)> {
     let Some((file, weight)) = text.rsplit_once('@') else {
         return Ok((text, 1));

@@ -1,7 +1,7 @@
-//! The Mandelbrot set: for each point the steps of z → z² + c until |z| > 2, or a limit.
+//! The Mandelbrot set: for each point the number of steps of z → z² + c until |z| > 2, or a limit.
 //!
-//! Rows are computed by turns in floating point and in fixed point: neighbours need nearly the same steps, and a step
-//! is the same arithmetic in both, so that about half of the work is floating point and half integer.
+//! Rows alternate between floating-point and fixed-point arithmetic: adjacent rows need about the same number of steps,
+//! and a step has the same operations in both, so about half of the work is floating-point and half integer.
 
 #[cfg(test)]
 mod tests;
@@ -14,26 +14,27 @@ const RIGHT: f64 = 1.0;
 const LOWER: f64 = -1.0;
 const UPPER: f64 = 1.0;
 const ESCAPED: f64 = 4.0;
-/// Points computed side by side: two vectors of four 64-bit numbers, so that one's steps hide the other's latency.
+/// Number of points computed in parallel: two vectors of four 64-bit numbers, so that the steps of one hide the
+/// latency of the other.
 const LANES: usize = 8;
-/// Steps between two looks whether any point of the group is still within the circle.
+/// Steps between two checks whether any point of the group is still within the circle.
 const STRIDE: u32 = 8;
-/// Steps between two looks whether the work is over, about 10 ms where no point leaves early.
+/// Steps between two checks whether the work is over, about 10 ms if no point leaves early.
 const MOST_STEPS: usize = 1 << 22;
-/// Arithmetic of one step in our complex numbers: 3 products (the squares are shared), 5 sums, 1 comparison.
+/// Arithmetic operations of one step: 3 multiplications (the squares are shared), 5 additions, 1 comparison.
 pub const OPERATIONS_PER_STEP: u64 = 9;
 
 /// How the points of a row are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Variant {
-    /// One point after the other.
+    /// A single point at a time.
     Scalar,
-    /// Several points side by side, for the compiler to put into vector registers.
+    /// Several points in parallel, which the compiler puts into vector registers.
     Vector,
 }
 
-/// What is drawn.
+/// Size of the picture, and the maximum number of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     pub width: usize,
@@ -63,7 +64,7 @@ pub fn draw(view: View, variant: Variant, steps: &mut [u32]) {
     draw_unless(view, variant, steps, &|| false);
 }
 
-/// As `draw`, given up when the work is over; whether the picture is whole.
+/// Like `draw`, but stops when the work is over. Returns whether the picture is complete.
 pub fn draw_unless(view: View, variant: Variant, steps: &mut [u32], over: &dyn Fn() -> bool) -> bool {
     assert_eq!(steps.len(), view.width * view.height);
     let mut looks = Looks::new(view.limit, over);
@@ -73,11 +74,11 @@ pub fn draw_unless(view: View, variant: Variant, steps: &mut [u32], over: &dyn F
     }
 }
 
-/// Asks whether the work is over: every few rows of a common picture, so that it costs nothing, and every few points
-/// where each may take a million steps.
+/// Checks whether the work is over: every few rows of an ordinary picture, so that the cost is negligible, and every
+/// few points if each may take a million steps.
 struct Looks<'a> {
     over: &'a dyn Fn() -> bool,
-    /// Points between two looks.
+    /// Number of points between two checks.
     apart: usize,
     left: usize,
 }
@@ -88,7 +89,7 @@ impl<'a> Looks<'a> {
         Self { over, apart: groups.max(1) * LANES, left: 0 }
     }
 
-    /// Before so many points, at most `apart`.
+    /// Called before computing `points` points, at most `apart`. Returns whether the work is over.
     fn ends(&mut self, points: usize) -> bool {
         if let Some(left) = self.left.checked_sub(points) {
             self.left = left;
@@ -99,7 +100,7 @@ impl<'a> Looks<'a> {
     }
 }
 
-/// The instructions that the vector variant uses on this processor.
+/// Returns the instruction set that the vector variant uses on this processor.
 pub fn instructions() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -108,8 +109,8 @@ pub fn instructions() -> &'static str {
     "baseline"
 }
 
-/// FNV-1a (Fowler, Noll, Vo: the 64-bit offset basis and prime) over every eighth point, eight times, and over those
-/// eight: side by side they take a hundredth of the time of a picture.
+/// Computes eight FNV-1a hashes (Fowler, Noll, Vo: the 64-bit offset basis and prime), each over every eighth point,
+/// and the hash of those eight: in parallel they take 1% of the time of a picture.
 pub fn checksum(steps: &[u32]) -> u64 {
     let mut hashes = [OFFSET_BASIS; LANES];
     let groups = steps.chunks_exact(LANES);
@@ -130,7 +131,7 @@ fn hashed(hash: u64, value: u64) -> u64 {
     (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3)
 }
 
-/// Steps of the floating-point rows and of the fixed-point rows.
+/// Sums the steps of the floating-point rows and of the fixed-point rows.
 pub fn counted(view: View, steps: &[u32]) -> Steps {
     let mut found = Steps::default();
     for (row, line) in steps.chunks(view.width).enumerate() {
@@ -161,7 +162,7 @@ fn scalar(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
     true
 }
 
-/// The points of a row from column `first` on.
+/// Computes the points of a row from column `first` on.
 fn scalar_row<N: Number>(view: View, row: usize, first: usize, points: &mut [u32]) {
     for (place, found) in points.iter_mut().enumerate() {
         *found = escape(Complex::<N>::from_f64(view.re(first + place), view.im(row)), view.limit);
@@ -183,13 +184,13 @@ fn escape<N: Number>(c: Complex<N>, limit: u32) -> u32 {
 fn vector(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has the instructions.
+        // SAFETY: the processor has these instructions.
         return unsafe { vector_avx2(view, steps, looks) };
     }
     vector_rows(view, steps, looks)
 }
 
-/// Only integer and AVX2 instructions are allowed, not fused ones: every variant gives the same picture to the bit.
+/// Allows only integer and AVX2 instructions, no fused ones, so that every variant gives the same picture to the bit.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn vector_avx2(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
@@ -214,7 +215,7 @@ fn vector_rows(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
     true
 }
 
-/// The points of a row from column `first` on.
+/// Computes the points of a row from column `first` on.
 #[inline(always)]
 fn vector_row<N: Number>(view: View, row: usize, first: usize, points: &mut [u32]) {
     let im = N::from_f64(view.im(row));
@@ -230,7 +231,7 @@ fn vector_row<N: Number>(view: View, row: usize, first: usize, points: &mut [u32
     }
 }
 
-/// As `escape`, for several points at once: those that have left stay where they are until all have left.
+/// Like `escape`, for several points in parallel. Points that have left the circle wait until all have.
 #[inline(always)]
 fn escape_all<N: Number>(c_re: &[N; LANES], c_im: N, limit: u32) -> [u64; LANES] {
     let circle = N::from_f64(ESCAPED);

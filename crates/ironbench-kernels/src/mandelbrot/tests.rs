@@ -88,7 +88,8 @@ fn every_point_agrees_with_a_plain_loop_over_doubles() {
             if is_float(row) {
                 assert_eq!(found, count, "row {row} column {column}");
             } else {
-                // 28 bits of fraction part from 52 where an orbit is chaotic, right at the edge of the set.
+                // Numbers with 28 fraction bits differ from those with 52 where an orbit is chaotic, right at the
+                // edge of the set.
                 differing += usize::from(found != count);
             }
         }
@@ -144,7 +145,7 @@ fn a_step_is_as_many_operations_as_is_said() {
         }
     }
     let steps = escape(Complex::<Counting>::from_f64(-0.5, 0.0), 100);
-    // Written down, a step is 11: the compiler computes the two squares once for the magnitude and the square.
+    // In the source a step has 11 operations: the compiler computes the two squares once for magnitude and square.
     assert_eq!(COUNT.with(Cell::get), u64::from(steps) * (OPERATIONS_PER_STEP + 2));
 }
 
