@@ -12,7 +12,7 @@ import pytest
 from ironbench.model.note import note
 from ironbench.model.search import Limit, Search
 from ironbench.report import wording
-from ironbench.stats.usl import Usl
+from ironbench.stats.scalability import Usl
 from ironbench.study.optimum import RATE, NextLoad, Observed, SearchResult, _Seen, next_step, rungs
 
 System = Callable[[int], float]

@@ -1,4 +1,4 @@
-"""Statements in a report about a system's scalability, as far as the trials support them."""
+"""What a report says of a system's scalability, in words that the trials support."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
 from ironbench.report import wording
 from ironbench.report.sections.scalability import scalability
-from ironbench.stats.usl import Usl
+from ironbench.stats.scalability import Usl
 from ironbench.study.scaling import MOST_CURVES, Scaling, scaling, scalings
 
 
 def trials(curve: Usl, clients: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[Record]:
-    """Three trials for each number of clients, which vary by one percent."""
+    """Three of each, which scatter by one percent."""
     return [record(DISK, n, curve.at(n) * wobble, block=b) for n in clients for b, wobble in enumerate((0.99, 1, 1.01))]
 
 
@@ -25,13 +25,11 @@ def of(curve: Usl, clients: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> Scaling
     return found
 
 
-def test_a_peak_within_the_range_is_told_with_its_interval() -> None:
+def test_a_peak_within_the_range_and_the_knee_are_stated() -> None:
     found = of(Usl(0.05, 0.001, 500.0))
-    peak, knee, coherency = found.sentences
-    value, low, high = peak.values["clients"]
-    assert peak.code == "curve-peak" and peak.values["certain"] and low < value < high and round(value) == 31
-    assert knee.code == "curve-knee" and round(knee.values["clients"][0]) == 20
-    assert coherency.code == "curve-coherency"
+    peak, knee = found.sentences
+    assert peak.code == "curve-peak" and not peak.values["beyond"] and round(peak.values["clients"]) == 31
+    assert knee.code == "curve-knee" and round(knee.values["clients"]) == 20
     assert found.cautions == ()
 
 
@@ -56,35 +54,22 @@ def test_a_peak_beyond_the_range_is_a_prediction_and_said_to_be_one() -> None:
     assert "curve-peak-beyond" in {one.code for one in found.cautions}
 
 
-def test_on_a_plateau_more_clients_are_not_said_to_do_less() -> None:
-    """A flat end bends the fitted curve in the same way as coherency costs."""
+def test_on_a_plateau_throughput_is_not_said_to_fall() -> None:
+    """A flat end bends the fitted curve as a cost of coherency would."""
     found = of(Usl(0.05, 0.001, 500.0), (1, 2, 4, 8, 16, 24, 32, 40))
-    assert found.fit.beta.low > 0
-    assert found.sentences[2].code == "curve-without-measured-fall"
-    assert found.sentences[2].values == {"first": 24, "last": 40}
+    assert found.sentences[-1].code == "curve-without-measured-fall"
+    assert found.sentences[-1].values == {"first": 24, "last": 40}
 
 
 def test_a_curve_that_rises_to_the_end_names_an_asymptote_and_no_peak() -> None:
     found = of(Usl(0.1, 0.0, 100.0), (1, 2, 4, 6, 8, 12))
-    assert not found.fit.peak_is_certain
-    assert found.sentences[2].code == "curve-without-coherency"
+    assert found.fit.peak_is_beyond
+    assert found.sentences[0].code in {"curve-rises", "curve-peak"}
 
 
-def test_no_knee_is_named_where_contention_cannot_be_told_from_none() -> None:
+def test_no_knee_is_named_where_contention_is_too_small_to_measure() -> None:
     found = of(Usl(0.002, 0.004, 500.0), (1, 2, 4, 8))
-    assert found.fit.alpha.low <= 0 < found.fit.alpha.high
-    assert found.sentences[1].code == "curve-without-knee"
-    assert found.sentences[1].values["least"] > 1
-
-
-def test_an_end_far_beyond_what_was_measured_is_no_bound() -> None:
-    far = wording.scalability.rate((65_749, 40_373, 109_494_715))
-    assert (
-        far
-        == wording.scalability.rate((65_749, 40_373, None))
-        == "65\u202f749/s (from 40\u202f373 on, without an upper end)"
-    )
-    assert wording.scalability.rate((1000, 900, 1100)).endswith("(900 to 1\u202f100)")
+    assert "curve-knee" not in {one.code for one in found.sentences}
 
 
 def test_superlinear_growth_is_flagged() -> None:
@@ -99,7 +84,7 @@ def test_contention_is_the_same_in_the_sentence_and_in_the_table() -> None:
 
 
 def contention(found: Scaling) -> str:
-    """As in the table."""
+    """As the table says it."""
     (chart,) = scalability([found], "transactions")
     name, value = chart.table.texts[0]
     assert name == "contention α"
@@ -115,12 +100,11 @@ def test_few_numbers_of_clients_and_a_curve_that_misses_are_cautions() -> None:
     assert "curve-misfit" in {one.code for one in found.cautions}
 
 
-def test_the_drawn_curve_covers_what_was_measured_and_goes_on_beyond_it() -> None:
-    found = of(Usl(0.05, 0.001, 500.0))
-    drawn = [band.clients for band in found.curve]
-    assert drawn[0] == 1
-    assert {1.0, 2.0, 64.0} <= set(drawn)
-    assert drawn[-1] == 96
+def test_the_drawn_curve_covers_what_was_measured_and_continues_beyond_it() -> None:
+    (chart,) = scalability([of(Usl(0.05, 0.001, 500.0))], "transactions")
+    drawn = [(point["part"], point["clients"]) for point in chart.specification["datasets"]["curve"]]
+    assert drawn[0] == ("measured", 1) and drawn[-1] == ("beyond", 96)
+    assert {("measured", 64), ("beyond", 64)} <= set(drawn)
 
 
 def test_open_loops_and_failed_trials_have_no_curve() -> None:

@@ -222,7 +222,7 @@ def courses(study: Study) -> list[AnswerPoint]:
 
 
 def _course(curve: Growth, course: GrowthCourse, fit: Fit) -> Iterator[str]:
-    """States the measured growth, then the fitted curve's peak where it surely lies within the measured range."""
+    """States the measured growth, without the fitted curve: its peak has no confidence interval."""
     means = {row.clients: quantity(row.measured, "1/s") for row in fit.residuals}
     enough, step = counted(course.enough, "client"), course.first
     text = "throughput " if curve.name == ALL else f"At {curve.name}, throughput "
@@ -233,8 +233,6 @@ def _course(curve: Growth, course: GrowthCourse, fit: Fit) -> Iterator[str]:
         text += f"grows from {start} to {means[step.most]} at {step.most}, {_with_interval(step)}"
     text += f", and from there {_beyond(course.beyond)}" if course.beyond else ", the most that were measured"
     yield f"{text[:1].upper()}{text[1:]}."
-    if course.beyond and fit.peak_is_certain and not fit.falls:
-        yield f"By the fitted curve {_peak(curve, fit)}."
 
 
 def _beyond(step: GrowthStep) -> str:
@@ -265,10 +263,8 @@ def _peak(curve: Growth, fit: Fit) -> str:
         return f"no growth was found from {counted(fit.first, 'client')} on"
     if fit.peak_is_beyond:
         return f"no peak was found up to {fit.last:g}, the most that were measured{_step(curve.last_step)}"
-    peak = f"throughput peaks at {quantity(fit.peak_throughput.value, '1/s')} near {fit.peak_clients.value:.0f} clients"
-    if not fit.peak_is_certain:
-        return f"{peak}, perhaps beyond the {fit.last:g} that were measured"
-    return f"{peak} ({fit.peak_clients.low:.0f} to {fit.peak_clients.high:.0f})"
+    peak = quantity(fit.curve.peak_throughput, "1/s")
+    return f"throughput peaks near {fit.curve.peak_clients:.0f} clients with {peak}, by the fitted curve"
 
 
 def _step(step: GrowthStep | None) -> str:

@@ -1,18 +1,15 @@
-"""Fits scalability laws to trials with several numbers of clients, with confidence intervals of all quantities.
+"""Fits the Universal Scalability Law to trials at several numbers of clients.
 
-Throughput of a busy system varies in proportion to its size, so its logarithm is fitted. A least squares fit of
-throughput itself, as in the R package `usl`, is available for comparison with published fits; if variation is
-proportional, its 95% intervals may cover the true value in only 72% of cases. Intervals are profile intervals: all
-values of a quantity for which the best curve with that value does not fit significantly worse, by the F distribution
-(Bates and Watts, "Nonlinear Regression Analysis and Its Applications", Wiley 1988, section 6.1). Unlike intervals from
-the covariance matrix, they may be asymmetric and unbounded above, for example the interval of a peak that lies beyond
-the measured numbers of clients. The bootstrap was rejected because with 6 to 10 points the percentiles of resampled
-residuals are too narrow (Hesterberg, The American Statistician 69, 2015). `python -m bench scalability` simulates the
-coverage.
+Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 6: N clients get the throughput
+X(N) = γN / (1 + α(N-1) + βN(N-1)). γ is the throughput of one client. α is contention: the share of work that only one
+client can do at a time (Amdahl, AFIPS Spring Joint Computer Conference 1967: β = 0). β is coherency: the cost of
+keeping clients consistent with each other, which makes throughput fall again. Möding's R package `usl` uses the same
+terms.
 
-No system follows the law exactly. If repeats show that the curve misses the means by more than the variation between
-repeats (lack-of-fit test, Draper and Smith, "Applied Regression Analysis", Wiley 1998, section 2.1), the misfit and its
-degrees of freedom replace the variation between repeats, and all intervals become wider.
+Trials of a busy system scatter in proportion to their throughput, so the fit minimises squared residuals of its
+logarithm. The fit is a description: verdicts about growth come from paired trials (`ironbench.study.growth`). Where
+repeats show that the curve misses the means by more than repeats differ from each other (lack-of-fit test, Draper and
+Smith, "Applied Regression Analysis", Wiley 1998, section 2.1), the fit is marked as a misfit.
 """
 
 from __future__ import annotations
@@ -23,211 +20,192 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-
-from ironbench.stats import usl
-from ironbench.stats.intervals import t_quantile
-from ironbench.stats.usl import Usl, Vector, denominator
+import numpy.typing as npt
 
 LEAST_DISTINCT = 4
-"""Minimum number of different numbers of clients: three parameters and one degree of freedom."""
+"""Numbers of clients: three parameters and one degree of freedom."""
 ENOUGH_DISTINCT = 6
-"""With fewer numbers of clients, the shape of the curve is poorly determined (workloads in the `usl` package's manual
-have at least 7)."""
+"""Below this the curve's shape rests on too little (workloads of the `usl` package's manual have 7 and more)."""
 MISFIT_LEVEL = 0.05
+LEAST_ALPHA = -0.9
+PARAMETERS = 3
+Vector = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedValue:
-    """A value with its 95% confidence interval; a bound may be infinite."""
+class Usl:
+    """One curve. Clients are pure numbers, throughput is in 1/s."""
 
-    value: float
-    low: float
-    high: float
+    alpha: float
+    """Contention; below 0 the system is superlinear: twice the clients give more than twice the throughput."""
+    beta: float
+    """Coherency, at least 0."""
+    gamma: float
+    """Throughput of one client, 1/s."""
+
+    def throughput(self, clients: Vector) -> Vector:
+        """X(N) in 1/s."""
+        curve: Vector = self.gamma * clients / denominator(clients, self.alpha, self.beta)
+        return curve
+
+    def at(self, clients: float) -> float:
+        """X at one number of clients, 1/s."""
+        return float(self.throughput(np.array([clients]))[0])
+
+    @property
+    def falls(self) -> bool:
+        """Whether throughput falls from one client on: sqrt((1-α)/β) is below 1."""
+        return self.beta > 1 - self.alpha
+
+    @property
+    def peak_clients(self) -> float:
+        """N with the highest throughput, sqrt((1-α)/β), at least 1; infinite where throughput never falls."""
+        return max(1.0, math.sqrt((1 - self.alpha) / self.beta)) if self.beta > 0 else math.inf
+
+    @property
+    def peak_throughput(self) -> float:
+        """X at `peak_clients`; without coherency, the asymptote."""
+        return self.at(self.peak_clients) if self.beta > 0 else self.asymptote
+
+    @property
+    def asymptote(self) -> float:
+        """γ/α, Amdahl's limit without coherency; infinite without contention."""
+        return self.gamma / self.alpha if self.alpha > 0 else math.inf
+
+    @property
+    def knee(self) -> float:
+        """N = 1/α, where the line of perfect scaling γN meets the asymptote: more clients mostly wait."""
+        return 1 / self.alpha if self.alpha > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """Throughput at one number of clients, measured and by the curve, in 1/s."""
+    """Measured throughput at one number of clients beside that of the curve, 1/s."""
 
     clients: float
     measured: float
     """Mean of the trials."""
     fitted: float
-    trials: int
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """The curve with its 95% confidence interval at one number of clients, in 1/s."""
-
-    clients: float
-    fitted: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A law fitted to the trials of one system."""
+    """The law fitted to one system's trials."""
 
-    law: str
-    """`usl`, or `amdahl`: without the coherency term."""
     curve: Usl
-    alpha: BoundedValue
-    beta: BoundedValue
-    gamma: BoundedValue
-    knee: BoundedValue
-    """Clients; infinite without contention."""
-    peak_clients: BoundedValue
-    peak_throughput: BoundedValue
-    """In 1/s. For Amdahl's law: the asymptote."""
     residual_error: float
-    """Standard deviation of trials around the curve: a fraction if `proportional`, else in 1/s."""
-    error: float
-    """Basis of the intervals: `residual_error`, or the misfit if it is larger."""
-    freedom: int
-    proportional: bool
+    """Standard deviation of trials around the curve, as a share of throughput."""
     misfit: bool
-    """Whether the curve misses the means by more than the variation between repeats."""
+    """Whether the curve misses the means by more than repeats differ."""
     residuals: tuple[Residual, ...]
-    trials: int
 
     @property
     def first(self) -> float:
+        """Fewest clients measured."""
         return self.residuals[0].clients
 
     @property
     def last(self) -> float:
-        """Largest number of clients measured; beyond it, the curve is a prediction."""
+        """Most clients measured; beyond them the curve is a prediction."""
         return self.residuals[-1].clients
 
     @property
-    def superlinear(self) -> bool:
-        """Whether contention is certainly negative, even at the upper bound of its interval."""
-        return self.alpha.high < 0
-
-    @property
     def falls(self) -> bool:
-        """Whether the curve falls from the smallest measured number of clients on."""
-        return self.curve.falls or self.peak_clients.value < self.first
+        """Whether the curve falls from the fewest clients measured on."""
+        return self.curve.falls or self.curve.peak_clients < self.first
 
     @property
     def peak_is_beyond(self) -> bool:
-        return self.peak_clients.value > self.last
-
-    @property
-    def peak_is_certain(self) -> bool:
-        """Whether the upper bound of the peak is within the measured range."""
-        return self.peak_clients.high <= self.last
-
-    def band(self, clients: Sequence[float]) -> list[Band]:
-        """Confidence band by the delta method (Bates and Watts 1988, section 2.3): X(N) ± t · standard error of the
-        curve."""
-        at, measured = np.array(clients, dtype=float), np.array([row.clients for row in self.residuals])
-        fitted, slopes, jacobian = self.curve.throughput(at), self._slopes(at), self._slopes(measured)
-        repeats = np.array([row.trials for row in self.residuals])
-        spread = np.linalg.pinv((jacobian * repeats[:, None]).T @ jacobian)
-        half = t_quantile(0.975, self.freedom) * self.error * np.sqrt(np.einsum("ij,jk,ik->i", slopes, spread, slopes))
-        if self.proportional:
-            return _bands(at, fitted, fitted * np.exp(-half), fitted * np.exp(half))
-        return _bands(at, fitted, np.maximum(0.0, fitted - half), fitted + half)
-
-    def _slopes(self, clients: Vector) -> Vector:
-        slopes = gradient(clients, self.curve)
-        if self.proportional:
-            slopes = slopes / self.curve.throughput(clients)[:, None]
-        return slopes[:, [0, 2]] if self.law == "amdahl" else slopes
+        """Whether the curve still rises at the most clients measured."""
+        return self.curve.peak_clients > self.last
 
 
-def _bands(*columns: Vector) -> list[Band]:
-    return [Band(*map(float, row)) for row in zip(*columns, strict=True)]
+def denominator(clients: Vector, alpha: float, beta: float) -> Vector:
+    """1 + α(N-1) + βN(N-1), kept positive where a fit tries a strongly negative α."""
+    kept: Vector = np.maximum(1 + (clients - 1) * (alpha + beta * clients), 1e-9)
+    return kept
 
 
-def gradient(clients: Vector, curve: Usl) -> Vector:
-    """∂X/∂(α, β, γ), with a row for each number of clients."""
-    below = denominator(clients, curve.alpha, curve.beta)
-    by_alpha = -curve.gamma * clients * (clients - 1) / below**2
-    return np.column_stack([by_alpha, by_alpha * clients, clients / below])
+def fitted(points: Sequence[tuple[float, float]]) -> Fit | None:
+    """The law's curve through (clients, throughput) of single trials; None below 4 numbers of clients."""
+    return _fitted(tuple((float(n), float(x)) for n, x in points if n > 0 and x > 0 and math.isfinite(x)))
 
 
-def fitted(points: Sequence[tuple[float, float]], law: str = "usl", *, proportional: bool = True) -> Fit | None:
-    """Fits the law to (clients, throughput) of single trials; None for fewer than 4 different numbers of clients."""
-    usable = tuple((float(n), float(x)) for n, x in points if n > 0 and x > 0 and math.isfinite(x))
-    return _fitted(usable, law, proportional)
-
-
-@lru_cache(maxsize=256)  # sections and formats of one page request the same fit, which takes 0.1 to 0.4 s
-def _fitted(usable: tuple[tuple[float, float], ...], law: str, proportional: bool) -> Fit | None:
-    distinct = sorted({n for n, _ in usable})
+@lru_cache(maxsize=256)  # sections and formats of one page ask for the same curves
+def _fitted(points: tuple[tuple[float, float], ...]) -> Fit | None:
+    distinct = sorted({n for n, _ in points})
     if len(distinct) < LEAST_DISTINCT:
         return None
-    clients, throughput = np.array([n for n, _ in usable], float), np.array([x for _, x in usable], float)
-    problem = usl.Problem(clients, throughput, law == "amdahl", proportional)
-    best = problem.solved()
-    error, freedom, misfit = _error(problem, best, distinct)
-    within = usl.Region(problem, best, error, freedom)
-    curve = best.curve
-    alpha = _estimate(curve.alpha, within.interval("alpha", curve.alpha))
-    beta = BoundedValue(0.0, 0.0, 0.0) if problem.amdahl else _estimate(curve.beta, within.interval("beta", curve.beta))
-    gamma = _estimate(curve.gamma, within.interval("gamma", curve.gamma))
+    clients, throughput = np.array([n for n, _ in points]), np.array([x for _, x in points])
+    curve = _solved(clients, throughput)
+    squares = _squares(curve, clients, np.log(throughput))
     return Fit(
-        law=law,
-        curve=curve,
-        alpha=alpha,
-        beta=beta,
-        gamma=gamma,
-        knee=BoundedValue(curve.knee, _inverse(alpha.high), _inverse(alpha.low)),
-        peak_clients=_peak_clients(problem, curve, within),
-        peak_throughput=_peak_throughput(curve, within, gamma),
-        residual_error=math.sqrt(best.squares / max(1, len(usable) - problem.parameters)),
-        error=error,
-        freedom=freedom,
-        proportional=proportional,
-        misfit=misfit,
-        residuals=tuple(_residual(n, throughput[clients == n], curve) for n in distinct),
-        trials=len(usable),
+        curve,
+        math.sqrt(squares / max(1, len(points) - PARAMETERS)),
+        _misses(squares, clients, np.log(throughput), distinct),
+        tuple(Residual(n, float(throughput[clients == n].mean()), curve.at(n)) for n in distinct),
     )
 
 
-def _peak_clients(problem: usl.Problem, curve: Usl, within: usl.Region) -> BoundedValue:
-    """Profiled as 1/N, which stays finite if the peak goes to infinity."""
-    if problem.amdahl:
-        return BoundedValue(math.inf, math.inf, math.inf)
-    if curve.falls and not within.holds("peak_inverse", 1.0):
-        return BoundedValue(1.0, 1.0, 1.0)
-    low, high = within.interval("peak_inverse", 1 / curve.peak_clients)
-    return BoundedValue(curve.peak_clients, _inverse(high), _inverse(low))
+def _solved(clients: Vector, throughput: Vector) -> Usl:
+    """The best curve from several starts: with α and β at their bounds the surface has flat valleys."""
+    scale = float(clients.max()) ** 2
+    starts = [_linearised(clients, throughput), (0.05, 0.0), (0.5, 0.0), (0.01, 0.5 / scale)]
+    logs = np.log(throughput)
+    curves = [_searched(clients, logs, alpha, beta, scale) for alpha, beta in starts]
+    return min(curves, key=lambda curve: _squares(curve, clients, logs))
 
 
-def _peak_throughput(curve: Usl, within: usl.Region, gamma: BoundedValue) -> BoundedValue:
-    """Peak throughput; for a curve that falls from one client on, the throughput of one client."""
-    return gamma if curve.falls else _estimate(curve.peak_throughput, within.interval("peak", curve.peak_throughput))
+def _searched(clients: Vector, logs: Vector, alpha: float, beta: float, scale: float) -> Usl:
+    from scipy.optimize import least_squares
+
+    low, high = np.array([LEAST_ALPHA, 0.0]), np.array([1.0, math.inf])
+    start = np.clip([alpha, beta * scale], low + 1e-9, [1.0 - 1e-9, math.inf])
+    found = least_squares(
+        lambda v: _residuals(_with_best_gamma(clients, logs, v[0], v[1] / scale), clients, logs),
+        start, bounds=(low, high), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12, max_nfev=200,
+    )  # fmt: skip
+    best = _with_best_gamma(clients, logs, float(found.x[0]), float(found.x[1]) / scale)
+    # The search stops just short of a bound.
+    bare = Usl(best.alpha, 0.0, best.gamma)
+    if best.beta * scale < 1e-6 and _squares(bare, clients, logs) <= _squares(best, clients, logs) * (1 + 1e-9):
+        return bare
+    return best
 
 
-def _estimate(value: float, interval: tuple[float, float]) -> BoundedValue:
-    return BoundedValue(value, *interval)
+def _with_best_gamma(clients: Vector, logs: Vector, alpha: float, beta: float) -> Usl:
+    """γ enters linearly, so the best one follows from the others (variable projection: Golub and Pereyra 1973)."""
+    shape = clients / denominator(clients, alpha, beta)
+    return Usl(alpha, beta, float(np.exp((logs - np.log(shape)).mean())))
 
 
-def _inverse(value: float) -> float:
-    return 1 / value if value > 1e-12 else math.inf
+def _linearised(clients: Vector, throughput: Vector) -> tuple[float, float]:
+    """Gunther's linear form, used as a start only: with C = X/X(least N), N/C - 1 = (α+β)x + βx², x = N - 1."""
+    least = clients == clients.min()
+    single = float(throughput[least].mean() / clients.min())
+    x, y = clients - 1, clients * single / throughput - 1
+    (sum_of_both, beta), *_ = np.linalg.lstsq(np.column_stack([x, x * x]), y, rcond=None)
+    beta = max(0.0, float(beta))
+    return min(0.95, max(LEAST_ALPHA, float(sum_of_both) - beta)), beta
 
 
-def _residual(clients: float, throughput: Vector, curve: Usl) -> Residual:
-    return Residual(clients, float(throughput.mean()), curve.at(clients), len(throughput))
+def _residuals(curve: Usl, clients: Vector, logs: Vector) -> Vector:
+    missed: Vector = np.log(np.maximum(curve.throughput(clients), 1e-300)) - logs
+    return missed
 
 
-def _error(problem: usl.Problem, best: usl.Solution, distinct: Sequence[float]) -> tuple[float, int, bool]:
-    """Returns the standard error of a trial, its degrees of freedom, and whether it is the misfit."""
+def _squares(curve: Usl, clients: Vector, logs: Vector) -> float:
+    return float((_residuals(curve, clients, logs) ** 2).sum())
+
+
+def _misses(squares: float, clients: Vector, logs: Vector, distinct: Sequence[float]) -> bool:
+    """F test of lack of fit against the variation of repeats; False without repeats."""
     from scipy import special
 
-    n, p = len(problem.clients), problem.parameters
-    groups = [problem.values[problem.clients == at] for at in distinct]
+    groups = [logs[clients == at] for at in distinct]
     pure = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
-    lack, lack_freedom, pure_freedom = max(0.0, best.squares - pure), len(distinct) - p, n - len(distinct)
-    pooled = math.sqrt(best.squares / (n - p))
+    lack_freedom, pure_freedom = len(distinct) - PARAMETERS, len(logs) - len(distinct)
     if pure_freedom < 1 or pure <= 0:
-        return pooled, n - p, False
-    f = (lack / lack_freedom) / (pure / pure_freedom)
-    if special.fdtrc(lack_freedom, pure_freedom, f) >= MISFIT_LEVEL:
-        return pooled, n - p, False
-    return math.sqrt(lack / lack_freedom), lack_freedom, True
+        return False
+    f = (max(0.0, squares - pure) / lack_freedom) / (pure / pure_freedom)
+    return bool(special.fdtrc(lack_freedom, pure_freedom, f) < MISFIT_LEVEL)

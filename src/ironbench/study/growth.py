@@ -92,7 +92,7 @@ class Growth:
         through points that level off or fall.
         """
         fit, step = self.fit, self.last_step
-        return fit is not None and step is not None and fit.peak_clients.low > fit.last and step.low > 1
+        return fit is not None and step is not None and fit.peak_is_beyond and step.low > 1
 
 
 def growths(cells: Sequence[tuple[Setup, Sequence[Record]]], archive: Archive = EMPTY) -> tuple[Growth, ...]:

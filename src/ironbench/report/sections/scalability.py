@@ -10,14 +10,14 @@ from typing import Any
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.report import theme, wording
-from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, Row, TableCell, count, with_range
+from ironbench.report.cell import EMPTY, Missing, Row, TableCell, count, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, clients_axis
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.section import Section, with_rows
-from ironbench.stats.scalability import ENOUGH_DISTINCT, BoundedValue, Fit
-from ironbench.study.scaling import Scaling
+from ironbench.stats.scalability import ENOUGH_DISTINCT, Fit
+from ironbench.study.scaling import BEYOND, Scaling
 from ironbench.study.study import Study
 from ironbench.study.subjects import counted_in
 from ironbench.words import counted
@@ -42,14 +42,14 @@ def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
     if not scalings:
         return []
     names = [one.name for one in scalings]
-    curve = [_point(one, band, part) for one in scalings for part in _PARTS for band in _within(one, part)]
+    curve = [point for one in scalings for point in _drawn(one)]
     means = [
         {"system": one.name, "clients": row.clients, "value": row.measured, "text": quantity(row.measured, "1/s")}
         for one in scalings
         for row in one.fit.residuals
     ]
     x = clients_axis(sorted({int(row.clients) for one in scalings for row in one.fit.residuals}))
-    end = max(band.clients for one in scalings for band in one.curve)
+    end = max(one.fit.last for one in scalings) * BEYOND
     if x["scale"].get("domain"):
         x = {**x, "scale": {**x["scale"], "domain": [x["scale"]["domain"][0], end]}}
     chart = Chart(
@@ -59,11 +59,7 @@ def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
         base.specification(_law_layers(names, x), {"curve": curve, "means": means}, _HEIGHT),
         _law_table(scalings),
         f"{units}/s",
-        (
-            *base.keys(names),
-            Key("95 % interval of the curve", "muted", "square"),
-            Key("beyond the measured range", "muted", "dash"),
-        ),
+        (*base.keys(names), Key("beyond the measured range", "muted", "dash")),
         wide=True,
     )
     return [chart]
@@ -80,23 +76,15 @@ def sentences(scalings: Sequence[Scaling]) -> tuple[str, ...]:
 _PARTS = ("measured", "beyond")
 
 
-def _within(one: Scaling, part: str) -> list[Any]:
-    """Both parts share the point at which they meet."""
-    last = one.fit.last
-    return [band for band in one.curve if (band.clients <= last if part == "measured" else band.clients >= last)]
-
-
-def _point(one: Scaling, band: Any, part: str) -> dict[str, Any]:
-    # An interval that explodes beyond what was measured must not press the curve flat.
-    most = 1.6 * max(row.measured for row in one.fit.residuals)
-    return {
-        "system": one.name,
-        "part": part,
-        "clients": round(band.clients, 3),
-        "value": band.fitted,
-        "low": min(band.low, most),
-        "high": min(band.high, most),
-    }
+def _drawn(one: Scaling) -> list[dict[str, Any]]:
+    """Points of a system's curve, in two parts that share the point at the most clients measured."""
+    first, last = one.fit.first, one.fit.last
+    parts = zip(_PARTS, ((first, last), (last, last * BEYOND)), strict=True)
+    return [
+        {"system": one.name, "part": part, "clients": round(at, 3), "value": one.fit.curve.at(at)}
+        for part, (start, end) in parts
+        for at in (start + (end - start) * step / _STEPS for step in range(_STEPS + 1))
+    ]
 
 
 def _law_layers(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
@@ -106,11 +94,6 @@ def _law_layers(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
         "axis": {"title": None, "tickCount": 5, "format": ",~f"},
     }
     y["scale"] = {"zero": True}
-    band = {
-        "data": {"name": "curve"},
-        "mark": {"type": "area", "opacity": 0.14},
-        "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": base.colour(names)},
-    }
     line: dict[str, Any] = {"type": "line", "strokeWidth": 2}
     marks = (line, {**line, "strokeDash": [5, 4]})
     lines = [
@@ -132,17 +115,17 @@ def _law_layers(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
         "mark": {"type": "point", "filled": True, "size": 48, "opacity": 0.85},
         "encoding": {"x": x, "y": y, "color": base.colour(names), "shape": base.shape(names), "tooltip": tooltip},
     }
-    return [band, *lines, points]
+    return [*lines, points]
 
 
 def _law_table(scalings: Sequence[Scaling]) -> Table:
     rows: list[Row] = [
-        ("contention α", *(_estimate(one.fit.alpha, "share") for one in scalings)),
-        ("coherency β", *(_estimate(one.fit.beta, "1") for one in scalings)),
-        ("one client alone γ", *(_estimate(one.fit.gamma, "1/s") for one in scalings)),
-        ("clients at the knee 1/α", *(_estimate(one.fit.knee, "1") for one in scalings)),
-        ("clients at the peak", *(_estimate(one.fit.peak_clients, "1") for one in scalings)),
-        ("throughput at the peak", *(_estimate(one.fit.peak_throughput, "1/s") for one in scalings)),
+        ("contention α", *(_figure(one.fit.curve.alpha, "share") for one in scalings)),
+        ("coherency β", *(_figure(one.fit.curve.beta, "1") for one in scalings)),
+        ("one client alone γ", *(_figure(one.fit.curve.gamma, "1/s") for one in scalings)),
+        ("clients at the knee 1/α", *(_figure(one.fit.curve.knee, "1") for one in scalings)),
+        ("clients at the peak", *(_figure(one.fit.curve.peak_clients, "1") for one in scalings)),
+        ("throughput at the peak", *(_figure(one.fit.curve.peak_throughput, "1/s") for one in scalings)),
         ("trials around the curve", *(TableCell(one.fit.residual_error, "± share") for one in scalings)),
     ]
     clients = sorted({row.clients for one in scalings for row in one.fit.residuals})
@@ -166,7 +149,7 @@ _LEAD = (
 _WANTED = (("throughput", 320), ("response_time_p99_s", 240))
 _LOG_TIMES = 40
 _STEPS = 48
-_FITTED = (Key("fitted law", "muted", "line"), Key("95 % interval of the law", "muted", "square"))
+_FITTED = (Key("fitted law", "muted", "line"),)
 
 
 def growth(study: Study) -> list[Chart]:
@@ -230,16 +213,9 @@ def _curves(study: Study, factor: float) -> list[dict[str, Any]]:
     for curve in study.growths:
         if curve.fit is not None:
             first, last = curve.fit.first, curve.fit.last
-            places = [first * (last / first) ** (step / _STEPS) for step in range(_STEPS + 1)]
             points += [
-                {
-                    "system": curve.name,
-                    "clients": point.clients,
-                    "value": point.fitted / factor,
-                    "low": point.low / factor,
-                    "high": point.high / factor,
-                }
-                for point in curve.fit.band(places)
+                {"system": curve.name, "clients": at, "value": curve.fit.curve.at(at) / factor}
+                for at in (first * (last / first) ** (step / _STEPS) for step in range(_STEPS + 1))
             ]
     return points
 
@@ -255,17 +231,12 @@ def _growth_layers(names: list[str], x: dict[str, Any], y: dict[str, Any], fitte
         "mark": {"type": "line", "strokeWidth": 2},
         "encoding": {"x": x, "y": y, "color": base.colour(names)},
     }
-    band = {
-        "data": {"name": "curves"},
-        "mark": {"type": "area", "opacity": 0.14},
-        "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": base.colour(names)},
-    }
     point = {
         "data": {"name": "trials"},
         "mark": {"type": "point", "filled": True, "size": 40, "opacity": 0.6},
         "encoding": {"x": x, "y": y, "color": base.colour(names), "shape": base.shape(names), "tooltip": tooltip},
     }
-    return [band, line, point] if fitted else [line, point]
+    return [line, point]
 
 
 def _growth_table(study: Study, metric: str, unit: str) -> Table:
@@ -278,40 +249,36 @@ def _growth_table(study: Study, metric: str, unit: str) -> Table:
 
 
 def laws(study: Study) -> Table:
-    """What the fitted law says of each curve, with 95 % intervals."""
+    """The fitted law of each curve, and caveats."""
     rows = []
     for curve in study.growths:
-        fit = curve.fit
-        if fit is None:
+        if curve.fit is None:
             continue
+        law = curve.fit.curve
         values = (
-            _estimate(fit.alpha, "share"),
-            _estimate(fit.beta, "share"),
-            _estimate(fit.gamma, "1/s"),
-            _estimate(fit.knee, "1"),
-            _estimate(fit.peak_clients, "1"),
-            _estimate(fit.peak_throughput, "1/s"),
-            _doubts_of(fit, curve.grows),
+            _figure(law.alpha, "share"),
+            _figure(law.beta, "share"),
+            _figure(law.gamma, "1/s"),
+            _figure(law.knee, "1"),
+            _figure(law.peak_clients, "1"),
+            _figure(law.peak_throughput, "1/s"),
+            _caveats(curve.fit),
         )
         rows.append((curve.name, *values))
     head = ("cells", "contention", "coherency", "one client", "knee", "peak at", "peak", "to know")
     return Table(head, tuple(rows))
 
 
-def _estimate(estimate: BoundedValue, unit: str) -> TableCell | Missing:
-    if not math.isfinite(estimate.value):
-        return Missing("none")
-    return TableCell(estimate.value, unit, estimate.low, estimate.high, CONFIDENCE)
+def _figure(value: float, unit: str) -> TableCell | Missing:
+    return TableCell(value, unit) if math.isfinite(value) else Missing("none")
 
 
-def _doubts_of(fit: Fit, grows: bool) -> str:
-    doubts = []
+def _caveats(fit: Fit) -> str:
+    caveats = []
     if fit.misfit:
-        doubts.append("the curve misses the means by more than repeats differ; intervals are widened")
-    if grows:
-        doubts.append(f"the peak lies beyond the {fit.last:g} clients that were measured: a prediction")
-    elif not fit.peak_is_certain:
-        doubts.append("the peak may lie beyond what was measured")
+        caveats.append("the curve misses the means by more than repeats differ")
+    if fit.peak_is_beyond:
+        caveats.append(f"the peak lies beyond the {fit.last:g} clients that were measured: a prediction")
     if len(fit.residuals) < ENOUGH_DISTINCT:
-        doubts.append(f"few numbers of clients ({len(fit.residuals)})")
-    return "; ".join(doubts)
+        caveats.append(f"few numbers of clients ({len(fit.residuals)})")
+    return "; ".join(caveats)
