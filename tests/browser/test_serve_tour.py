@@ -147,7 +147,7 @@ def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, serve
     fits(page)
     with page.expect_download() as document:
         page.get_by_role("link", name=".md").click()
-    assert "### Gate open" in Path(document.value.path()).read_text()
+    assert "The gate is open" in Path(document.value.path()).read_text()
     page.get_by_role("link", name=re.compile("^lab two-")).click()
     page.get_by_role("link", name="history", exact=True).click()
     expect(page.get_by_role("heading", name="History")).to_be_visible()
