@@ -1,1 +1,1 @@
-"""One trial: loads the data, drives the load, observes every layer, on this machine and on workers."""
+"""Runs a trial: loads the data, drives the load and observes every layer, on this machine and on workers."""

@@ -1,1 +1,1 @@
-"""The same trial driven from several processes or machines. Ray starts them, and is in no transaction's way."""
+"""Drives a trial from several processes or machines. Ray starts the workers, and takes no part in transactions."""

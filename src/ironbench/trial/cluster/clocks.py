@@ -1,9 +1,10 @@
-"""How far another machine's clock is from ours, and when all begin.
+"""The offset of another machine's clock, and a common start time for all workers.
 
-Of many questions for the time, the one that came back soonest knows it best: the answer was given between asking and
-hearing, so the middle is wrong by at most half of that (Cristian, "Probabilistic clock synchronization", 1989).
+Of many requests for the time, the one with the shortest round trip is the most accurate: the clock was read between
+request and reply, so the midpoint is wrong by at most half of the round trip (Cristian, "Probabilistic clock
+synchronization", 1989).
 
-Only the standard library: children of ours run this without site-packages.
+Uses only the standard library, because child processes run this without site-packages.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 LEAD_NS = 30_000_000
-"""From telling the start to the start, besides what telling takes."""
+"""Lead time between announcing the start and the start, in addition to the time of the announcement itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """One question for the time: sent and heard by our clock, answered by theirs. Nanoseconds since 1970."""
+    """A request for the time: sent and received by this machine's clock, answered by the other. Nanoseconds since
+    1970."""
 
     sent_ns: int
     theirs_ns: int
@@ -26,33 +28,35 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Their clock less ours."""
+    """The other clock minus this machine's."""
 
     ns: int
     error_ns: int
-    """It is off by this much at most, where neither clock was set meanwhile."""
+    """Maximum error of the offset if neither clock was set meanwhile."""
 
 
 def offset(answers: Iterable[ClockReading]) -> Offset:
-    """By the answer that took the least time."""
+    """Returns the offset from the reply with the shortest round trip."""
     best = min(answers, key=lambda one: one.heard_ns - one.sent_ns)
     trip_ns = best.heard_ns - best.sent_ns
     return Offset(best.theirs_ns - (best.sent_ns + trip_ns // 2), (trip_ns + 1) // 2)
 
 
 def begin_ns(now_ns: int, offsets: Sequence[Offset]) -> int:
-    """When all can begin, by our clock: when the slowest has heard of it."""
+    """Returns the earliest common start by this machine's clock: when the slowest worker has received the
+    announcement."""
     return now_ns + LEAD_NS + 4 * max((one.error_ns for one in offsets), default=0)
 
 
 STEADY_NS = 100_000_000
-"""A clock that is set is off by more, one that is slewed by less."""
+"""A clock that is set changes by more than this, one that is slewed by less."""
 
 
 def jump(sent_ns: int, heard_ns: int, begin_ns: int, wait_ns: int) -> int:
-    """By how much a clock was set since its offset was asked for; 0: by nothing that matters.
+    """Returns by how much a clock was set since its offset was measured; 0: negligible.
 
-    Of telling the start: sent and heard by our clock; `wait_ns` is what was left until then by theirs.
+    `sent_ns`, `heard_ns`: announcement and reply by this machine's clock. `wait_ns`: time until the start by the other
+    clock.
     """
     latest, earliest = begin_ns - sent_ns + STEADY_NS, begin_ns - heard_ns - STEADY_NS
     return min(0, latest - wait_ns) or max(0, earliest - wait_ns)

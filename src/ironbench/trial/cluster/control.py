@@ -1,4 +1,4 @@
-"""The child process that speaks with Ray, as the experiment drives trials and loads through it."""
+"""The experiment's side of the child process that uses Ray; drives trials and loads data through it."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from ironbench._core import Progress, Sampler
 
 _START_S = 120.0
-"""Ray's own start takes seconds, on a busy machine many."""
+"""Ray's start takes several seconds, and longer on a busy machine."""
 _STOP_S = 2.0
 _SILENT_S = 7.0
-"""The control process says at least this often how a trial stands: else it, or Ray, hangs."""
+"""Maximum interval between status messages of the child process; if it is exceeded, the process or Ray hangs."""
 HINT = "pip install 'ray>=2.60,<3'"
 
 
 def sampler(observers: Sequence[Mapping[str, Any]], connection: Mapping[str, Any] | None) -> Sampler:
-    """With its connections. A Ctrl-C is heard meanwhile, and leaves behind a thread that waits for a server which does
-    not answer."""
+    """Returns a connected sampler. Ctrl-C works meanwhile; it leaves a thread behind that waits for an unresponsive
+    server."""
     from ironbench import _core
 
     made: Future[Sampler] = Future()
@@ -54,7 +54,7 @@ def sampler(observers: Sequence[Mapping[str, Any]], connection: Mapping[str, Any
 
 
 class ServerSampler:
-    """Samples the server's side from the start that all workers have in common to the end of the measured time."""
+    """Samples the server from the common start of the workers to the end of the measured window."""
 
     def __init__(self, sampler: Sampler, load: Load) -> None:
         self._sampler, self._load = sampler, load
@@ -68,7 +68,7 @@ class ServerSampler:
         self._thread.start()
 
     def end(self) -> dict[str, Any]:
-        """Of a drive's summary what observers have in it, and `samples`."""
+        """Stops sampling; returns the observers' part of a drive's summary, and `samples`."""
         self._over.set()
         if self._thread is None:
             return {"observer_cpu_s": 0.0, "samples": {}}
@@ -84,10 +84,10 @@ class ServerSampler:
 
 
 class Control:
-    """Our end of the child that speaks with Ray."""
+    """The experiment's end of the child process that uses Ray."""
 
     def __init__(self, cluster: str, folder: Path) -> None:
-        """InputError: the cluster cannot be used. FailureError."""
+        """Starts the child process. Raises InputError if the cluster cannot be used; FailureError."""
         self.address = cluster
         self.workers: list[dict[str, Any]] = []
         self._started: list[ProcessId] = []
@@ -114,7 +114,7 @@ class Control:
         return self._child.alive()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # a socket that another thread waits for is not closed by closing it
+        with contextlib.suppress(OSError):  # closing a socket that another thread is waiting for has no effect
             self._child.socket.shutdown(socket.SHUT_RDWR)
         started = {*self._started, *processes.below(self._child.pid)}
         self._child.stop(_STOP_S)
@@ -122,7 +122,8 @@ class Control:
             one.signal(signal.SIGKILL)
 
     def hire(self, count: int, fewer: bool = False) -> None:
-        """InputError: another build there. FailureError: too few machines, unless fewer workers are allowed."""
+        """Starts workers. Raises InputError if one has another build, FailureError for too few machines unless
+        `fewer`."""
         self.workers = self.request({"ask": "workers", "count": count, "fewer": fewer})["workers"]
         self._started = processes.below(self._child.pid)
         from ironbench import _core
@@ -138,12 +139,13 @@ class Control:
                 )
 
     def request(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The answer. InputError, FailureError."""
+        """Sends a request and returns the reply. Raises InputError or FailureError."""
         self._child.tell(message)
         return self._next(_START_S)[0]
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
-        """`rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and `lost`."""
+        """Copies rows; returns `rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and
+        `lost`."""
         self._child.tell({"ask": "load", "plan": plan})
         counts: list[list[int]] = []
         while True:
@@ -158,9 +160,9 @@ class Control:
     def driven(
         self, plans: Sequence[bytes], progress: Progress, sampling: ServerSampler
     ) -> tuple[list[WorkerResult], str]:
-        """The results of the workers that have one, and why others have none.
+        """Drives a trial; returns the results of the workers that have one, and why others have none.
 
-        The first Ctrl-C ends the trial and keeps what was done; the second is raised.
+        The first Ctrl-C ends the trial and keeps its results; the second is raised.
         """
         self._child.tell({"ask": "drive", "bytes": [len(one) for one in plans]}, b"".join(plans))
         found: list[WorkerResult] = []
@@ -180,7 +182,7 @@ class Control:
         return found, lost
 
     def _frames_until_over(self, progress: Progress) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """Frames of a trial until it is over."""
+        """Yields messages of a trial until it is over."""
         interrupted = stopped = False
         heard_s = time.monotonic()
         while True:
@@ -224,7 +226,7 @@ class Control:
 
 
 class _States:
-    """What all workers together have done so far."""
+    """Combined progress of all workers."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

@@ -1,4 +1,4 @@
-"""The workers of an experiment, as the loop uses them: hired when a trial first needs them, gone when it is over."""
+"""The workers of an experiment: started when a trial first needs them, stopped when the experiment is over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Crew:
-    """Made for an experiment; starts nothing before the first trial that has workers."""
+    """The workers of an experiment. Starts none before the first trial that has workers."""
 
     printer: Printer
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -41,11 +41,11 @@ class Crew:
         self.close()
 
     def of(self, load: Load) -> Crew | None:
-        """None: this process drives it."""
+        """Returns None if this process drives the load."""
         return self if load.workers else None
 
     def reach(self, load: Load, target: dict[str, Any]) -> None:
-        """InputError: a worker has no way to the server."""
+        """Raises InputError if a worker cannot reach the server."""
         known = parts.server(target)
         if load.workers and known and (load.workers, load.cluster, known) not in self._reached:
             self._require_reached(self._ready(load), load, known)
@@ -62,7 +62,7 @@ class Crew:
         self._reached.add((load.workers, load.cluster, known))
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """One trial by all workers; observers sample here. What a worker refuses is raised."""
+        """Drives a trial with all workers; observers sample here. Raises the workers' errors."""
         control = self._ready(load)
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self._require_reached(control, load, parts.server(whole["engine"]))
@@ -80,7 +80,7 @@ class Crew:
             seen = sampling.end()
         if lost:
             self.printer.say(f"  {lost}")
-            self.close()  # Ray may be what is broken
+            self.close()  # Ray itself may be broken
         if not found:
             raise FailureError("workers", lost or "none of them has a result")
         return merge.driven(found, load, seen, sampling.began_ns, lost, started)
@@ -89,12 +89,12 @@ class Crew:
         return self.drive(plan, load, progress, started)
 
     def copiers(self, load: Load) -> WorkerCopiers | None:
-        """None: this machine copies the rows of large data alone."""
+        """Returns None if this machine alone copies the rows of large data."""
         return WorkerCopiers(self, load) if load.workers else None
 
     def copied(self, plan: dict[str, Any], load: Load, show: Callable[[int, int], None]) -> dict[str, Any]:
-        """Copies all pieces of a load plan that are not done; `lost`: why it could not be ended. Raises what a worker
-        refused."""
+        """Copies all remaining pieces of a load plan; `lost`: why it could not be completed. Raises the workers'
+        errors."""
         control = self._ready(load)
         self._require_reached(control, load, parts.server(plan["engine"]))
         try:
@@ -108,13 +108,13 @@ class Crew:
         return found
 
     def close(self) -> None:
-        """Ends what was started. May be called twice."""
+        """Stops the workers. May be called twice."""
         self._open.close()
         self._control = None
         self._reached.clear()
 
     def _ready(self, load: Load) -> Control:
-        """As many workers as the load asks for. InputError, FailureError."""
+        """Starts or reuses as many workers as the load requests. Raises InputError or FailureError."""
         if self._control is not None and not (self._control.alive() and self._control.address == load.cluster):
             self.close()
         if self._control is None:
@@ -124,14 +124,14 @@ class Crew:
         try:
             self._control.hire(load.workers, load.fewer_workers)
         except BaseException:
-            self.close()  # the control process ends after what it refuses
+            self.close()  # the control process ends after an error
             raise
         return self._control
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerCopiers:
-    """The workers of a load, as it is loaded by them."""
+    """The workers as copiers of a load."""
 
     _crew: Crew
     _load: Load
@@ -142,7 +142,7 @@ class WorkerCopiers:
 
     @property
     def here(self) -> int:
-        """At most one where each has a machine of its own."""
+        """At most one if each worker has its own machine."""
         return 1 if self._load.cluster else self._load.workers
 
     def begin(self, target: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ class WorkerCopiers:
 
 
 def require(load: Load) -> None:
-    """InputError: no such workers can be had here."""
+    """Raises InputError if such workers are not possible here."""
     if load.fewer_workers and not load.cluster:
         cause = "machines are lost of a cluster, and none is named"
         raise InputError(
@@ -170,13 +170,14 @@ def require(load: Load) -> None:
 
 
 def machines(cluster: str) -> int:
-    """Machines of a running cluster that can hold a worker. InputError: there is no such cluster."""
+    """Returns the number of machines of a running cluster that can run a worker. Raises InputError if there is no such
+    cluster."""
     with contextlib.closing(Control(cluster, Path("/tmp"))) as control:
         return control.machines
 
 
 def require_machines(load: Load, machines: int) -> None:
-    """InputError: there are too few."""
+    """Raises InputError if there are too few machines."""
     if load.workers > machines:
         cause = (
             f"{counted(load.workers, 'worker')}, and the cluster has {counted(machines, 'machine')} with a CPU for one"

@@ -1,4 +1,4 @@
-"""The process above the one that speaks with Ray: it ends whatever that one leaves behind."""
+"""The parent of the process that uses Ray: it ends all processes that Ray leaves behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironbench.host import processes
 
 
 def wait(owner: int, driver: int) -> NoReturn:
-    """Waits for the end of either; the exit status is the driver's."""
+    """Waits until the owner or the driver ends, ends all child processes, and exits with the driver's status."""
     ended = os.pidfd_open(driver)
     select.select([owner, ended], [], [])
     status = os.waitpid(driver, os.WNOHANG)[1]
@@ -24,7 +24,7 @@ def wait(owner: int, driver: int) -> NoReturn:
 def _end_all() -> None:
     """Ends every process below this one."""
     deadline, none = time.monotonic() + 5.0, 0
-    # While one ends, its children go over to this process, and a look may miss them on their way.
+    # When a process ends, its children become children of this process; a scan may miss them in that moment.
     while none < 3 and time.monotonic() < deadline:
         left = processes.below(os.getpid())
         for one in left:

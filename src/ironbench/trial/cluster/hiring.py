@@ -1,4 +1,4 @@
-"""The workers of a control process: on a Ray cluster of its own on this machine, or on a running one."""
+"""Starts the workers of a control process: on a private Ray cluster on this machine, or on a running cluster."""
 
 from __future__ import annotations
 
@@ -15,50 +15,54 @@ from ironbench.trial.cluster.worker import Worker
 from ironbench.words import counted
 
 LOST_S = 5.0
-"""A worker that does not answer for so long is lost."""
+"""Time without an answer after which a worker counts as lost."""
 _AT_ONCE = MOST_CONNECTIONS + 8
-"""Calls of one worker: pieces that it copies, and questions meanwhile."""
+"""Concurrent calls of a worker: pieces that it copies, and status requests."""
 _PATIENCE_S = 5.0
 _JOINED = "begin it with `ray start` on each machine, this one included: see docs/guide/many-machines.md"
 CLUSTER_S = 20.0
-"""A running cluster, or the actors on it, must be there after so long."""
+"""Maximum time until a running cluster, or the actors on it, must respond."""
 _STORE_BYTES = 80 << 20
-"""Ray's least object store; results are far smaller."""
+"""Minimum size of Ray's object store; results are far smaller."""
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_memory_monitor_refresh_ms": "0",  # whoever runs out of memory is the kernel's to choose
+    "RAY_memory_monitor_refresh_ms": "0",  # leave OOM handling to the kernel
     "RAY_enable_metrics_collection": "0",
     "RAY_DEDUP_LOGS": "0",
 }
 
 
 class Hired:
-    """The workers that drive or load, and how they come to be."""
+    """The workers that drive or load, and their creation."""
 
     def __init__(self) -> None:
         self.workers: list[Any] = []
         self.hosts: list[dict[str, Any]] = []
-        """Of each worker: its host, process and CPUs."""
+        """Host, process and CPUs of each worker."""
         self._waiting: list[Any] = []
-        """Of a trial with more workers: starting them takes seconds of CPU time."""
+        """Spare workers from a trial that had more: starting workers takes seconds of CPU time."""
         self._group: Any = None
         self._address = ""
 
     def begin(self, asked: dict[str, Any]) -> None:
-        """Starts a cluster of its own, or joins the one that is asked for. InputError."""
+        """Starts a private cluster, or joins the requested one. Raises InputError."""
         os.environ |= _SETTINGS | {"PYTHONPATH": os.pathsep.join(asked["packages"])}
         self._address = asked["address"]
-        for name in ("http_proxy", "https_proxy", "all_proxy"):  # gRPC would ask them for other machines of the cluster
+        for name in (
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+        ):  # gRPC would use them within the cluster
             os.environ.pop(name, None)
             os.environ.pop(name.upper(), None)
         if self._address:
             _require_answer(self._address, asked["written"])
             self._join(asked)
             return
-        # The only thing that keeps Ray on the loopback device (ray/_private/services.py, get_node_ip_address).
+        # The only setting that keeps Ray on the loopback device (ray/_private/services.py, get_node_ip_address).
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        # Nobody else on this machine can use it; without a token in the environment Ray writes one into ~/.ray.
+        # The token excludes other users of this machine; without one in the environment, Ray writes it to ~/.ray.
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         import ray
 
@@ -73,7 +77,7 @@ class Hired:
         )
 
     def _join(self, asked: dict[str, Any]) -> None:
-        """InputError: there is no such cluster, or it is of another version."""
+        """Joins a running cluster. Raises InputError if there is none, or if it has another version."""
         import ray
 
         travels = {"py_modules": asked["travels"], "env_vars": _SETTINGS}
@@ -97,15 +101,15 @@ class Hired:
             raise InputError(asked["written"], cause, same if "ersion" in cause else _JOINED) from None
 
     def machines(self) -> int:
-        """Those that can hold a worker."""
+        """Returns the number of machines that can run a worker."""
         import ray
 
         nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
         return sum(1 for node in nodes if node["Alive"] and node["Resources"].get("CPU", 0) >= 1)
 
     def hire(self, count: int, fewer: bool) -> list[dict[str, Any]]:
-        """As many workers, on as many machines of a cluster; what they say of themselves. `fewer`: on the machines that
-        are left, where there are not as many. FailureError."""
+        """Starts or reuses `count` workers, each on its own machine of a cluster; returns their descriptions. `fewer`:
+        uses the remaining machines if there are not enough. Raises FailureError."""
         import ray
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -142,14 +146,14 @@ class Hired:
         return f"worker {number + 1} on {self.hosts[number]['host']} (process {self.hosts[number]['pid']})"
 
     def _place(self, count: int, fewer: bool) -> int:
-        """Keeps a CPU free on each of `count` machines, or of fewer; of how many. FailureError."""
+        """Reserves a CPU on each of `count` machines, or of fewer; returns on how many. Raises FailureError."""
         from ray.util.placement_group import placement_group, remove_placement_group
 
         for asked in range(count, 0, -1):
             if self._group is not None:
                 remove_placement_group(self._group)
             self._group = placement_group([{"CPU": 1}] * asked, strategy="STRICT_SPREAD")
-            # A machine that is gone counts as there until Ray has noticed.
+            # Ray lists a lost machine until it has noticed the loss.
             if self._group.wait(CLUSTER_S):
                 return asked
             if not fewer:
@@ -173,7 +177,7 @@ class Hired:
 
 
 def _require_answer(address: str, subject: str) -> None:
-    """InputError: nothing is there. Ray itself would try for half a minute."""
+    """Raises InputError if there is no server at the address; Ray itself would retry for half a minute."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")

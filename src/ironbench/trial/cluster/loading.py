@@ -1,4 +1,4 @@
-"""Pieces of a large load, shared among workers: whichever is free takes the next."""
+"""Shares the pieces of a large load among workers: each free worker takes the next piece."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOK_S = 0.5
 
 
 def connections(hosts: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Of each worker: as many as it may use CPUs, shared with the workers beside it; at least one."""
+    """Returns the connections of each worker: one per CPU, divided among workers on the same machine; at least one."""
     boots = [one["boot"] for one in hosts]
     return [max(1, min(MOST_CONNECTIONS, one["cpus"] // boots.count(one["boot"]))) for one in hosts]
 
@@ -24,9 +24,9 @@ def connections(hosts: Sequence[Mapping[str, Any]]) -> list[int]:
 def shared(
     workers: Sequence[Any], slots: Sequence[int], plan: Mapping[str, Any], look: Callable[[], None]
 ) -> dict[str, Any]:
-    """Copies all pieces of the plan that are not done. An error to be raised, empty when there was none.
+    """Copies all remaining pieces of the plan. Returns an error to be raised, or an empty dict.
 
-    `slots`: connections of each worker. `look` is called now and then, and raises when a worker is lost.
+    `slots`: connections of each worker. `look` is called now and then, and raises if a worker was lost.
     """
     import ray
 
@@ -34,7 +34,7 @@ def shared(
 
     generator, done = (json.dumps(plan[name]).encode() for name in ("generator", "done"))
     waiting = deque(_core.cut_rows(generator, sum(slots), done))
-    # The connections of a round before the second of any worker: all begin at once.
+    # Take one connection of every worker before the second of any, so that all workers start at once.
     free = deque(worker for turn in range(max(slots)) for worker, most in enumerate(slots) if turn < most)
     running: dict[Any, int] = {}
     looked_s = 0.0

@@ -1,4 +1,4 @@
-"""From the results of all workers to that of the trial, and what each worker did."""
+"""Merges the results of all workers into the result of the trial, with the results of each worker."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ Second = tuple[float, int, int, float, float]
 
 @dataclass(frozen=True, slots=True)
 class WorkerResult:
-    """What one worker handed over."""
+    """Everything that one worker returned."""
 
     number: int
     hello: Mapping[str, Any]
-    """Of itself, when it was hired."""
+    """The worker's description of itself when it was started."""
     clock: Mapping[str, Any]
     stat: Mapping[str, str]
     """/proc/stat of its machine at both ends of the window."""
     data: bytes
-    """The result of its drive, as the core encodes it."""
+    """The result of its drive loop, as the core encodes it."""
 
 
 def driven(
     results: Sequence[WorkerResult], load: Load, seen: Mapping[str, Any], began_ns: int, lost: str, started: str
 ) -> Driven:
-    """`seen`: by observers here. `lost`: why there are fewer results than workers; what there is is kept."""
+    """Returns the merged result. `seen`: samples of observers here. `lost`: why some workers have no result; the others
+    are merged."""
     from ironbench import _core
 
     whole = _core.DriveResult.merged([result.data for result in results])
@@ -93,7 +94,8 @@ def in_words(workers: Sequence[WorkerPart], load: Load) -> str:
 
 
 def second(each: Sequence[Second]) -> Second:
-    """The same second of all workers. The variance of all: of each about its own mean, and of those means."""
+    """Merges the same second of all workers. The total variance is that within each worker about its own mean, plus
+    that between these means."""
     done = sum(one[1] for one in each)
     some = [one for one in each if one[1]]
     mean = sum(one[1] * one[3] for one in some) / done if done else math.nan
@@ -125,7 +127,8 @@ def _worker(result: WorkerResult, summary: Mapping[str, Any], response: Any, sta
 
 
 def _start_s(result: WorkerResult, summary: Mapping[str, Any]) -> float:
-    """Of its window, by our clock. Machines that share a kernel share its clock: there the true start is known."""
+    """Returns the start of a worker's window by this machine's clock. Machines that share a kernel share its clock, so
+    the start is exact."""
     offset_ns = 0 if result.clock["same"] else result.clock["offset_ns"]
     return float(summary["started_unix_s"]) - offset_ns / 1e9
 
@@ -139,6 +142,6 @@ def _used(stat: Mapping[str, str]) -> float | None:
 
 
 def _ticks(values: Mapping[str, float]) -> tuple[float, float]:
-    """Of all CPUs together: all, and idle ones."""
+    """Returns total and idle ticks of all CPUs together."""
     whole = {name: ticks for name, ticks in values.items() if name.startswith("cpu.")}
     return sum(whole.values()), whole.get("cpu.idle", 0.0) + whole.get("cpu.iowait", 0.0)

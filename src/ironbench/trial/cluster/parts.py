@@ -1,4 +1,4 @@
-"""One drive plan cut into those of several drives, which do together what it says."""
+"""Splits a drive plan into plans for several workers, which together do the same work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.words import counted
 
 
 def require(load: Load) -> None:
-    """InputError: a worker would have nothing to do, or the load cannot be shared."""
+    """Raises InputError if a worker would have nothing to do, or if the load cannot be shared."""
     if load.curve is not None:
         field = f"load.{load.curve.of}"
         hint = f"leave out {written('load.workers')}, or give {written(field)} as one number"
@@ -25,17 +25,17 @@ def require(load: Load) -> None:
 
 
 Server = tuple[tuple[str, str | int | None], ...]
-"""Where one is: `host`, `port` and `socket`, each with its value; empty where there is none to be reached."""
+"""Address of a server: `host`, `port` and `socket` with their values; empty if there is no server to connect to."""
 
 
 def server(target: Mapping[str, Any]) -> Server:
-    """Of the engine of a drive plan."""
+    """Returns the server of a drive plan's engine."""
     known = target.get("connection")
     return () if known is None else tuple((name, known.get(name)) for name in ("host", "port", "socket"))
 
 
 def require_common(known: Mapping[str, Any], away: Sequence[str]) -> None:
-    """InputError: from other machines the address leads to another server, or to none. `away`: their names."""
+    """Raises InputError if the address has another meaning, or none, on other machines. `away`: their names."""
     path, host = known.get("socket"), str(known.get("host") or "/")
     if not away or not (path or host.startswith("/") or _is_loopback(host)):
         return
@@ -55,12 +55,12 @@ def _is_loopback(host: str) -> bool:
 
 
 def clients(count: int, workers: int) -> list[int]:
-    """Of each worker: as even as can be."""
+    """Returns the clients of each worker, distributed evenly."""
     return [count * (number + 1) // workers - count * number // workers for number in range(workers)]
 
 
 def cut(plan: bytes, workers: int) -> list[bytes]:
-    """The plans of the drives. Each has its share of the clients, and of the rate as of the clients; no observers."""
+    """Returns the plans of the workers: each gets its fraction of the clients and of the rate, and no observers."""
     whole: dict[str, Any] = msgspec.json.decode(plan)
     shares = clients(whole["clients"], workers)
     parts, first = [], 0
@@ -71,7 +71,7 @@ def cut(plan: bytes, workers: int) -> list[bytes]:
         part = {
             **whole,
             "clients": share,
-            # As many of each: the parts of a schedule are told apart by the numbers of their threads.
+            # Equal for all parts: the parts of a schedule are identified by the numbers of their threads.
             "threads": min(whole["threads"], *shares),
             "schedule": schedule,
             "observers": [],

@@ -1,11 +1,11 @@
-"""The child of ours that speaks with Ray, so that neither its threads nor its end are in our process.
+"""The child process that uses Ray, so that Ray's threads and exit handlers are not in the experiment's process.
 
-It starts a cluster of its own on this machine, or joins a running one, and asks one actor per worker for what the
-parent wants. It is two processes: one uses Ray; the other only waits for the end of the first or of the parent,
-whatever Ray does then, and ends every process that is left, at once.
+The child starts a private cluster on this machine or joins a running one, and uses one actor per worker to do what the
+parent requests. There are two processes: one uses Ray; the other waits for the first or the parent to end, and then
+immediately ends every remaining process, whatever Ray is doing.
 
-Messages from the parent: `begin` (once), `workers`, `reach`, `load`, `drive`; `stop` while a trial is driven. Each is
-answered by frames, the last of which has `over` or is a refusal.
+Messages from the parent: `begin` (once), `workers`, `reach`, `load`, `drive`; `stop` while a trial is running. The
+reply to each is a sequence of messages, the last of which contains `over` or an error.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from ironbench.trial.cluster.hiring import CLUSTER_S, LOST_S, Hired, first_line
 from ironbench.trial.cluster.worker import BOOT
 
 LATE_S = 30.0
-"""So long after the first worker is ready the last one must be, too."""
+"""Maximum time between the first and the last worker becoming ready."""
 _ENDED = frozenset({"done", "aborted", "refused"})
-"""Phases of a worker that drives no more."""
+"""Phases of a worker that has stopped driving."""
 _LOOK_S = 0.2
 _SOON_S = 0.005
 _QUESTIONS = 16
-"""For the time, of each worker."""
+"""Number of requests for the time per worker."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main(parent: Channel) -> None:
-    """The child's side."""
+    """Runs the child process."""
     owner, prctl = os.pidfd_open(os.getppid()), ctypes.CDLL(None).prctl
-    # What Ray starts and leaves alone becomes a child of this process, which can then find it.
+    # Processes that Ray starts and abandons become children of this process, which can then find them.
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     driver = os.fork()
     if driver:
@@ -56,7 +56,7 @@ def main(parent: Channel) -> None:
 
 
 class _LostError(Exception):
-    """A worker is gone, late, or does not answer."""
+    """A worker has disappeared, is late, or does not answer."""
 
 
 class _RayChild:
@@ -96,7 +96,8 @@ class _RayChild:
         answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._hired.machines()})
 
     def _reach(self, server: dict[str, Any]) -> list[str]:
-        """What keeps each worker from the server, in words; empty where nothing does. FailureError: one is gone."""
+        """Returns why each worker cannot reach the server, in words; empty if it can. Raises FailureError if a worker
+        is lost."""
         import ray
 
         asked = [worker.reach.remote(server) for worker in self._hired.workers]
@@ -112,7 +113,7 @@ class _RayChild:
         return found
 
     def _load(self, plan: dict[str, Any]) -> None:
-        """Answers with what the workers have copied, now and then."""
+        """Loads data and reports now and then how much the workers have copied."""
         slots = loading.connections(self._hired.hosts)
         began_s = time.monotonic()
 
@@ -123,12 +124,12 @@ class _RayChild:
             ended = loading.shared(self._hired.workers, slots, plan, look)
         except _LostError as error:
             ended = {"lost": str(error)}
-        # The text that rows are cut from, 300 MB, goes with their processes.
+        # The 300 MB of text that rows are cut from are freed with the processes.
         self._hired.dismiss_all()
         elapsed_s = time.monotonic() - began_s
         answer(self._parent, {"over": True, "connections": sum(slots), "elapsed_s": elapsed_s, **ended})
 
-    # A trial.
+    # Drive a trial.
 
     def _drive(self, plans: list[bytes]) -> None:
         lost = ""
@@ -147,7 +148,7 @@ class _RayChild:
         self._hand_over(offsets, lost)
 
     def _start(self, begin_ns: int, offsets: list[Offset]) -> None:
-        """Tells all workers the start. _LostError: a clock was set meanwhile."""
+        """Announces the start to all workers. Raises _LostError if a clock was set meanwhile."""
         sent_ns = time.time_ns()
         waits = self._all(lambda number, worker: worker.start.remote(begin_ns + offsets[number].ns))
         heard_ns = time.time_ns()
@@ -157,7 +158,7 @@ class _RayChild:
                 raise _LostError(f"the clock of {self._hired.name(number)} was set {by}, or ours was, during the start")
 
     def _until(self, phases: Set[str]) -> None:
-        """All workers are in one of the phases. _LostError."""
+        """Waits until all workers are in one of the phases. Raises _LostError."""
         stopped, first_s, told_s = False, 0.0, 0.0
         soon = "ready" in phases
         while True:
@@ -182,7 +183,7 @@ class _RayChild:
                 time.sleep(_SOON_S)
 
     def _all(self, ask: Callable[[int, Any], Any]) -> list[Any]:
-        """What every worker answers. _LostError."""
+        """Returns the answers of all workers. Raises _LostError."""
         import ray
 
         asked = [ask(number, worker) for number, worker in enumerate(self._hired.workers)]
@@ -206,7 +207,9 @@ class _RayChild:
             sent_ns = time.time_ns()
             theirs_ns = int(ray.get(worker.now.remote(), timeout=LOST_S))
             heard_ns = time.time_ns()
-            answer(self._parent, {"asked": True})  # on a network that loses packets, all questions take long
+            answer(
+                self._parent, {"asked": True}
+            )  # shows that it is alive: with packet loss, the requests may take long
             return ClockReading(sent_ns, theirs_ns, heard_ns)
 
         try:
@@ -215,14 +218,16 @@ class _RayChild:
             raise _LostError(f"a worker was lost while the clocks were compared: {first_line(error)}") from None
 
     def _hand_over(self, offsets: list[Offset], lost: str) -> None:
-        """Results of all that have one; of a trial that lost a worker, what the others have done by now."""
+        """Sends the results of all workers that have one; after the loss of a worker, the partial results of the
+        others."""
         if lost:
             self._end_rest()
         missing = set(range(len(self._hired.workers)))
         for number, (found, data) in self._results(lost):
             missing.discard(number)
             known = offsets[number] if offsets else Offset(0, 0)
-            # A kernel has one clock; a time that differs by more than asking explains was set for a process.
+            # A kernel has one clock; if two clocks differ by more than the measurement error, one was set for a
+            # process.
             same = (
                 self._hired.hosts[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
             )
@@ -234,7 +239,7 @@ class _RayChild:
         answer(self._parent, {"over": True, "lost": lost})
 
     def _end_rest(self) -> None:
-        """Stops the workers that still answer, and waits a little for what they have."""
+        """Stops the workers that still answer, and waits briefly for their results."""
         import ray
 
         deadline = time.monotonic() + 2.0
@@ -250,7 +255,7 @@ class _RayChild:
         import ray
 
         asked = [worker.result.remote() for worker in self._hired.workers]
-        # All are waited for together: the parent does not wait for each of many that are lost.
+        # Wait for all of them together, so that many lost workers do not add up their timeouts.
         done, _ = ray.wait(asked, num_returns=len(asked), timeout=1.0 if lost else LOST_S)
         for number, one in enumerate(asked):
             if one in done:
@@ -259,7 +264,7 @@ class _RayChild:
 
 
 def _over(state: Any) -> bool:
-    """Also where nobody answers any more."""
+    """Whether a worker has stopped driving, or no longer answers."""
     import ray
 
     try:

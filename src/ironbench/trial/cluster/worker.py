@@ -1,7 +1,7 @@
-"""What an actor does: it drives its part of a trial, or copies pieces of a load, and answers meanwhile.
+"""The actor of a worker: it drives its part of a trial or copies pieces of a load, and answers requests meanwhile.
 
-It runs wherever Ray put it, with our package and its own Python and no other packages: only the standard library and
-the core are imported.
+The actor runs where Ray puts it, with ironbench's package and a separate Python without other packages, so it imports
+only the standard library and the core.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATIENCE_S = 5.0
 
 
 class Worker:
-    """Its methods are called by several threads: one call never waits for another."""
+    """A worker. Several threads call its methods; no call waits for another."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
@@ -59,7 +59,7 @@ class Worker:
         return time.time_ns()
 
     def reach(self, server: dict[str, Any]) -> str:
-        """Why the server cannot be reached from here; empty when it can."""
+        """Returns why the server cannot be reached from here; empty if it can."""
         host, port = str(server.get("host") or ""), int(server.get("port") or 0)
         path = server.get("socket") or (host if host.startswith("/") else "")
         if path:
@@ -79,7 +79,7 @@ class Worker:
         threading.Thread(target=self._drive, args=(plan, progress), daemon=True).start()
 
     def start(self, unix_ns: int) -> int:
-        """`unix_ns`: by the clock here. How long that is from now, in nanoseconds."""
+        """Sets the start, `unix_ns` by the local clock; returns the nanoseconds until then."""
         if self._progress is not None:
             self._progress.begin_at(unix_ns)
         return unix_ns - time.time_ns()
@@ -89,12 +89,12 @@ class Worker:
             self._progress.stop()
 
     def state(self) -> tuple[str, float, int, int, list[tuple[float, int, int, float, float]]]:
-        """Of its seconds those that are new. The phase is `refused` when it could not be driven, and `aborted` when an
-        error ended it."""
+        """Returns the progress, with only the new seconds. The phase is `refused` if the trial could not start, and
+        `aborted` if an error ended it."""
         progress = self._progress
         if progress is None or self._refused:
             return "refused", 0.0, 0, 0, []
-        # What is done has its result a moment later.
+        # The result follows a moment after the phase `done`.
         phase = progress.phase.replace("done", "drain")
         if self._result is not None:
             phase = "aborted" if json.loads(self._result.summary)["aborted"] else "done"
@@ -103,15 +103,16 @@ class Worker:
         return phase, progress.elapsed_s, progress.transactions, progress.errors, passed
 
     def result(self) -> tuple[dict[str, Any], bytes]:
-        """An error to be raised, or /proc/stat at both ends of the window; and the bytes of its result."""
+        """Returns an error to be raised, or /proc/stat at both ends of the window; and the encoded result."""
         if self._refused or self._result is None:
             return self._refused, b""
         return {name: raw.decode() for name, raw in self._stat.items()}, self._result.to_bytes()
 
     def load(self, plan: bytes) -> dict[str, Any]:
-        """Copies the pieces that a load plan names, over a connection of their own; an error to be raised.
+        """Copies the pieces that a load plan names over a separate connection; returns an error to be raised, or an
+        empty dict.
 
-        Called by several threads. The text that rows are cut from is made once for all of them.
+        Called by several threads. The text that rows are cut from is created once for all of them.
         """
         from ironbench import _core
 
@@ -122,12 +123,12 @@ class Worker:
         return {}
 
     def copied(self) -> tuple[int, int, int]:
-        """Rows and bytes so far, and the most memory that its process has had, in bytes."""
+        """Returns rows and bytes so far, and the peak memory of the process in bytes."""
         progress = self._loading()
         return progress.rows, progress.bytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def machine(self) -> dict[str, Any]:
-        """Fingerprint."""
+        """Returns the fingerprint of the machine."""
         from ironbench.host.fingerprint import fingerprint
 
         found: dict[str, Any] = msgspec.to_builtins(fingerprint())
@@ -151,14 +152,14 @@ class Worker:
             result = _core.drive(plan, progress)
         except IronbenchError as error:
             result, self._refused = None, refusal(error)
-        except Exception as error:  # whatever it is, it must be heard where the trial is
+        except Exception as error:  # any error must be reported where the trial is controlled
             result, self._refused = None, refusal(FailureError("worker", f"{type(error).__name__}: {error}"))
         over.set()
         watch.join()
         self._result = result
 
     def _watch(self, progress: Progress, over: threading.Event) -> None:
-        """CPU time of this machine over the window, to within a twentieth of a second at both ends."""
+        """Reads the machine's CPU counters at both ends of the window, accurate to a twentieth of a second."""
         while not over.wait(0.05):
             if progress.phase == "run" and "began" not in self._stat:
                 self._stat["began"] = Path("/proc/stat").read_bytes()
@@ -168,7 +169,7 @@ class Worker:
 
 
 def core_digest() -> str:
-    """Of the core's file: it tells builds of one version apart."""
+    """Returns a digest of the core's file, which distinguishes builds of the same version."""
     from ironbench import _core
 
     with Path(str(_core.__file__)).open("rb") as file:

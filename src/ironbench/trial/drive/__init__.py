@@ -1,1 +1,1 @@
-"""Hands a compiled plan to the core and takes back what was measured."""
+"""Runs a compiled plan in the core and returns the results."""

@@ -1,4 +1,4 @@
-"""Everything between a running engine and the start of the stopwatch, and its verification afterwards."""
+"""Prepares a running engine for the measured window, and verifies the preparation afterwards."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from ironbench.trial.drive.caches import CacheState, Rehearse
 from ironbench.trial.load import tables
 
 Chill = Callable[[Session], Mapping[str, str]]
-"""Makes caches cold; what it did, as conditions."""
+"""Empties the caches; returns what was done, as conditions."""
 STEP_S = 0.010
-"""CLOCK_MONOTONIC is slewed just as CLOCK_REALTIME is but never stepped (clock_gettime(2)), so that their difference
-changes by steps alone; reading both takes less than a microsecond."""
+"""The two clocks are slewed alike, but CLOCK_MONOTONIC is never stepped (clock_gettime(2)), so their difference changes
+only by steps; reading both takes less than a microsecond."""
 
 
 class Clock:
-    """Watches the difference of the two clocks from now on."""
+    """Detects steps of CLOCK_REALTIME after its creation, by the difference of the two clocks."""
 
     def __init__(self, offset_s: Callable[[], float] | None = None) -> None:
         self._offset_s = offset_s or _offset_s
         self._before_s = self._offset_s()
 
     def warnings(self) -> tuple[Note, ...]:
-        """What a reader must know when the clock was set since."""
+        """Returns a warning if the clock was set meanwhile."""
         step_s = self._offset_s() - self._before_s
         return () if abs(step_s) < STEP_S else (note("clock-step", step_s=step_s),)
 
@@ -46,23 +46,23 @@ def _offset_s() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """An engine ready for one trial."""
+    """An engine that is ready for a trial."""
 
     sources: tuple[Source, ...]
-    """What the core shall do at its times besides observing."""
+    """Sources of actions that the core performs at fixed times, besides sampling."""
     prepared: TrialNotes
     state: CacheState
     read_bytes: int | None = None
-    """By the engine so far."""
+    """Bytes that the engine has read so far."""
     pace: Callable[[Session], object] = lambda _: None
-    """Sets once more how far apart checkpoints are: a restart forgets it."""
+    """Sets the interval of checkpoints again, because a restart resets it."""
     clock: Clock = field(default_factory=Clock)
 
 
 def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> Ready:
-    """Warm caches, statistics and checkpoints as the trial declares them. FailureError.
+    """Prepares warm caches, statistics and checkpoints as the trial declares them. Raises FailureError.
 
-    What the workload must know of the state before the trial is read after this, for rehearsals change data.
+    The workload reads its state before the trial only after this, because rehearsals change data.
     """
     system, load = plan.system, trial.cell.load
     state = _warmed(plan, session, load, rehearse)
@@ -72,7 +72,7 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
         done = done.merge({"memory_total": limit})
     own, engine = system.dsn is None, engines.get(session.engine)
     load = checkpoints.settled(Setup(trial.cell, system, plan.choice), plan.crash).cell.load
-    if trial.purpose in (Purpose.LAB, *AUXILIARY) and own:  # each isolated from the one before
+    if trial.purpose in (Purpose.LAB, *AUXILIARY) and own:  # isolate the trial from the previous one
         done = done.merge(engine.administration.reset_statistics(session))
     sources, conditions = checkpoints.prepared(session, load, own, by_clock)
     pace = partial(checkpoints.prepared, load=load, own=own, by_clock=by_clock)
@@ -80,9 +80,10 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
 
 
 def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None, chill: Chill = caches.chill) -> Ready:
-    """Right before the stopwatch: cold caches, and a quiet machine. `quiet_s` None: nobody looks. FailureError.
+    """Finishes the preparation directly before the window: empties caches if requested, and waits until the machine is
+    idle. `quiet_s`: maximum wait; None: no wait. Raises FailureError.
 
-    Cold comes last: reading the state before the trial warms.
+    Caches are emptied last, because reading the state before the trial fills them.
     """
     done, state = ready.prepared, ready.state
     if state.asked == "cold":
@@ -103,7 +104,7 @@ def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> Cac
 
 
 def after(ready: Ready, session: Session) -> TrialNotes:
-    """What the trial showed of it: conditions and warnings of the record."""
+    """Returns conditions and warnings that the trial has shown about its preparation."""
     done = ready.prepared.merge({}, ready.clock.warnings())
     if not ready.state.asked:
         return done
@@ -114,7 +115,7 @@ def after(ready: Ready, session: Session) -> TrialNotes:
 
 
 def rehearsal(trial: Trial) -> Trial:
-    """The trial's load for a while, its random numbers others than the trial's own."""
+    """Returns a short unmeasured trial with the same load and other random numbers."""
     load = trial.cell.load
     span_s = max(1.0, min(5.0, (load.duration_s or 10.0) / 5))
     short = replace(load, duration_s=span_s, transactions=None, warmup_s=0.0, seed=load.seed ^ 0x5EED)

@@ -1,8 +1,8 @@
-"""The state of the caches at the start of a trial: brought about, and verified by what the trial read.
+"""Prepares the state of the caches at the start of a trial, and verifies it by what the trial read.
 
-`cold`: the engine has just been started and no page of its files is in memory. `warm`: the engine's cache and the page
-cache hold the workload's tables, as far as they fit. `hot`: warm, and the workload was rehearsed until the share of
-reads that the cache answers stayed the same.
+`cold`: the engine has just started and the page cache contains none of its files. `warm`: the engine's buffer cache and
+the page cache contain the workload's tables, as far as they fit. `hot`: warm, and the workload was rehearsed until the
+cache hit ratio was steady.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from ironbench.words import in_percent
 
 STATES = ("cold", "warm", "hot")
 STEADY = 0.005
-"""Change of the hit rate from one rehearsal to the next, below which it is called steady."""
+"""Change of the hit ratio between rehearsals below which it counts as steady."""
 MOST_REHEARSALS = 15
 FITS = 0.8
-"""Of the memory that there is: data up to this share of it stay in it."""
+"""Fraction of the available memory up to which data is assumed to stay cached."""
 WARM_SHARE = 0.01
 WARM_BYTES = 1 << 20
-"""A warm trial reads no more than this from its devices, or that share of its data."""
+"""Maximum reads from devices in a warm trial: this number of bytes, or `WARM_SHARE` of its data."""
 
 Rehearse = Callable[[], None]
-"""Drives the workload for a while without measuring it."""
+"""Runs the workload for a while without measuring it."""
 
 
 def require(system: System, load: Load) -> None:
-    """InputError for a state that this system cannot be brought into."""
+    """Raises InputError for a state that cannot be prepared on this system."""
     if load.cache and load.cache not in STATES:
         raise InputError("cache", f"{load.cache!r} is no state of caches", f"known: {', '.join(STATES)}")
     if load.cache and not engines.get(system.engine).can("data"):
@@ -61,20 +61,21 @@ def require(system: System, load: Load) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """What was brought about, and what is needed to verify it."""
+    """The prepared state of the caches, and what is needed to verify it."""
 
     asked: str
     prepared: TrialNotes = NO_NOTES
     data_bytes: int = 0
     fits: bool = True
-    """Whether the data can stay in memory as a whole."""
+    """Whether all data can stay in memory."""
 
 
 def prepared(
     session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
 ) -> CacheState:
-    """Brings the caches into the state that the load declares; cold is left to `chill`. FailureError."""
-    if not load.cache or not engines.get(session.engine).can("data"):  # labs of earlier builds were not refused
+    """Prepares the caches as the load declares, except for cold ones, which `chill` empties later. Raises
+    FailureError."""
+    if not load.cache or not engines.get(session.engine).can("data"):  # labs of earlier versions were not rejected
         return CacheState("")
     require(system, load)
     fits = data_bytes <= FITS * _memory_bytes(session, system, load.clients)
@@ -88,7 +89,8 @@ def prepared(
 
 
 def verified(state: CacheState, read_bytes: int | None) -> TrialNotes:
-    """What the trial shows of the state of the caches: bytes that the engine had to read from its devices."""
+    """Returns conditions and warnings about the caches, based on the bytes that the engine had to read from its
+    devices."""
     if not state.asked:
         return NO_NOTES
     if read_bytes is None:
@@ -107,30 +109,30 @@ def verified(state: CacheState, read_bytes: int | None) -> TrialNotes:
 
 
 def read_bytes(session: Session) -> int | None:
-    """Bytes that the engine caused devices to read so far; None when its processes are out of sight.
+    """Returns the bytes that the engine has read from devices so far; None if its processes are not visible.
 
-    A process that has waited for a child counts the child's reads as its own (Linux: wait_task_zombie, kernel/exit.c),
-    so that clients which have gone are not lost. A library engine runs in children of ours.
+    A process that has waited for a child includes the child's reads (Linux: wait_task_zombie, kernel/exit.c), so that
+    reads of ended backends are not lost. A library engine runs in child processes of ironbench.
     """
     engine = engines.get(session.engine)
     pids = [os.getpid()] if engine.can("in client") else list(session.processes())
     if isinstance(engine, LibraryEngine):
         if engine.can("in client"):
-            session.restart()  # its connection may be in a child, which counts here once it has ended
+            session.restart()  # ends the child process of its connection, whose reads then count here
         else:
-            pids.append(os.getpid())  # what children of ours read that have ended
+            pids.append(os.getpid())  # for reads of child processes that have ended
     counts = [_io(pid) for pid in pids]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 
 def virtual() -> bool:
-    """Whether a hypervisor lies between us and the devices."""
+    """Whether the machine is virtual, so that a hypervisor may cache the devices."""
     return virtualisation(Tree()) != "none"
 
 
 def chill(session: Session) -> Mapping[str, str]:
-    """Restarts the engine and drops its files from the page cache; conditions to add. FailureError."""
+    """Restarts the engine and drops its files from the page cache; returns conditions. Raises FailureError."""
     session.restart()
     for directory in set(session.directories().values()):
         copies.sync(Path(directory))  # dirty pages cannot be dropped
@@ -161,7 +163,7 @@ def _memory_bytes(session: Session, system: System, clients: int) -> int:
         return own
     if system.memory_total_bytes is not None:
         return system.memory_total_bytes
-    if system.dsn is not None:  # a server that is in no group of ours
+    if system.dsn is not None:  # a server outside ironbench's control groups
         return Tree().table("/proc/meminfo").get("MemAvailable", 0)
     return memory_available(Tree()) or 0
 
@@ -178,10 +180,11 @@ def _io(pid: int) -> int | None:
 
 
 def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
-    """Fills the caches with the tables (none: all of the database), as far as they fit; how, in words. FailureError."""
+    """Fills the caches with the tables (none: the whole database), as far as they fit; returns how, in words. Raises
+    FailureError."""
     ways = []
     data = session.directories().get("data")
-    # In a memory control group a page belongs to whom read it first: what we read would escape the engine's limit.
+    # A memory control group is charged for pages that its processes read first: pages read here would escape the limit.
     if data is not None and system.memory_total_bytes is None and system.dsn is None:
         copies.touch(Path(data))
         ways.append("files read")
@@ -198,7 +201,7 @@ def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
 
 
 def hit_share(before: Mapping[str, int], after: Mapping[str, int]) -> float | None:
-    """Share of the blocks between two readings that were found; None without any."""
+    """Returns the hit ratio between two readings of the counters; None if there were no block accesses."""
     if not before or not after:
         return None
     hit, read = after["hit"] - before["hit"], after["read"] - before["read"]

@@ -1,7 +1,7 @@
-"""Checkpoints during a trial: how far apart they are is set, so that short trials cover as many as long ones.
+"""Sets the interval of checkpoints during a trial, so that short trials include as many as long ones.
 
-Right after a checkpoint every page that changes goes whole into the log, which can grow twentyfold; a trial that covers
-part of one cycle measures that flood or its absence.
+After a checkpoint, the first change of each page writes the whole page to the WAL, which can grow twentyfold. A trial
+that covers only part of a checkpoint cycle measures that burst or its absence.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, Setup, System
 
 LEAST = 2
-"""Complete ones that a writing trial must cover."""
+"""Number of complete checkpoints that a writing trial must cover."""
 PER_TRIAL = LEAST + 1
-"""Default number of checkpoint cycles per trial: the last one may not be complete at the end."""
+"""Default number of checkpoint cycles per trial: the last one may be incomplete at the end."""
 
 
 def made(system: System, choice: Choice) -> bool:
-    """Whether trials change data on an engine whose checkpoints are requested and reported."""
+    """Whether trials change data on an engine whose checkpoints can be requested and observed."""
     return engines.get(system.engine).can("checkpoints") and workloads.get(choice.workload).writes(choice.options)
 
 
 def settled(setup: Setup, crash: str = "") -> Setup:
-    """The setup with an interval of checkpoints where its trials write to a server of ours and nobody chose one.
+    """Returns the setup with a default interval of checkpoints, if its trials write to a server that ironbench starts
+    and the user chose none.
 
-    None before a power cut (`crash`): a checkpoint right before it makes safe what the settings leave unsafe.
+    There is no default before a power cut (`crash`): a checkpoint shortly before it would save data that the settings
+    leave unsafe.
     """
     load, system = setup.cell.load, setup.system
     setting = engines.get(system.engine).administration.checkpoint_setting
@@ -40,9 +42,10 @@ def settled(setup: Setup, crash: str = "") -> Setup:
 
 
 def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.checkpoint") -> str:
-    """Says how far apart checkpoints are in cells where nobody chose; empty where there are none.
+    """Returns a sentence about the default interval of checkpoints; empty if no configuration has it.
 
-    `field`: where the user may choose."""
+    `field`: the field in which the user may choose another interval.
+    """
     given = [setup for setup in setups if setup.cell.load.checkpoint_s is None and settled(setup, crash) != setup]
     if not given:
         return ""
@@ -56,7 +59,7 @@ def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.c
 
 
 def writing(setups: Sequence[Setup]) -> str:
-    """That their trials write, as far as that is known beforehand."""
+    """Returns a phrase saying that trials write, as far as that is known in advance."""
     foreign = any(workloads.get(setup.choice.workload).foreign for setup in setups)
     return "trials may write" if foreign else "trials write"
 
@@ -64,8 +67,8 @@ def writing(setups: Sequence[Setup]) -> str:
 def prepared(
     session: Session, load: Load, own: bool, by_clock: bool = True
 ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-    """Sources that make the checkpoints of a trial, and what is to be said of them; `by_clock`: see `pace_checkpoints`.
-    FailureError."""
+    """Returns sources that request the checkpoints of a trial, and conditions for the record. `by_clock`: see
+    `pace_checkpoints`. Raises FailureError."""
     if load.checkpoint_s is None:
         return (), {}
     return engines.get(session.engine).administration.pace_checkpoints(session, load.checkpoint_s, own, by_clock)

@@ -1,7 +1,8 @@
-"""What a trial shows while it runs: one small file, overwritten in place about once a second, for whoever looks.
+"""The live state of a trial for observers of an experiment: one small file, overwritten in place about once a second.
 
-The thread that shows progress writes it, never one that drives. It is neither synced nor renamed: a page of cache
-changes, and nothing of it waits for a device. A reader may see half of two states, and reads again.
+The thread that shows progress writes it, not a client thread. The file is neither synced nor renamed, so that only a
+page of the page cache changes and nothing waits for a device. A reader may see a mixture of two states, and then reads
+again.
 """
 
 from __future__ import annotations
@@ -21,24 +22,25 @@ if TYPE_CHECKING:
     from ironbench._core import Progress
 
 _KEPT_S = 120
-"""Seconds of the window that the file holds: the last ones."""
+"""Number of seconds of the window that the file contains: the latest ones."""
 _PERIOD_S = 0.9
-"""Least time between two states; progress is looked at five times a second."""
+"""Minimum time between two states; progress is polled five times a second."""
 _MOST_BYTES = 1 << 16
 PREPARING = "prepare"
-"""Phase before the clients connect: data restored, engine started, caches filled."""
+"""Phase before the clients connect: data is restored, the engine is started, caches are filled."""
 IN_TURN = "turns"
-"""Phase of a block by slices, which belongs to several trials at once: their figures come when it is over."""
+"""Phase of an interleaved block, which belongs to several trials at once: their metrics are available when it is
+over."""
 
 
 class LiveTrial(msgspec.Struct, frozen=True):
-    """Of one trial, at one moment."""
+    """The state of a trial at one moment."""
 
     pid: int
     at: float
-    """Seconds since the epoch."""
+    """Unix time in seconds."""
     title: str
-    """As the progress bar has it, e.g. `trial 7 of 24, 12 min left: log=memory, block 2`."""
+    """Title of the progress bar, e.g. `trial 7 of 24, 12 min left: log=memory, block 2`."""
     cell: str
     block: int
     purpose: str
@@ -46,23 +48,23 @@ class LiveTrial(msgspec.Struct, frozen=True):
     phase: str
     """`prepare`, `turns`, or as in `Progress.phase`."""
     elapsed_s: float
-    """Since the window began; negative during warm-up."""
+    """Seconds since the window began; negative during warm-up."""
     duration_s: float | None
     clients: int
     transactions: int = 0
     failed: int = 0
     seconds: tuple[tuple[float, int, int, float | None, float | None], ...] = ()
-    """Width, transactions, failed, mean and standard deviation of the response time; the last ones of the window."""
+    """Latest seconds of the window: width, transactions, failed, mean and standard deviation of the response time."""
     first: int = 0
     """Number of the first of `seconds`."""
 
 
 _STATES = msgspec.json.Decoder(LiveTrial)
-"""Made once, at import: two threads that use a type for the first time at once crash (msgspec 0.22, serve/app.py)."""
+"""Made at import: two threads that first use a type at the same time crash (msgspec 0.22, serve/app.py)."""
 
 
 class Live:
-    """The file of one experiment. What cannot be written is not shown, and nothing else."""
+    """The file with the live state of an experiment. Errors while writing it are ignored."""
 
     def __init__(self, directory: Path, series: str) -> None:
         self._path = place(directory, series)
@@ -73,19 +75,19 @@ class Live:
         self._seconds: list[tuple[float, int, int, float, float]] = []
 
     def begin(self, trial: Trial, title: str) -> None:
-        """A trial is being prepared."""
+        """Shows that a trial is being prepared."""
         self._trial, self._title, self._seconds = trial, title, []
         self._write(PREPARING, 0.0)
 
     def turned(self, measured_s: float) -> None:
-        """Of a block by slices: so much of each trial is measured. To be called after each rotation."""
+        """Shows the measured time per trial of an interleaved block. Must be called after each rotation."""
         now_s = time.monotonic()
         if now_s - self._written_s >= _PERIOD_S:
             self._written_s = now_s
             self._write(IN_TURN, measured_s)
 
     def look(self, progress: Progress) -> None:
-        """To be called a few times a second, and at the end."""
+        """Shows the progress of a trial. Must be called a few times a second, and at the end."""
         now_s = time.monotonic()
         if self._trial is None or now_s - self._written_s < _PERIOD_S:
             return
@@ -94,7 +96,7 @@ class Live:
         self._write(progress.phase, progress.elapsed_s, progress.transactions, progress.errors)
 
     def close(self) -> None:
-        """The experiment is over: nothing is left of it."""
+        """Removes the file at the end of the experiment."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -126,19 +128,20 @@ class Live:
         with contextlib.suppress(OSError):
             if self._file < 0:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-                # Held like all that is unfinished: of a killed process it is removed with the rest (record/durable.py).
+                # The lock marks the file as unfinished: if this process is killed, others remove the file
+                # (records/durable.py).
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.pwrite(self._file, data, 0)
             os.ftruncate(self._file, len(data))
 
 
 def place(directory: Path, series: str) -> Path:
-    """Of the file, beside the records of the experiment."""
+    """Returns the path of the file, next to the records of the experiment."""
     return directory / f".{series}.live"
 
 
 def read(path: Path) -> LiveTrial | None:
-    """None: there is none, or it is just being written."""
+    """Returns None if there is no file, or if it is just being written."""
     try:
         with path.open("rb") as file:
             return _STATES.decode(file.read(_MOST_BYTES).partition(b"\n")[0])

@@ -1,4 +1,5 @@
-"""The power goes when the last transaction of a trial has been confirmed, and comes back: is all of it there?"""
+"""Cuts the power of emulated devices after the last transaction of a trial was committed, and checks that no data is
+lost."""
 
 from __future__ import annotations
 
@@ -21,26 +22,26 @@ WAYS = {
     "subset": "some writes that no flush had followed are there, others are lost",
     "torn": "of every write that no flush had followed some sectors are there",
 }
-"""What a cut may take; the devices do it: `crates/ironbench-device/src/live/undo.rs`."""
+"""The kinds of data loss at a power cut, as implemented by the devices: `crates/ironbench-device/src/live/undo.rs`."""
 NOTHING_AT_STAKE = "nothing-at-stake"
 SUMMARY = "power_cut"
-"""Set in the summary that checks see: what the engine counted by itself has not survived."""
+"""Key that is set in the summary for checks: the engine's own counters have not survived."""
 
 
 class NotBackError(FailureError):
-    """The database did not survive a power cut."""
+    """Error: the database did not survive a power cut."""
 
     code = NOT_BACK
 
 
 @dataclass(frozen=True, slots=True)
 class PowerCut:
-    """One that is to happen."""
+    """A planned power cut."""
 
     how: str
-    """Of `WAYS`."""
+    """A key of `WAYS`."""
     storage: Devices
-    """Under the engine, mounted so that their power can be cut."""
+    """The engine's devices, mounted so that their power can be cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,11 @@ class Survived:
     """A power cut after which the engine started again."""
 
     how: str
-    """Of `WAYS`."""
+    """A key of `WAYS`."""
     at_stake: int
-    """Writes that no flush had followed when the power went, on all devices."""
+    """Writes on all devices that were not yet flushed when the power was cut."""
     back_s: float
-    """From the return of the power until the engine answered."""
+    """Time in s from the return of the power until the engine answered."""
 
     def conditions(self) -> dict[str, str]:
         back = f"the engine was back after {units.span(self.back_s)}"
@@ -66,7 +67,7 @@ class Survived:
 
 
 def cut(session: Session, planned: PowerCut, seed: int) -> Survived:
-    """Cuts the power and waits for the engine to be back. FailureError: it does not come back."""
+    """Cuts the power and waits until the engine has recovered. Raises FailureError if it does not."""
     subject = f"power cut ({planned.how})"
     if not isinstance(session, Powered):
         raise FailureError(subject, f"{session.engine} cannot be started on what a power cut leaves")
@@ -89,7 +90,7 @@ def cut(session: Session, planned: PowerCut, seed: int) -> Survived:
 
 
 def held(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:
-    """The workload's checks of what is left; data that cannot even be read fail them."""
+    """Returns the workload's checks of the remaining data; data that cannot even be read fails them."""
     try:
         return check()
     except IronbenchError as error:

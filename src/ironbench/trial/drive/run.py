@@ -1,4 +1,4 @@
-"""Compiles the frozen plan of one trial and runs it, here or in a child process, with a progress bar."""
+"""Compiles the plan of a trial for the core, and runs it here or in a child process with a progress bar."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 
 Follow = Callable[[str, float], None]
-"""Called several times a second and at the end: the phase of a trial, and the seconds since its window began."""
+"""Called several times a second and at the end with the phase of a trial and the seconds since its window began."""
 Looks = Sequence[Callable[["Progress"], None]]
-"""Called as often, with all that is known of its progress."""
+"""Called equally often with the progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """What clients do: scripts with their variables, or other work of the core in their place."""
+    """The work of the clients: scripts with their variables, or other work that the core provides."""
 
     scripts: Sequence[ScriptSource] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     work: Mapping[str, Any] | None = None
-    """A load without an end of its own leaves the end to it."""
+    """Work of the core other than scripts; it decides when the trial ends if the load sets no duration."""
     jobs: Mapping[str, Any] | None = None
-    """Who chooses among the scripts; None: their weights."""
+    """Strategy for choosing among the scripts; None: by their weights."""
     reconnect: int = 0
-    """Requests of a directory, or transactions, after which a client opens a new connection; 0: never."""
+    """Requests to a directory server, or transactions, after which a client opens a new connection; 0: never."""
     bind_back: bool = False
-    """Whether a client of a directory that has bound as somebody binds as the connection's own user again."""
+    """Whether a client of a directory server that has bound as another user returns to the connection's own user."""
 
 
 def compiled_plan(
@@ -54,10 +54,10 @@ def compiled_plan(
     plan: Plan | None = None,
     trial: Trial | None = None,
 ) -> bytes:
-    """The plan as JSON, for crates/ironbench-core/src/drive/plan.rs.
+    """Returns the plan as JSON for crates/ironbench-core/src/drive/plan.rs.
 
-    `target` holds the password, if any: the result must not be stored. `plan`, `trial`: the run, and which of its
-    trials this is; without them any CPU is used.
+    `target` contains the password, if any, so the result must not be stored. `plan`, `trial`: the run and the trial
+    within it; without them any CPU may be used.
     """
     schedule: dict[str, Any]
     if load.rate is None:
@@ -109,7 +109,7 @@ def run(
     looks: Looks = (),
     follow: Follow = lambda phase, elapsed_s: None,
 ) -> DriveResult:
-    """Blocks until the trial is over, here or in a child: the process that a library engine runs in."""
+    """Runs a trial and returns its result. `child`: run it in a child process, as for a library engine."""
     from ironbench import _core
 
     progress = _core.Progress()
@@ -118,10 +118,10 @@ def run(
 
 
 def drive_in_child(plan: bytes, progress: Progress, child: Placement) -> DriveResult:
-    """As `_core.drive`, in a child.
+    """Runs a trial like `_core.drive`, in a child process.
 
-    Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and is raised.
-    Raises what the trial raised, and EngineDiedError when the child died: its cause names the signal.
+    Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and is raised. Raises
+    the trial's exceptions, and EngineDiedError if the child died, with the signal in its cause.
     """
     from ironbench import _core
 
@@ -135,23 +135,24 @@ def drive_in_child(plan: bytes, progress: Progress, child: Placement) -> DriveRe
 
 
 class Lines:
-    """A line for every so many seconds of the measured window, and of the warm-up before it, worded as pgbench's -P."""
+    """Prints a line of progress per interval of the measured window and of the warm-up, in the format of pgbench's
+    -P."""
 
     def __init__(self, say: Callable[[str], None], every_s: int) -> None:
         self._say = say
         self._every_s = every_s
         self._seen = 0
-        """Seconds of the window looked at."""
+        """Number of seconds of the window printed or buffered so far."""
         self._passed: list[tuple[float, int, int, float, float]] = []
         self._lines_to_come = 0
-        """Of the warm-up, whose last one is at 0 s."""
+        """Number of lines still to be printed for the warm-up; the last one is at 0 s."""
         self._begun: tuple[float, int] | None = None
-        """Of the stretch of the warm-up that its next line tells of: seconds and transactions at its start,"""
+        """Start of the current interval of the warm-up: seconds and transactions."""
         self._warmed = (0.0, 0)
-        """and at the last look."""
+        """Latest state of the warm-up: seconds and transactions."""
 
     def look(self, progress: Progress) -> None:
-        """To be called a few times a second, and at the end."""
+        """Prints lines that are due. Must be called a few times a second, and at the end."""
         if progress.phase == "warmup":
             self._warm_up(progress.elapsed_s, progress.transactions)
         elif self._lines_to_come and progress.phase != "connect":
@@ -183,7 +184,7 @@ class Lines:
         failed = sum(second[2] for second in passed)
         some = [second for second in passed if second[1]]
         mean = sum(second[1] * second[3] for second in some) / done if done else 0.0
-        # The variance of all together: of each second about its own mean, and of those means.
+        # Total variance: within each second about its own mean, plus between these means.
         squares = sum(second[1] * (second[4] ** 2 + (second[3] - mean) ** 2) for second in some)
         stdev = math.sqrt(squares / done) if done else 0.0
         latency = f"lat {mean * 1e3:.3f} ms stddev {stdev * 1e3:.3f}" if done else "lat - ms stddev -"
@@ -194,19 +195,19 @@ LOOKS_PER_S = 5
 
 
 class Driver(Protocol):
-    """Whoever drives a trial in place of this process's main loop, such as workers on other machines."""
+    """Drives trials instead of this process, for example with workers on other machines."""
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """One trial by its compiled plan. Ctrl-C ends it and keeps its result."""
+        """Drives a trial by its compiled plan. Ctrl-C ends the trial and keeps its result."""
         ...
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """The same of a rehearsal, of which nothing is kept."""
+        """Drives a rehearsal like `drive`; its result is not stored."""
         ...
 
 
 class ProgressDisplay:
-    """Shows the progress five times a second from a thread that does nothing else."""
+    """Shows the progress five times a second from a separate thread."""
 
     def __init__(
         self,
@@ -248,7 +249,7 @@ class ProgressDisplay:
 
 
 def _rate(passed: Sequence[tuple[int, float]]) -> float:
-    """From the first to the last of (transactions, seconds)."""
+    """Returns the transactions per second between the first and the last of (transactions, seconds)."""
     (before, began_s), (done, ended_s) = passed[0], passed[-1]
     return (done - before) / (ended_s - began_s) if ended_s > began_s else 0.0
 

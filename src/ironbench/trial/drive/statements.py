@@ -1,4 +1,4 @@
-"""The SQL statements of a workload's scripts, with typical values: what a script would send first as client 0."""
+"""The SQL statements of a workload's scripts with typical values: those that client 0 would send first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironbench.workloads.base import ScriptSource
 
 _PARAMETER = re.compile(r"\$\d+")
 _LEFT = re.compile(r"(?<![:\w]):[A-Za-z_]\w*")
-"""A variable that has no value yet: its value comes from an answer of the server."""
+"""A variable without a value, because its value comes from the server's answer."""
 
 
 def statements(
@@ -41,7 +41,7 @@ def statements(
 
 
 def _sent(script: ScriptSource, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
-    """The statements of one pass, in order; none where the pass needs answers of the server."""
+    """Returns the statements of one pass in order; empty if the pass depends on the server's answers."""
     from ironbench import _core
 
     try:
@@ -55,5 +55,5 @@ def _shape(text: str) -> re.Pattern[str]:
 
 
 def _bare(sql: str) -> str:
-    """Without what stands in quotes."""
+    """Returns the SQL text without quoted strings."""
     return re.sub(r"'(?:[^']|'')*'", "''", sql)

@@ -1,4 +1,4 @@
-"""Drives one trial: counters before, the timed window of the core or of the workload itself, checks after."""
+"""Drives one trial: reads counters, runs the measured window of the core or of the workload itself, then checks."""
 
 from __future__ import annotations
 
@@ -50,32 +50,32 @@ if TYPE_CHECKING:
 _WORDS_PATIENCE_S = 1.0
 Show = Callable[[float, str], None]
 Drives = Callable[[bytes, Load, "Progress", str], Driven]
-"""`Driver.drive`, or `Driver.rehearse`."""
+"""`Driver.drive` or `Driver.rehearse`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What belongs to a trial besides its measured window."""
+    """Options of a trial other than its measured window."""
 
     title: str = ""
-    """Of the progress bar."""
+    """Title of the progress bar."""
     quiet_s: float | None = None
     """See `before.at_last`."""
     cut: PowerCut | None = None
-    """The power goes after the measured time, and the checks judge what is left."""
+    """A power cut after the measured window, before the checks."""
     checking: Callable[[], AbstractContextManager[None]] = nullcontext
-    """The checks are made in it where the power stays."""
+    """Context in which the checks run if there is no power cut."""
     follow: Follow = lambda phase, elapsed_s: None
     chill: preparing.Chill = caches.chill
     driver: Driver | None = None
-    """Who drives it; None: this process."""
+    """Drives the trial; None: this process does."""
     live: Live | None = None
-    """Where it shows itself while it runs."""
+    """Publishes the live state of the trial."""
     together: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary
-    """What the checks hold the data against: the summary, or with it that of others who worked on them meanwhile. None:
-    there are no checks."""
+    """Returns the summary for the checks, possibly combined with summaries of other trials that changed the same data
+    meanwhile; None: skip the checks."""
     by_clock: bool = True
-    """False: by turns, between which the clock of a frozen server goes on."""
+    """False for interleaved trials, because the clock of a paused server continues."""
 
 
 def drive(
@@ -86,9 +86,9 @@ def drive(
     printer: Printer,
     surroundings: Surroundings = Surroundings(),
 ) -> Driven:
-    """One trial from start to end. An engine that fails is not an exception: the result says so.
+    """Drives a trial from start to end. If the engine fails, the result contains the failure.
 
-    `sources` are asked for when the engine is as it will be measured.
+    `sources` is called when the engine is in the state in which it will be measured.
     """
     started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
     with scratch.folder() as folder:
@@ -108,19 +108,19 @@ def drive(
 
 
 def _joined(starved: Starved, words: str) -> str:
-    """What the kernel did, then what the engine said of it."""
+    """Returns messages of the kernel, then the engine's message about the same event."""
     return "; ".join(filter(None, (starved.words(), words)))
 
 
 def trial_seed(seed: int, trial: Trial, trials: int) -> int:
-    """Every trial draws its own random numbers, the same ones for the same seed. `trials`: how many are planned.
+    """Returns the seed of a trial, which depends on the run's seed. `trials`: number of planned trials.
 
-    The only trial of a run draws those of the seed itself, as pgbench with --random-seed does.
+    The only trial of a run uses the seed itself, like pgbench with --random-seed.
 
-    Trials that all drew the same would hit the same rows again and again: caches would flatter the later ones, and a
-    workload that inserts and deletes at random would push the same customers to their limits. In a lab all cells of a
-    block draw the same: they are compared with each other, each from the same data, so that what the numbers happen to
-    be cancels (common random numbers: Law, "Simulation Modeling and Analysis", section 11.2).
+    Trials with equal random numbers would access the same rows every time: caches would favour later trials, and a
+    workload that inserts and deletes at random would push the same customers to their limits. In a lab, however, all
+    configurations of a block draw the same numbers: they are compared with each other from the same data, so that the
+    effect of the numbers cancels out (common random numbers: Law, "Simulation Modeling and Analysis", section 11.2).
     """
     if trials == 1 and trial.purpose == Purpose.SWEEP:
         return seed
@@ -136,12 +136,12 @@ class _Drive:
         self._scripts = self._workload.scripts(session.engine, plan.choice)
         self._seed = trial_seed(trial.cell.load.seed, trial, len(plan.trials))
         self.inside = NOTHING
-        """What the server has said so far."""
+        """The server's statistics so far."""
 
     def whole(self, sources: Callable[[], Iterable[Source]], printer: Printer, around: Surroundings) -> Driven:
-        """Made ready, driven, checked."""
+        """Prepares, drives and checks the trial."""
         plan, session, trial, workload = self._plan, self._session, self._trial, self._workload
-        # Without data there is nothing to hold to any rule.
+        # Without data there is nothing to check.
         has_data = workload.dataset(session.engine, self._options) is not None
         alone = trial.purpose == Purpose.SWEEP and len({one.cell.name for one in plan.trials}) == 1
         what = "trial" if alone else trial.purpose
@@ -206,8 +206,8 @@ class _Drive:
         )
 
     def _begun_inside(self) -> Inside:
-        """Plans are asked for before caches are emptied, for planning reads. A server that does not answer now ends
-        no trial: driving it will."""
+        """Starts the server's statistics and gets query plans, before caches are emptied because planning reads. An
+        error of the server here does not end the trial; driving it will show the problem."""
         if not self._plan.observe:
             return NOTHING
         load = self._trial.cell.load
@@ -253,7 +253,7 @@ class _Drive:
         follow: Follow = lambda phase, elapsed_s: None,
         drives: Drives | None = None,
     ) -> Driven:
-        """What is measured: the core's drive loop, or the workload's own work."""
+        """Runs the measured window: the core's drive loop, or the workload itself."""
         plan, session, workload = self._plan, self._session, self._workload
         if workload.drives:
             return run_work(plan, session, load, sources, show, self._begun, follow)
@@ -264,7 +264,7 @@ class _Drive:
         reconnect, bind_back = workload.reconnect(self._options) or load.reconnect, workload.binds_back(self._options)
         tasks = replace(tasks, reconnect=reconnect, bind_back=bind_back)
         sampled = tuple(sources())
-        # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
+        # `target` is last: a library engine then closes its own connection, whose locks would otherwise block the work.
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan, trial)
         stall = None
@@ -298,7 +298,7 @@ class _Drive:
 
 
 def unpacked(result: DriveResult, started: str) -> Driven:
-    """What the core brought home. `started`: time of day, ISO 8601."""
+    """Converts the core's result. `started`: time of day, ISO 8601."""
     return Driven(
         started,
         alive=True,
@@ -311,7 +311,7 @@ def unpacked(result: DriveResult, started: str) -> Driven:
 
 
 STALLED_S = 60.0
-"""After so long without the end of a transaction, a trial that has no time limit asks whether its server answers."""
+"""Time without a finished transaction after which a trial without time limit checks that its server answers."""
 
 
 def _stop_stalled(stall: Stall, progress: _core.Progress) -> None:
@@ -320,7 +320,7 @@ def _stop_stalled(stall: Stall, progress: _core.Progress) -> None:
 
 
 CHECK_S = 3600.0
-"""Limit of each query by which a workload checks its data."""
+"""Time limit of each query of a workload's checks."""
 
 
 def _limited(session: Session) -> AbstractContextManager[None]:
@@ -331,7 +331,7 @@ _FALSE = ("0", "f", "false")
 
 
 def _own_check(session: Session, data: OwnData | None) -> tuple[Check, ...]:
-    """What the query answers that must be true after every trial; an error is an answer that is not true."""
+    """Runs the user's query that must return true after every trial; an error counts as false."""
     if data is None or not data.check:
         return ()
     name = f"check ({shortened(data.check)})"
@@ -343,7 +343,7 @@ def _own_check(session: Session, data: OwnData | None) -> tuple[Check, ...]:
 
 
 def _answer(session: Session, rows: list[Row]) -> tuple[str, bool]:
-    """In words, and whether it is true."""
+    """Returns the result in words, and whether it is true."""
     if len(rows) != 1 or len(rows[0]) != 1:
         return f"{len(rows)} rows of {len(rows[0]) if rows else 0} columns, and not one value", False
     value = rows[0][0]
@@ -356,7 +356,8 @@ def _answer(session: Session, rows: list[Row]) -> tuple[str, bool]:
 
 
 def _last_words(session: Session) -> str:
-    """Connections break before the process is gone and its messages are written: so waits a little for them."""
+    """Returns the engine's last message; waits a little, because connections break before the process has written
+    it."""
     deadline = time.monotonic() + _WORDS_PATIENCE_S
     while not (words := session.last_words()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -364,7 +365,7 @@ def _last_words(session: Session) -> str:
 
 
 def _rehearsed(result: Driven) -> None:
-    """FailureError when a rehearsal came to nothing: the trial would, too."""
+    """Raises FailureError if a rehearsal failed, because the trial would fail as well."""
     summary = result.summary
     if summary["aborted"]:
         raise FailureError("rehearsal", summary["cause"] or "the workload ended early")
@@ -377,14 +378,14 @@ def _read(log: Path) -> bytes:
 
 
 def _with_cpu(session: Session, work: Callable[[], Driven]) -> Driven:
-    """What came of the work, and what was computed from its begin to its end."""
+    """Runs the work; returns its result with the CPU time used meanwhile."""
     began_s, before_s = time.time(), _cpu_s(session)
     result = work()
     computed = Computed(began_s, time.time(), _cpu_s(session) - before_s)
-    # A server that has died is gone, and its CPU with it.
+    # The CPU time of a dead server is unknown.
     return replace(result, computed=computed) if computed.cpu_s > 0 else result
 
 
 def _cpu_s(session: Session) -> float:
-    """So far. Processes that have ended are in what their parents waited for."""
+    """Returns the CPU seconds so far. Parents include the time of ended children that they have waited for."""
     return sum(processes.cpu_s(pid) for pid in (os.getpid(), *session.processes()))

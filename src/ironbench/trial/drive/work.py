@@ -1,4 +1,4 @@
-"""Runs one trial of a workload that drives itself, and brings what came of it into the form of any other trial's."""
+"""Runs one trial of a workload that drives itself, and converts its result to the form of other trials."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A trial that has begun."""
+    """A trial that has started."""
 
     at: str
     """Time of day, ISO 8601."""
     folder: Path
-    """This trial's own; gone afterwards."""
+    """Temporary directory of this trial, removed afterwards."""
 
     @property
     def log(self) -> Path:
-        """Where a child's standard error goes."""
+        """File for the standard error of a child process."""
         return self.folder / "child.log"
 
 
@@ -52,9 +52,10 @@ def run_work(
     begun: Begun,
     follow: Callable[[str, float], None] = lambda phase, elapsed_s: None,
 ) -> Driven:
-    """Runs one trial. What the workload raises is raised."""
+    """Runs one trial. Exceptions of the workload are passed on."""
     workload = workloads.get(plan.choice.workload)
-    # `target` first: a library engine may end its process then, and what is observed is the one that does the work.
+    # `target` is first: a library engine may end its process then, and observers must watch the process that does the
+    # work.
     target = session.target(load.protocol, load.io)
     window = MeasuredWindow(target, sources(), follow)
     with interruptible() as interrupt, _bound(_cpus(plan.system)):
@@ -74,7 +75,7 @@ def run_work(
 
 
 class MeasuredWindow:
-    """Observers sample from its start to its end, and CPU time is counted."""
+    """The window in which observers sample and CPU time is counted."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class MeasuredWindow:
 
     @contextmanager
     def open(self) -> Iterator[MeasuredWindow]:
-        """FailureError: an observer's source cannot be meant as written."""
+        """Opens the window. Raises FailureError if an observer's source is invalid."""
         if self._began:
             raise RuntimeError("a trial has one measured window")
         sampler = _sampler(self._target, self._sources)
@@ -117,7 +118,7 @@ class MeasuredWindow:
             seen = sampler.stop()
             self.seen = {**msgspec.json.decode(seen.summary, type=dict[str, Any]), "samples": seen.samples}
             user, system = (late - early for late, early in zip(after, before, strict=True))
-            # The sampling threads are ours, too, and accounted for by themselves; they mostly read, in the kernel.
+            # The sampling threads are part of this process but counted separately; they mostly read, in the kernel.
             self.cpu = (user, max(0.0, system - self.seen["observer_cpu_s"]))
 
 
@@ -177,20 +178,21 @@ def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Int
 
 
 def _cpu() -> tuple[float, float]:
-    """CPU seconds, user and system, of this process and of children that it waited for (getrusage(2))."""
+    """Returns user and system CPU seconds of this process and of children that it waited for (getrusage(2))."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime for one in used), sum(one.ru_stime for one in used)
 
 
 def _cpus(system: System) -> tuple[int, ...] | None:
-    """Where there is no engine, the work is the system: what limits a server limits it."""
+    """Returns the CPUs of the work. Without an engine the work itself is the system, so the server's CPUs apply to
+    it."""
     own = system.server_cpus if engines.get(system.engine).can("bare machine") else None
     return own or system.client_cpus
 
 
 @contextmanager
 def _bound(cpus: tuple[int, ...] | None) -> Iterator[None]:
-    """This thread, and those it starts meanwhile, on these CPUs."""
+    """Pins this thread, and threads that it starts meanwhile, to these CPUs."""
     if cpus is None:
         yield
         return
@@ -203,7 +205,7 @@ def _bound(cpus: tuple[int, ...] | None) -> Iterator[None]:
 
 
 class Interrupt:
-    """Whether somebody wants the trial to end."""
+    """Whether the user has requested the end of the trial."""
 
     def __init__(self) -> None:
         self._happened = False
@@ -213,7 +215,8 @@ class Interrupt:
         return self._happened
 
     def tell(self, what: Callable[[], None]) -> None:
-        """`what` is called once, in the signal handler; at once when it has happened already."""
+        """Registers a callback, called once in the signal handler, or immediately if the request has already been
+        made."""
         self._listeners.append(what)
         if self._happened:
             what()
@@ -226,7 +229,7 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Turns Ctrl-C into an interrupt while the block lasts. In other threads than the main one it never comes."""
+    """Turns Ctrl-C into an interrupt during the block. Only the main thread gets interrupts."""
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt

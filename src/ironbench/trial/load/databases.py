@@ -1,6 +1,6 @@
-"""The user's own data on a running server: loaded once into a database of ours, of which each trial gets a copy.
+"""The user's own data on a running server: loaded once into a database that each trial gets a copy of.
 
-A template of the user's is copied as it stands. Whatever ironbench makes there it drops, and nothing else.
+The user's template database is copied as it is. ironbench drops exactly what it created.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from ironbench.words import counted
 
 
 def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> DataSource:
-    """The database that trials get copies of, loaded now or found. InputError, FailureError: nothing is left of it."""
+    """Returns the database that trials copy, newly loaded or existing. Raises InputError or FailureError, leaving
+    nothing behind."""
     with closing(engines.get(setup.system.engine).data_import.copies(setup.system, secrets)) as copies:
         _say_what_was_left(copies.abandoned(), printer)
         state = copies.state(data.template) if data.template else ""
@@ -45,7 +46,7 @@ def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Print
             with engines.running(copies.within(setup.system, made.name), secrets, 1) as session:
                 _require_room(session, data)
                 loaded = own.fill(session, data, printer)
-            copies.reconnect()  # it has had nothing to do for as long as the load took
+            copies.reconnect()  # the connection was idle for the whole load
             made = copies.complete(made, key)
         except BaseException:
             with suppress(IronbenchError):
@@ -65,7 +66,7 @@ def _say_what_was_left(abandoned: Mapping[str, int], printer: Printer) -> None:
 
 
 def _require_room(session: Session, data: OwnData) -> None:
-    """InputError where the server's directory is in sight and too small for the data and a copy of them."""
+    """Raises InputError if the server's directory is visible and too small for the data and a copy."""
     if (directory := session.directories().get("data")) is None:
         return
     needed, free = int(2 * SLACK * data.data_bytes), space.free_bytes(directory)
@@ -79,12 +80,13 @@ class TrialDatabases:
     """The copies that trials run in, one at a time on each server."""
 
     _servers: dict[str, DatabaseCopies] = field(default_factory=dict)
-    """By the address of the database that trials name."""
+    """Address of the database in the trials' configuration → access to its server."""
     _current: dict[str, str] = field(default_factory=dict)
-    """The same address → name of the copy there."""
+    """Address of the database → name of its current copy."""
 
     def restored(self, setup: Setup, source: DataSource) -> dict[str, str]:
-        """A new copy in place of the one before; conditions of the trial. InputError, FailureError."""
+        """Replaces the previous copy by a new one; returns conditions of the trial. Raises InputError or
+        FailureError."""
         place = _place(setup)
         if place not in self._servers:
             self._servers[place] = engines.get(setup.system.engine).data_import.copies(setup.system, source.secrets)
@@ -100,13 +102,13 @@ class TrialDatabases:
         return {"data": f"copy of database {source.database} ({source.key})", "restored": f"{copy.how}, {took}"}
 
     def system(self, setup: Setup) -> System:
-        """The system whose engine runs in the copy, where there is one."""
+        """Returns the system with the copy as its database, if there is one."""
         if setup.system.dsn is None or (place := _place(setup)) not in self._current:
             return setup.system
         return self._servers[place].within(setup.system, self._current[place])
 
     def close(self) -> None:
-        """Drops the copies. FailureError: one is still used."""
+        """Drops the copies. Raises FailureError if one is in use."""
         failure: IronbenchError | None = None
         for place, copies in self._servers.items():
             try:
@@ -127,6 +129,7 @@ class TrialDatabases:
 
 
 def _place(setup: Setup) -> str:
-    """Without what connections set for themselves: cells that differ in that alone have one copy, one after another."""
+    """Returns the address without session settings: configurations that differ only in these use one copy after
+    another."""
     assert setup.system.dsn is not None
     return engines.get(setup.system.engine).without_session_settings(setup.system.dsn)

@@ -1,4 +1,4 @@
-"""The data of a workload in a directory: entries below one that bears ironbench's mark."""
+"""Loads the data of a workload into a directory server: entries below one that has ironbench's mark."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from ironbench.workloads import Dataset
 
 @dataclass(slots=True)
 class _Passed:
-    """What has gone through it."""
+    """Progress of a load."""
 
     bytes: int = 0
 
 
 def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> Loaded:
-    """Reuses the entries when they are complete and of the same key, else loads them. InputError: others' entries."""
+    """Reuses the entries if they are complete and have the same key, otherwise loads them. Raises InputError for
+    foreign entries."""
     assert isinstance(session, DirectorySession) and dataset.entries is not None
     mark = _mark(session, dataset)
     if mark == dataset.key:
@@ -69,8 +70,8 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
 
 
 def _require_absent(session: Session, dataset: Dataset) -> None:
-    """InputError: an entry of the user's file exists already, or the file changes one of others, so a load could not be
-    undone."""
+    """Raises InputError if an entry of the user's file already exists, or if the file changes entries that it does not
+    add, because such a load could not be undone."""
     assert isinstance(session, DirectorySession)
     if dataset.stranger and (found := dataset.stranger(session.base)):
         where, dn = found
@@ -91,7 +92,8 @@ def _require_absent(session: Session, dataset: Dataset) -> None:
 
 
 def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_server: bool) -> IronbenchError:
-    """The error with the line of the user's file, after what was added to a running directory was removed."""
+    """Returns the error with the line of the user's file, after removing what was added to a running directory
+    server."""
     hint = error.hint
     if not own_server:
         try:
@@ -106,13 +108,13 @@ def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_se
 
 
 _REFUSED = re.compile(r'dn="(.*?)" \(line=\d+\)|\b(add|modify|delete|rename) (\S.*?)(?:: |$)')
-"""The DN that slapadd (`get_dn` in servers/slapd/slapadd.c) or our own client names."""
+"""The DN named by slapadd (`get_dn` in servers/slapd/slapadd.c) or by ironbench's own client."""
 _LOADERS_LINE = re.compile(r" \(line=\d+\)")
-"""A line of what slapadd was given, which is not the user's file."""
+"""A line number in slapadd's input, which is not the user's file."""
 
 
 def drop(session: Session, dataset: Dataset) -> None:
-    """Removes the entries that ironbench loaded. FailureError."""
+    """Removes the entries that ironbench loaded. Raises FailureError."""
     mark = _mark(session, dataset)
     if mark is None:
         return
@@ -123,12 +125,12 @@ def drop(session: Session, dataset: Dataset) -> None:
 
 
 def _top(dataset: Dataset) -> str:
-    """RDN of the entry that holds all others; the base completes it."""
+    """Returns the RDN of the entry above all others; the base completes it."""
     return f"{dataset.name},"
 
 
 def _mark(session: Session, dataset: Dataset) -> str | None:
-    """The key of the data; "" where others made the entry, None where there is none."""
+    """Returns the key of the data; "" if others created the entry, None if it does not exist."""
     try:
         rows = session.query(f"search {_top(dataset)}?description?base")
     except FailureError as error:
@@ -147,5 +149,5 @@ def _set_mark(session: Session, dataset: Dataset, key: str) -> None:
 
 
 def _escaped(text: str) -> str:
-    """As an operation takes it, which has `?` between its parts."""
+    """Escapes a text for an operation, which has `?` between its parts."""
     return text.replace("%", "%25").replace("?", "%3F").replace("[", "%5B")

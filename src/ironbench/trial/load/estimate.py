@@ -1,4 +1,4 @@
-"""What a lab will take: rates seen on a small virtual machine, good for an order of magnitude."""
+"""Estimates the time and space of a lab with rates from a small virtual machine, accurate to an order of magnitude."""
 
 from __future__ import annotations
 
@@ -15,50 +15,52 @@ from ironbench.trial.load.space import CHILD_BYTES
 from ironbench.words import counted, grouped
 
 COPY_BYTES_PER_S = 0.13e9
-"""Where the file system cannot share blocks: seen on the virtual disk of a small machine, made durable."""
+"""Copy rate where the file system cannot share blocks: measured with syncing, on the virtual disk of a small
+machine."""
 EXPENSIVE = 0.10
-"""Of a trial's length; beyond it, copying before every trial would eat the budget."""
+"""Fraction of a trial's length above which copying before every trial would take too much of the budget."""
 LOAD_BYTES_PER_S = 40e6
-"""Rows, keys and statistics, by size of the finished data; as much for each worker that loads."""
+"""Load rate for rows, keys and statistics, relative to the final size of the data; per loading worker."""
 READ_BYTES_PER_S = 0.5e9
-"""Warming caches."""
+"""Rate of reading data to warm caches."""
 REHEARSING_S = 2.0
-"""Until the hit rate is steady: two rehearsals of a short trial, as a rule."""
+"""Time until the hit ratio is steady, usually two rehearsals of a short trial."""
 MOUNT_S = 4.0
-"""An emulated device: process, file system, calibration, and all of it taken away."""
+"""Time for an emulated device: process, file system, calibration, and removal."""
 PIN_S = 0.5
-"""To hold a server to CPUs over ssh and let it go again: a process there for each of its threads."""
+"""Time to pin a server to CPUs over ssh and undo it: one process there for each of its threads."""
 MADE_ROWS_PER_S = 0.8e6
-"""Rows of large data that one core makes in a second, whoever takes them: assumed. `bench pieces` measures it."""
+"""Rows of large data that one core generates per second, without the server's time: assumed. `bench pieces` measures
+it."""
 RECORD_BYTES = 300_000
-"""Of one trial: record, timeline, histograms, observed series."""
+"""Size of a trial: record, timeline, histograms, time series of observers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The data that a cell starts from."""
+    """The data that a configuration starts from."""
 
     key: str
-    """Equal for cells that start from the same; empty: none are loaded."""
+    """Equal for configurations with the same data; empty: no data is loaded."""
     bytes: int
     work_s: float | None = None
-    """About how long a trial measures that has no duration: until its work is done."""
+    """Approximate measured time of a trial without a duration, which ends with its work."""
     once: bool = False
-    """Whether one copy may do for a whole lab: nothing is written, and `restore` is left to ironbench."""
+    """Whether one copy may be sufficient for a whole lab: trials do not write, and `restore` is `auto`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedLoad:
-    """Large data that workers load by pieces."""
+    """Large data that workers load in pieces."""
 
     key: str
     workers: int
     pieces: int
     rows: int
     made_s: float
-    """To make the rows, by one core of each worker."""
+    """Time to generate the rows with one core of each worker."""
     memory_bytes: int
-    """Of each worker."""
+    """Memory of each worker."""
 
     @property
     def words(self) -> str:
@@ -71,7 +73,7 @@ class SharedLoad:
 
 
 def shared_loads(setups: Sequence[Setup]) -> list[SharedLoad]:
-    """What the workers of a lab will load, each once."""
+    """Returns the large data that workers of a lab will load, without duplicates."""
     from ironbench import _core
 
     workers = max((setup.cell.load.workers for setup in setups), default=0)
@@ -81,7 +83,7 @@ def shared_loads(setups: Sequence[Setup]) -> list[SharedLoad]:
         dataset = workloads.get(setup.choice.workload).dataset(setup.system.engine, setup.choice.options)
         if dataset is None or not dataset.large or imported or dataset.key in found:
             continue
-        # As many as for one connection of each; where data are large, pieces are of one size.
+        # Computed for one connection per worker; pieces of large data have a fixed size.
         pieces = _core.cut_rows(json.dumps(dataset.generator).encode(), workers, b"[]")
         made_s = dataset.rows / MADE_ROWS_PER_S / workers
         found[dataset.key] = SharedLoad(dataset.key, workers, len(pieces), dataset.rows, made_s, CHILD_BYTES)
@@ -95,7 +97,8 @@ def cells(
     rated: Sequence[Setup] = (),
     rated_blocks: int = 0,
 ) -> Cells:
-    """`contents` by name of cell. `own_times`: every cell keeps its measured time, whatever the budget."""
+    """Returns the times of a lab's configurations. `contents`: by name of the configuration. `own_times`: every
+    configuration keeps its measured time, regardless of the budget."""
     loads = {
         contents[setup.cell.name].key: contents[setup.cell.name].bytes / LOAD_BYTES_PER_S / _loaders(setup)
         for setup in setups
@@ -104,14 +107,14 @@ def cells(
     once = _copied_once([*setups, *rated], contents) if own_times else {}
     copies = {setup.system.layout.data: once[setup.cell.name] for setup in setups if setup.cell.name in once}
     peak_trials = blocks.peaks([*setups, *rated])
-    search_trials = blocks.searching(setups) // max(1, len(setups))  # all cells are searched alike
+    search_trials = blocks.searching(setups) // max(1, len(setups))  # equal for all configurations
     return Cells(
         own_s=tuple(_own_s(setup, contents[setup.cell.name], own_times) for setup in setups),
         around_s=tuple(
             _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups
         ),
         once_s=sum(load_s + _costs(setups[0]).start_stop_s for load_s in loads.values()),
-        # Trials before the first block leave nothing to the next (`ironbench.lab.trial`).
+        # Trials before the first block cannot leave their data to the next one (`ironbench.lab.trial`).
         copies_s=sum(copies.values())
         + peak_trials * once.get(setups[0].cell.name, 0.0)
         + search_trials * sum(once.get(setup.cell.name, 0.0) for setup in setups),
@@ -127,7 +130,7 @@ def cells(
 
 
 def _loaders(setup: Setup) -> int:
-    """How many load the data of a cell at the same time: workers, where they are large."""
+    """Returns how many processes load the data of a configuration in parallel: its workers if the data is large."""
     workers = setup.cell.load.workers
     if not workers or (setup.choice.data is not None and setup.choice.data.imported):
         return 1
@@ -136,9 +139,10 @@ def _loaders(setup: Setup) -> int:
 
 
 def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> dict[str, float]:
-    """Cells of known length that start from what the trial before left, and how long a copy of their data takes.
+    """Returns configurations that start from what the previous trial left → time in s of a copy of their data.
 
-    `trial.load.restore` decides this when the trials run. All cells in one directory must leave the same there.
+    `trial.load.restore` makes the same decision when the trials run. Configurations in the same directory must have
+    equal data.
     """
     seconds: dict[str, float] = {}
     for place in {setup.system.layout.data for setup in setups}:
@@ -155,8 +159,8 @@ def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> di
 
 
 def _too_dear(setup: Setup, content: Content) -> bool:
-    """To be copied before every trial."""
-    load, lasts = setup.cell.load, not setup.system.layout.devices  # an emulated device ends with its trial
+    """Whether copying the data before every trial would take too long."""
+    load, lasts = setup.cell.load, not setup.system.layout.devices  # an emulated device exists only for one trial
     length_s = content.work_s if load.duration_s is None else load.duration_s
     if not (content.once and content.key and lasts) or length_s is None:
         return False
@@ -170,8 +174,8 @@ def _own_s(setup: Setup, content: Content, own_times: bool) -> float | None:
 
 
 def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials: int) -> int:
-    """A snapshot of each content, data and log of each directory in use, and the records. A server that is not ours
-    has room for its data, or has them already."""
+    """Returns the space for a snapshot of each content, data and WAL of each directory, and the records. Third-party
+    servers are assumed to have room for their data."""
     setups = [setup for setup in setups if setup.system.dsn is None]
     loaded = (contents[setup.cell.name] for setup in setups)
     snapshots = {content.key: content.bytes for content in loaded if content.key}
@@ -186,9 +190,10 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 
 
 def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
-    """Of a pilot also what it measures, which no budget chooses; it has no warm-up.
+    """Returns the time of a trial besides its measured window; for a pilot including the window, which no budget
+    chooses.
 
-    A server that is not ours is given a copy of the user's own data alone, and restarted where that is allowed.
+    On a running server, only the user's own data is copied, and restarts happen only with permission.
     """
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
     warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
@@ -201,7 +206,7 @@ def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
 
 
 def _changing(setup: Setup) -> float:
-    """A running server of the user's: its restart, and its CPUs."""
+    """Returns the time to change a running server of the user: a restart, and pinning to CPUs."""
     if not setup.system.control:
         return 0.0
     restart = _costs(setup).start_stop_s if setup.cell.load.cache == "cold" else 0.0

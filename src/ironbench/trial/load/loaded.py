@@ -1,4 +1,4 @@
-"""What a load did."""
+"""The result of a load."""
 
 from __future__ import annotations
 
@@ -8,30 +8,32 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`reused`: the data were there already; rows, bytes and times are then those of the load that made them."""
+    """The result of a load. `reused`: the data already existed; rows, bytes and times are then those of the original
+    load."""
 
     rows: int = 0
     bytes: int = 0
-    """Sent to the engine."""
+    """Bytes sent to the engine."""
     elapsed_s: float = 0.0
-    """Schema, rows, keys and statistics together."""
+    """Total time for schema, rows, keys and statistics."""
     phases: Mapping[str, float] = field(default_factory=dict)
-    """`schema`, `rows`, `keys`, `references`, `analyze`: seconds; empty when reused."""
+    """`schema`, `rows`, `keys`, `references`, `analyze` → seconds; empty if reused."""
     data_bytes: int = 0
     """Size of the tables with their indexes, after the load or as found."""
     connections: int = 0
     reused: bool = False
     key: str = ""
     resumed: bool = False
-    """Times and bytes are those of the last part of a load that had been interrupted."""
+    """The load was interrupted before; times and bytes are those of its last part."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
-    """Restored from the user's dump and compared with its table of contents: `tables`, `rows`, … → how many."""
+    """Objects restored from the user's dump and compared with its table of contents: `tables`, `rows`, … → number."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Kind of the dump's statements that were left out → how many."""
+    """Kind of statement in the dump that was skipped → number."""
 
     def metrics(self) -> dict[str, float]:
-        """By catalogue name. Rates are those of copying alone; a reused load has none, for it may be from long ago."""
+        """Returns metrics by catalogue name. Rates include only copying; a reused load has none because it may be
+        old."""
         metrics = {"data_bytes": float(self.data_bytes)} if self.data_bytes else {}
         metrics |= {"load_rows": float(self.rows)} if self.rows else {}
         metrics |= {f"restored_objects{{kind={kind}}}": float(count) for kind, count in self.objects.items()}

@@ -1,4 +1,4 @@
-"""The row inside the database that says which data are there and whether they are complete."""
+"""The row in the database that records which data is loaded and whether it is complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironbench.trial.load.tables import present
 
 TABLE = "ironbench_load"
 _SCHEMA = (
-    # `rows` is a reserved word of some engines, and these types are known to all.
+    # `rows` is a reserved word of some engines, and all engines know these types.
     f"create table {TABLE} (data varchar(200) not null primary key, content_key varchar(1000) not null, "
     'loaded_at varchar(40), "rows" decimal(19) not null, bytes decimal(19) not null, '
     "elapsed_s double precision not null)"
@@ -22,7 +22,7 @@ _SCHEMA = (
 class LoadState:
     key: str
     loaded_at: str
-    """UTC; empty while the load runs, so a load that was interrupted is never taken for a complete one."""
+    """UTC; empty while the load runs, so that an interrupted load is never considered complete."""
     rows: int
     bytes: int
     elapsed_s: float
@@ -33,14 +33,14 @@ class LoadState:
 
 
 class Marker:
-    """That row, of one family of tables."""
+    """The marker row of one family of tables."""
 
     def __init__(self, session: Session, data: str) -> None:
         self._session = session
         self._data = data
 
     def read(self) -> LoadState | None:
-        """None: ironbench never began to load these tables here."""
+        """Returns None if ironbench has never started to load these tables here."""
         if not present(self._session, (TABLE,)):
             return None
         found = self._session.query(
@@ -53,7 +53,7 @@ class Marker:
         return LoadState(key, loaded_at, int(rows), int(size), float(elapsed_s))
 
     def begin(self, key: str) -> None:
-        """From here on the tables are ours, and incomplete."""
+        """Marks the tables as belonging to ironbench, and incomplete."""
         if not present(self._session, (TABLE,)):
             self._session.query(_SCHEMA)
             engines.get(self._session.engine).administration.mark(self._session, (TABLE,))
@@ -63,18 +63,19 @@ class Marker:
         self._session.query(f"insert into {TABLE} values ({quoted(self._data)}, {quoted(key)}, null, 0, 0, 0)")
 
     def fixed(self) -> dict[str, str]:
-        """Table → count and sums of its fixed rows after the load; empty if an older version loaded the data."""
+        """Returns table → count and sums of its fixed rows after the load; empty if an older version loaded the
+        data."""
         rows = self._session.query(f"select data, content_key from {TABLE} where data like {quoted(f'{self._data}/%')}")
         return {(data or "").removeprefix(f"{self._data}/"): sums or "" for data, sums in rows}
 
     def note_fixed(self, loaded_at: str, fixed: Mapping[str, str]) -> None:
-        """Stores what `fixed` returns. Written before `complete`."""
+        """Stores the result of `fixed_rows`, for `fixed` to read. Must be called before `complete`."""
         for table, sums in fixed.items():
             name = quoted(f"{self._data}/{table}")
             self._session.query(f"insert into {TABLE} values ({name}, {quoted(sums)}, {quoted(loaded_at)}, 0, 0, 0)")
 
     def complete(self, loaded_at: str, rows: int, size: int, elapsed_s: float) -> None:
-        """Written last of all."""
+        """Marks the data as complete; the last step of a load."""
         self._session.query(
             f'update {TABLE} set loaded_at = {quoted(loaded_at)}, "rows" = {rows}, bytes = {size}, '
             f"elapsed_s = {elapsed_s:.6f} where data = {quoted(self._data)}"

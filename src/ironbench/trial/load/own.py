@@ -1,4 +1,4 @@
-"""The user's own data: what their files are, and how they get into an empty database."""
+"""The user's own data: examines the files, and loads them into an empty database."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from ironbench.workloads import Workload
 
 _CHUNK_BYTES = 1 << 22
 _LARGE_BYTES = 1 << 28
-"""Files that take a second or more to read and to examine."""
+"""Size from which files take a second or more to read and examine."""
 SETUP_BYTES = 1_000_000
-"""Where only setup files make the data, nobody knows how large they become."""
+"""Assumed size of data that only setup files create; the real size is unknown."""
 
 
 def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
-    """With digests of the files, and what the dump is. Starts nothing. InputError: they cannot be used."""
+    """Returns the data with digests of the files and the kind of dump. Starts nothing. Raises InputError for unusable
+    files."""
     engine = engines.get(system.engine)
     data_import = engine.data_import
     if data.imported and not workload.foreign:
@@ -71,9 +72,9 @@ def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
 
 @contextmanager
 def _progress(data: OwnData) -> Iterator[None]:
-    """Shows on stderr how much of large files has been read."""
+    """Shows progress on stderr while large files are read."""
     size = 0
-    with suppress(OSError):  # a missing file is named when it is read
+    with suppress(OSError):  # a missing file is reported when it is read
         size = sum(path.stat().st_size for file in data.files for path in _files(Path(file)))
     printer = Printer() if size >= _LARGE_BYTES else Printer.silent()
     with printer.bar(f"examine {listed([Path(file).name for file in data.files])}") as show, shown(show):
@@ -86,14 +87,15 @@ def _first_field(data: OwnData) -> str:
 
 
 def refuse_changed(data: OwnData) -> None:
-    """InputError: a file is gone, or is not what it was when the trials were planned."""
+    """Raises InputError if a file is missing or was changed since the trials were planned."""
     for file, now, then in zip(data.files, _digests(data), data.digests, strict=True):
         if now != then:
             raise InputError(file, "was changed since these trials were planned", "set it back, or begin anew")
 
 
 def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
-    """Fills an empty database. InputError, FailureError: it is not what was wanted, and nothing may start from it."""
+    """Fills an empty database. Raises InputError or FailureError if the result is not what was requested; the database
+    must not be used then."""
     refuse_changed(data)
     data_import = engines.get(session.engine).data_import
     began, restored = time.perf_counter(), Restored()
@@ -125,7 +127,7 @@ def _singular(kind: str) -> str:
 
 
 def set_up(session: Session, data: OwnData, show: Show) -> Counter[str]:
-    """How many statements of each kind were left out."""
+    """Runs the setup files; returns how many statements of each kind were skipped."""
     left_out: Counter[str] = Counter()
     dump = Path(data.dump) if data.dump else None
     for file in data.setup:
@@ -135,9 +137,10 @@ def set_up(session: Session, data: OwnData, show: Show) -> Counter[str]:
 
 
 def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None = None) -> str:
-    """`custom dump of version 15.8, 210 MB; about 1.2 GB when loaded into postgres 18.4, about 30 s`
+    """Returns e.g. `custom dump of version 15.8, 210 MB; about 1.2 GB when loaded into postgres 18.4, about 30 s`.
 
-    `servers`: engines with their versions, as far as they are known. `kept_bytes`: the size of a load that is kept.
+    `servers`: engines with their versions, as far as known. `kept_bytes`: the size of existing data from an earlier
+    load.
     """
     if not data.dump:
         what = [f"a copy of database {data.template}"] if data.template else []
@@ -153,8 +156,8 @@ def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None 
 
 
 def require_check(session: Session, data: OwnData | None) -> None:
-    """InputError: the query that checks them, if any, cannot be understood. Whether it holds is asked after each
-    trial."""
+    """Raises InputError if the server rejects the user's check query as invalid. The query's result matters only after
+    each trial."""
     if data is None or not data.check:
         return
     engine = engines.get(session.engine)
@@ -162,7 +165,7 @@ def require_check(session: Session, data: OwnData | None) -> None:
         session.query(data.check)
     except FailureError as error:
         # Syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). Codes of libraries have no
-        # such classes: what they refuse now, they would refuse after every trial.
+        # such classes: what they reject now, they would reject after every trial.
         ended = isinstance(error, EngineDiedError) or error.sqlstate == CANCELLED
         library = isinstance(engine, LibraryEngine) and not ended
         if error.sqlstate[:2] == "42" or library:
@@ -172,7 +175,7 @@ def require_check(session: Session, data: OwnData | None) -> None:
 
 
 def _digests(data: OwnData) -> tuple[str, ...]:
-    """InputError: a file is not there, or cannot be read."""
+    """Returns digests of all files. Raises InputError if a file is missing or not readable."""
     fields = [*(["data.dump"] if data.dump else []), *("data.setup" for _ in data.setup)]
     return tuple(_of_path(written(field), Path(file)) for field, file in zip(fields, data.files, strict=True))
 
@@ -199,7 +202,7 @@ def _of_path(subject: str, path: Path) -> str:
 
 @lru_cache(maxsize=10_000)
 def _of_file(path: str, size: int, mtime_ns: int, inode: int) -> str:
-    """Of the contents. A file of the same size, time and inode is not read again by this process."""
+    """Returns the digest of a file's content; reads it again only if size, time or inode have changed."""
     digest = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         while chunk := file.read(_CHUNK_BYTES):

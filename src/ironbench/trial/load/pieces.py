@@ -1,4 +1,4 @@
-"""What of a large load is there already: each piece is noted in the transaction that brings it."""
+"""The progress of a large load: each piece is recorded in the transaction that inserts its rows."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from ironbench.trial.load.tables import present
 
 TABLE = "ironbench_load_piece"
 _SCHEMA = (
-    # The key: no piece is there twice, whatever becomes of a worker that was taken for lost.
+    # The key prevents duplicate pieces, even if a worker that was considered lost is still running.
     f"create table {TABLE} (data varchar(200) not null, piece varchar(200) not null, first bigint not null, "
     "past bigint not null, primary key (data, piece, first))"
 )
 
 
 class LoadedPieces:
-    """The notes about one family of tables; there are none once its load is complete."""
+    """The recorded pieces of one family of tables; they are dropped once the load is complete."""
 
     def __init__(self, session: Session, data: str) -> None:
         self._session = session
         self._data = data
 
     def known(self) -> bool:
-        """Whether notes were begun here and not ended."""
+        """Whether a load was started here and is not complete."""
         return bool(present(self._session, (TABLE,)))
 
     def begin(self) -> None:
-        """Forgets whatever was noted."""
+        """Forgets earlier pieces and starts recording."""
         self.end()
         self._session.query(_SCHEMA)
         engines.get(self._session.engine).administration.mark(self._session, (TABLE,))
 
     def rows(self) -> list[dict[str, Any]]:
-        """Pieces of tables, in the words of the core's load plan."""
+        """Returns the loaded pieces of tables in the format of the core's load plan."""
         rows = self._session.query(f"select piece, first, past from {TABLE} where data = {quoted(self._data)}")
         return [
             {"table": str(piece), "first": int(first or 0), "past": int(past or 0)}
@@ -45,11 +45,11 @@ class LoadedPieces:
 
     @property
     def note(self) -> str:
-        """The statement that the core runs with each piece."""
+        """The statement that the core runs in the transaction of each piece."""
         return f"insert into {TABLE} values ({quoted(self._data)}, ':table', :first, :past)"
 
     def missing(self, phase: str, statements: tuple[str, ...]) -> list[str]:
-        """Statements of a phase that have not been run, each with its own note in one transaction."""
+        """Returns statements of a phase that have not been run yet, each recorded in its own transaction."""
         rows = self._session.query(
             f"select first from {TABLE} where data = {quoted(self._data)} and piece = {quoted('#' + phase)}"
         )

@@ -1,4 +1,4 @@
-"""Makes an engine ready for a plan's workload: loads its data, or finds that they are there."""
+"""Prepares an engine for a plan's workload: loads its data, or finds existing data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from ironbench.workloads import Dataset
 
 
 def data_ready(session: Session, plan: Plan, printer: Printer, copiers: Copiers | None = None) -> Loaded:
-    """The data of the plan's workload, complete. InputError: strangers' tables, too little space. FailureError."""
+    """Returns the data of the plan's workload, complete. Raises InputError for foreign tables or too little space;
+    FailureError."""
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     if dataset is None:
         return Loaded()
@@ -40,10 +41,10 @@ def fill(
     own_server: bool = True,
     copiers: Copiers | None = None,
 ) -> Loaded:
-    """Reuses the tables when they are complete and of the same key, else makes them anew.
+    """Reuses the tables if they are complete and have the same key, otherwise creates them again.
 
-    Complete tables are dropped on a server of our own only: on somebody's server loading them may have taken hours, or
-    somebody else may have made them again under the same names.
+    Complete tables are dropped only on a server that ironbench started. On other servers loading them may have taken
+    hours, or another user may have created tables with the same names.
     """
     if dataset.entries is not None:
         return entries.fill(session, dataset, printer, own_server)
@@ -68,7 +69,7 @@ def fill(
     if not own_server:
         needs = ((f"table {dataset.tables[0]}", TABLES),)
         engines.get(session.engine).administration.require_rights(session, needs)
-    if known is None or not own_server:  # on a server of ours they came with these data, before routines had marks
+    if known is None or not own_server:  # our own server: routines without a mark are from older versions
         refuse_foreign_routines(session, dataset.references)
     if known is not None:
         if known.complete and tables_there:

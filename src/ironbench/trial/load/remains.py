@@ -1,4 +1,4 @@
-"""What an experiment leaves in a database of others, and how it says so."""
+"""Finds and reports what an experiment leaves behind in a third-party database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ironbench.trial.load import marker, pieces
 
 
 def _left(session: Session, choices: Sequence[Choice]) -> Made:
-    """What is marked there and belongs to the data of these choices: nothing of other experiments."""
+    """Returns marked objects that belong to the data of these choices, without those of other experiments."""
     found = (workloads.get(one.workload).dataset(session.engine, one.options) for one in choices)
     datasets = [dataset for dataset in found if dataset is not None]
     own_keys = {one.data.key for one in choices if one.data is not None and one.data.imported}
@@ -37,7 +37,7 @@ def _left(session: Session, choices: Sequence[Choice]) -> Made:
 
 
 def say_of_lab(lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:
-    """Once for each server of others."""
+    """Reports what a lab leaves behind, once per third-party server."""
     theirs: dict[str, list[Setup]] = {}
     for setup in lab.possible:
         if setup.system.dsn:
@@ -51,15 +51,15 @@ def say_of_lab(lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> No
 def say_at(
     setup: Setup, secrets: Secrets, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]
 ) -> None:
-    """At the server of a setup."""
+    """Reports what is left behind on the server of a setup."""
     with suppress(IronbenchError), engines.running(setup.system, secrets, 1) as session:
         say(session, str(setup.system.dsn), choices, printer, named)
 
 
 def say(session: Session, dsn: str, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]) -> None:
-    """The data of these choices on a server of others, however the run ended. `named`: server and database of those
-    that were spoken of: one database may have several addresses."""
-    with suppress(IronbenchError):  # one that died keeps what it has
+    """Reports the data of these choices on a third-party server, however the run ended. `named`: server and database of
+    those already reported, because one database may have several addresses."""
+    with suppress(IronbenchError):  # a server that has died is not reported
         made = _left(session, choices)
         if made.words and (made.server, made.database) not in named:
             named.add((made.server, made.database))

@@ -1,4 +1,4 @@
-"""Brings a system's data back to their first state before a trial."""
+"""Restores the initial state of a system's data before a trial."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from ironbench.trial.load.tables import present
 from ironbench.workloads import Dataset
 
 MOST_GARBAGE = 0.02
-"""Dead rows as a share of the live ones, above which a table is cleaned: less than a trial would notice, and so much
-that a large database is not read through for nothing. Below 2 % of its pages PostgreSQL's vacuum leaves the keys alone
+"""Fraction of dead tuples to live ones above which a table is vacuumed: less than a trial would notice, and enough to
+avoid reading a large database for nothing. Below 2% of the pages PostgreSQL's vacuum skips the indexes
 (BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
 
 
 def often(setup: Setup, source: DataSource, restore: str) -> str:
-    """`trial`, `block` or `lab`: when the data go back. `restore` is the lab's word: `trial`, `block` or `auto`.
+    """Returns when data is restored: for each `trial`, each `block`, or once per `lab`. `restore` is the lab file's
+    value: `trial`, `block` or `auto`.
 
-    With `auto`, where restoring would take more than a tenth of the trial, which has to have a length for that: once
-    for the lab suffices where nothing is written, and once per block where nothing that lasts (`Workload.stable`).
-    Work that says so (`Workload.starts_from_copy`) always gets its copy.
+    For `auto`, data is restored before each trial unless that would take more than a tenth of the trial's length.
+    Otherwise once per lab is sufficient for trials that do not write, and once per block for trials whose changes do
+    not last (`Workload.stable`). A workload may require a copy for each trial (`Workload.starts_from_copy`).
     """
     if restore != "auto":
         return restore
@@ -45,13 +46,13 @@ def often(setup: Setup, source: DataSource, restore: str) -> str:
 
 
 def lasting(setup: Setup) -> bool:
-    """Whether a trial changes its data for good."""
+    """Whether a trial changes its data permanently."""
     workload = workloads.get(setup.choice.workload)
     return workload.writes(setup.choice.options) and not workload.stable
 
 
 def cost_s(setup: Setup, source: DataSource) -> float:
-    """About how long restoring takes."""
+    """Returns the approximate time in s to restore the data."""
     if source.kind == "database":
         return source.bytes / COPY_BYTES_PER_S
     if source.kind == "snapshot" and source.folder is not None and setup.system.layout.data is not None:
@@ -61,13 +62,14 @@ def cost_s(setup: Setup, source: DataSource) -> float:
 
 
 def brought_back(setup: Setup, source: DataSource, databases: TrialDatabases) -> dict[str, str]:
-    """The data of a cell before its trial, in a database of their own or as `restored`; conditions of the trial.
-    InputError: no room. FailureError."""
+    """Restores the data of a configuration before a trial, as a copy in its own database or by `restored`; returns
+    conditions of the trial. Raises InputError for too little space; FailureError."""
     return databases.restored(setup, source) if source.kind == "database" else restored(setup, source)
 
 
 def restored(setup: Setup, source: DataSource) -> dict[str, str]:
-    """Restores the data of a cell whose engine is stopped, and says how. InputError: no room. FailureError."""
+    """Restores the data of a configuration whose engine is stopped; returns how. Raises InputError for too little
+    space; FailureError."""
     begin = time.perf_counter()
     if source.kind == "snapshot" and source.folder is not None:
         done = engines.get(setup.system.engine).restore(setup.system, source.folder)
@@ -84,17 +86,19 @@ AS_FOUND = "data-as-found"
 
 
 def warnings(setup: Setup, source: DataSource) -> tuple[Note, ...]:
-    """What a reader must know when trials do not start from the same data, unless they turn out to write nothing."""
+    """Returns a warning if trials do not start from the same data; it is dropped later if they turn out not to
+    write."""
     if source.kind != "as-found" or not workloads.get(setup.choice.workload).writes(setup.choice.options):
         return ()
     return (note(AS_FOUND),)
 
 
 def untouched(session: Session, system: System, load: Load, choice: Choice, printer: Printer) -> dict[str, str]:
-    """Loads the data anew where the next trial's checks need them as loaded, and says so. InputError, FailureError.
+    """Loads the data again if the next trial's checks need the original data, and returns that as conditions. Raises
+    InputError or FailureError.
 
-    On a server of others only tables that bear ironbench's mark are dropped. A cold trial is checked afterwards, for
-    a check fills caches: one that changes the data itself cannot be checked, whatever it starts from.
+    On third-party servers only tables with ironbench's mark are dropped. A cold trial is checked afterwards, because a
+    check fills caches; if it changes data itself, it cannot be checked at all.
     """
     workload = workloads.get(choice.workload)
     dataset = workload.dataset(session.engine, choice.options)
@@ -121,7 +125,7 @@ def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool
 
 
 def _loaded_anew(setup: Setup, source: DataSource) -> None:
-    """On a server that is not ours, tables that this process loaded."""
+    """Loads the data again on a third-party server, into tables that this process has loaded."""
     with engines.running(setup.system, source.secrets, setup.cell.load.clients) as session:
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is not None:
@@ -129,9 +133,9 @@ def _loaded_anew(setup: Setup, source: DataSource) -> None:
 
 
 def without_garbage(session: Session, dataset: Dataset) -> Mapping[str, str]:
-    """Cleans tables of what the trials before left behind; what was done, as conditions of the next trial.
+    """Removes dead tuples that earlier trials left behind; returns what was done, as conditions of the next trial.
 
-    The next trial then finds the data at the size they were loaded with.
+    The next trial then finds the data at their original size.
     """
     administration = engines.get(session.engine).administration
     return administration.remove_garbage(session, dataset.tables, MOST_GARBAGE)

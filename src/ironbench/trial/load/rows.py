@@ -1,4 +1,4 @@
-"""One load from empty tables to statistics, its phases timed apart."""
+"""Loads data from empty tables to statistics, with separate times for each phase."""
 
 from __future__ import annotations
 
@@ -30,40 +30,41 @@ from ironbench.workloads import Dataset
 
 POLL_S = 0.1
 SILENCE_S = 120.0
-"""After so long in which a server neither takes nor sends a byte, it is given up if it does not answer a new connection
-either. How long a load takes is not limited."""
+"""Time without network traffic after which a load is given up if the server does not answer a new connection either.
+The total time of a load is not limited."""
 WAITING_S = 3600.0
-"""After so long without a row, a load is given up although its server answers new connections."""
+"""Time without a new row after which a load is given up even if the server answers new connections."""
 _BROKEN = ("08", "57P")
-"""Classes of SQLSTATE: a connection is lost, or the server ends it (PostgreSQL, appendix A)."""
+"""SQLSTATE classes for a lost connection, or one that the server ends (PostgreSQL, appendix A)."""
 _ATTEMPTS = 3
-"""Of a load by workers: one that loses a worker goes on with others."""
+"""Attempts of a load by workers; after the loss of a worker, the others continue."""
 
 Show = Callable[[float, str], None]
 
 
 class Copiers(Protocol):
-    """Workers that copy the rows of large data, piece by piece."""
+    """Workers that copy the rows of large data in pieces."""
 
     @property
     def count(self) -> int: ...
 
     @property
     def here(self) -> int:
-        """How many of them are on this machine."""
+        """How many of them run on this machine."""
         ...
 
     def begin(self, target: dict[str, Any]) -> None:
-        """Starts them. InputError: one has no way to the server. FailureError."""
+        """Starts the workers. Raises InputError if one cannot reach the server; FailureError."""
         ...
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
-        """`rows`, `bytes`, `connections`; `lost`: why it could not be ended, or empty."""
+        """Copies rows; returns `rows`, `bytes`, `connections`, and `lost`: why it could not be completed, or empty."""
         ...
 
 
 def connections(session: Session) -> int:
-    """As many as the machine has cores, for the server does most of the work; at least 2, that none waits for a row."""
+    """Returns the number of connections for a load: one per core, because the server does most of the work; at least 2,
+    so that the server does not wait for rows."""
     return most_connections(session.engine)
 
 
@@ -77,7 +78,7 @@ def drop(session: Session, tables: Sequence[str]) -> None:
 
 
 def resumable(session: Session, dataset: Dataset) -> bool:
-    """Whether an interrupted load of these very data may go on where it stopped."""
+    """Whether an interrupted load of the same data can be continued."""
     return dataset.large and LoadedPieces(session, dataset.name).known()
 
 
@@ -90,9 +91,10 @@ def loaded(
     resume: bool = False,
     copiers: Copiers | None = None,
 ) -> Loaded:
-    """Makes the tables and fills them. They count as complete only when all of it succeeded. FailureError.
+    """Creates the tables and fills them. The tables count as complete only if everything succeeded. Raises
+    FailureError.
 
-    `resume`: what an interrupted load brought in whole is kept. `copiers`: who copies the rows of large data.
+    `resume`: keeps complete pieces of an interrupted load. `copiers`: the workers that copy the rows of large data.
     """
     phases: dict[str, float] = {}
     pieces = LoadedPieces(session, dataset.name) if dataset.large else None
@@ -111,7 +113,7 @@ def loaded(
             resume |= copied.get("resumed", False)
             for directory in set(session.directories().values()) if session.within() else ():
                 copies.sync(Path(directory))
-                copies.evict(Path(directory))  # this process wrote them, whose memory is not limited
+                copies.evict(Path(directory))  # this process wrote the files, and its memory is not limited
         with _Timed(phases, "keys"):
             show(0.9, "keys")
             _in_parallel(session, pieces.missing("keys", dataset.keys) if pieces else dataset.keys, connections)
@@ -154,7 +156,7 @@ def loaded(
 
 
 def complained(session: Session, error: FailureError) -> FailureError:
-    """The error with what the server wrote when its connections broke: a disk that is full may be named there alone."""
+    """Returns the error with the server's own messages if connections broke: a full disk may be reported only there."""
     if not error.sqlstate.startswith(_BROKEN) or not (words := session.last_words()):
         return error
     told = FailureError(error.subject, f"{error.cause}; its messages: {words}", error.hint)
@@ -163,26 +165,26 @@ def complained(session: Session, error: FailureError) -> FailureError:
 
 
 def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: LoadedPieces | None) -> None:
-    """The tables, empty. That there are notes about pieces says that all tables are there, so these are begun last."""
+    """Creates empty tables. The record of pieces is created last, because its existence means that all tables exist."""
     if pieces:
         pieces.end()
     marker.begin(dataset.key)
     for statement in dataset.schema:
         session.query(statement)
-    # On a server of others that is how they can be distinguished from theirs.
+    # On a third-party server the mark distinguishes these tables from others.
     engines.get(session.engine).administration.mark(session, dataset.tables)
     if pieces:
         pieces.begin()
 
 
 def _counted(session: Session, dataset: Dataset) -> int:
-    """Rows of all tables."""
+    """Returns the number of rows in all tables."""
     counts = " + ".join(f"(select count(*) from {table})" for table in dataset.tables)
     return int(session.query(f"select {counts}")[0][0] or 0)
 
 
 class _Timed:
-    """Adds the seconds of a block to `phases`."""
+    """Adds the duration of a block in s to `phases`."""
 
     def __init__(self, phases: dict[str, float], name: str) -> None:
         self._phases, self._name = phases, name
@@ -202,12 +204,12 @@ def _copied(
     pieces: LoadedPieces | None,
     copiers: Copiers | None,
 ) -> dict[str, Any]:
-    """Copies in a thread, so that this one can show progress and listen for Ctrl-C; large data in a process, or by
-    workers."""
+    """Copies rows in a thread, so that this thread can show progress and handle Ctrl-C; large data in a child process,
+    or by workers."""
     plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections, "silence_s": SILENCE_S}
     if pieces:
         plan |= {"done": pieces.rows(), "note": pieces.note}
-    plan["engine"] = session.target()  # last: a library lets go of its file then
+    plan["engine"] = session.target()  # last, because a library releases its file then
     begin = time.perf_counter()
     stall = Stall(session.require_answer, SILENCE_S, WAITING_S) if isinstance(session, Remote) else None
     copied = 0
@@ -230,12 +232,12 @@ def _copied(
         return _copied_here(msgspec.json.encode(plan), show_rows, is_stalled)
     except FailureError:
         if stall is not None and stall.error is not None:
-            raise stall.error from None  # what it breaks off is not the cause
+            raise stall.error from None  # the failure of the copy is only a consequence
         raise
 
 
 def _copied_here(plan: bytes, show: Callable[[int, int], None], stopping: Callable[[], bool]) -> dict[str, Any]:
-    """As `copied_in_child`, in a thread of this process."""
+    """Copies rows like `copied_in_child`, in a thread of this process."""
     from ironbench import _core
 
     progress = _core.LoadProgress()
@@ -255,8 +257,8 @@ def _copied_here(plan: bytes, show: Callable[[int, int], None], stopping: Callab
 def _by_workers(
     copiers: Copiers, plan: dict[str, Any], pieces: LoadedPieces, show: Callable[[int, int], None]
 ) -> dict[str, Any]:
-    """Goes on without a worker that was lost, with the pieces that nobody has noted. FailureError: it happens again
-    and again."""
+    """Copies rows by workers; after the loss of a worker, continues with the pieces that are not recorded. Raises
+    FailureError if that happens repeatedly."""
     for attempt in range(_ATTEMPTS):
         found = copiers.copied(plan | {"done": pieces.rows()}, show)
         if not found["lost"]:
@@ -267,9 +269,10 @@ def _by_workers(
 def copied_in_child(
     plan: bytes, show: Callable[[int, int], None], stopping: Callable[[], bool] = lambda: False
 ) -> dict[str, Any]:
-    """As `_core.load_rows`, in a process whose 300 MB of text are gone with it. FailureError, also when that died.
+    """Copies rows like `_core.load_rows`, in a child process, which frees 300 MB of text when it ends. Raises
+    FailureError, also if the child died.
 
-    `show` gets rows and bytes so far, several times a second, in another thread. `stopping`: whether to end it.
+    `show` gets rows and bytes so far, several times a second, in another thread. `stopping`: whether to end the load.
     """
     call = job.Call("load", plan, "load", FailureError)
     result = job.run(call, show=lambda state: show(*state), stopping=stopping)
@@ -281,7 +284,7 @@ def _done(future: Any, timeout_s: float) -> bool:
 
 
 def _in_parallel(session: Session, statements: Sequence[str], connections: int) -> None:
-    """Runs statements that do not depend on each other, over connections of their own where the engine can."""
+    """Runs independent statements, in parallel over separate connections if the engine supports that."""
     if not engines.get(session.engine).can("parallel statements") or len(statements) < 2:
         for statement in statements:
             session.query(statement)
@@ -295,7 +298,7 @@ def _in_parallel(session: Session, statements: Sequence[str], connections: int) 
 
 
 def _shared_out(connections: Sequence[WorkConnection], statements: Sequence[str]) -> None:
-    """Each connection takes the next statement until none is left or one failed; then that failure is raised."""
+    """Lets each connection take the next statement until none is left or one has failed; raises that failure."""
     waiting = iter(statements)
     lock, failures = threading.Lock(), list[IronbenchError]()
 
@@ -328,7 +331,7 @@ def _shared_out(connections: Sequence[WorkConnection], statements: Sequence[str]
 
 
 def _settle(session: Session, dataset: Dataset, connections: int) -> None:
-    """Statistics for the planner, and nothing left over that the first trial would have to pay for."""
+    """Updates the planner's statistics, and flushes writes that the first trial would otherwise have to wait for."""
     dialect = engines.get(session.engine).traits.dialect
     _in_parallel(session, dialect.after_load(dataset.tables), connections)
-    checkpoint(session, dialect)  # where the right is lacking, the trial's balance sheet shows checkpoints anyway
+    checkpoint(session, dialect)  # without the right to do so, the trial's checkpoint metrics show the writes

@@ -1,4 +1,4 @@
-"""Data loaded once and kept: every trial of a lab starts from a copy of them."""
+"""Snapshots of loaded data: every trial of a lab starts from a copy."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ from ironbench.workloads import Dataset
 
 _INITDB_PATIENCE_S = 30.0
 NOTE = "snapshot.json"
-"""In a snapshot's folder, written last of all."""
+"""File in a snapshot's folder, written last."""
 
 
 def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows.Copiers | None = None) -> DataSource:
-    """The data of a cell, loaded now or found from an earlier run. InputError: no room. FailureError."""
+    """Returns the data of a configuration, newly loaded or from an earlier run. Raises InputError for too little space;
+    FailureError."""
     engine = engines.get(setup.system.engine)
     dataset = workloads.get(setup.choice.workload).dataset(engine.name, setup.choice.options)
     data = setup.choice.data
@@ -66,7 +67,7 @@ def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows
 
 
 def known_bytes(system: System, data: OwnData) -> int | None:
-    """How large the user's own data were when they were loaded; None: no snapshot of them is kept."""
+    """Returns the loaded size of the user's own data; None if there is no snapshot of it."""
     basis = "" if system.dsn is not None else engines.get(system.engine).basis(system)
     if not basis or not data.imported:
         return None
@@ -76,7 +77,7 @@ def known_bytes(system: System, data: OwnData) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a snapshot is made of."""
+    """The contents of a snapshot."""
 
     name: str
     key: str
@@ -93,7 +94,7 @@ def _folder(contents: _Contents, basis: str) -> Path:
 def _on_their_server(
     setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer, copiers: rows.Copiers | None
 ) -> DataSource:
-    """Only tables that this very process has loaded may be dropped there and loaded anew."""
+    """Loads data on a third-party server, where only tables loaded by this process may be dropped and loaded again."""
     with engines.running(setup.system, secrets, setup.cell.load.clients) as session:
         connections = rows.connections(session)
         loaded = prepare.fill(session, dataset, connections, printer, own_server=False, copiers=copiers)
@@ -107,7 +108,7 @@ def _snapshot(folder: Path, note: dict[str, Any]) -> DataSource:
 
 
 def _read_note(folder: Path) -> dict[str, Any] | None:
-    """The note of a complete snapshot; files that were changed or lost since make it void."""
+    """Returns the note of a complete snapshot; None if files were changed or lost since."""
     try:
         note: dict[str, Any] = json.loads((folder / NOTE).read_text())
         return note if note["bytes"] == _file_bytes(folder) else None
@@ -116,12 +117,12 @@ def _read_note(folder: Path) -> dict[str, Any] | None:
 
 
 def _file_bytes(folder: Path) -> int:
-    """Lengths, not blocks: those may change while nobody writes (late allocation)."""
+    """Returns the sum of file lengths, not blocks: the latter may change without a write (delayed allocation)."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.name != NOTE)
 
 
 def _require_unused(folder: Path) -> None:
-    """InputError for a snapshot whose files were changed while another ironbench starts its trials from it."""
+    """Raises InputError for a snapshot whose files were changed while another ironbench process uses it."""
     place.release(folder)
     if folder.is_dir() and place.used(folder):
         cause = "its files were changed, and another ironbench uses it"
@@ -129,7 +130,7 @@ def _require_unused(folder: Path) -> None:
 
 
 def _require_room(folder: Path, contents: _Contents, engine: Engine) -> None:
-    shutil.rmtree(folder, ignore_errors=True)  # half of one, or one whose files were changed
+    shutil.rmtree(folder, ignore_errors=True)  # an incomplete snapshot, or one whose files were changed
     shutil.rmtree(folder.with_name(f"{folder.name}.new"), ignore_errors=True)
     _clear(folder.with_name(f"{folder.name}.load"))
     estimate = int(contents.bytes * SLACK) + engine.traits.costs.log_of(contents.bytes)
@@ -155,7 +156,7 @@ def _made(
         engine.snapshot(plain, folder, keep=False)
     finally:
         shutil.rmtree(building, ignore_errors=True)
-    # Loaded without syncing: its rates are nobody's, so records show the data as found.
+    # The load did not sync, so its rates are meaningless: records show the data as found.
     loaded = Loaded(loaded.rows, loaded.bytes, loaded.elapsed_s, {}, loaded.data_bytes, 0, True, loaded.key)
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
     note = {"made_at": now, "bytes": _file_bytes(folder), "loaded": asdict(loaded)}
@@ -166,13 +167,13 @@ def _made(
 
 
 def _clear(building: Path) -> None:
-    """Removes what a killed load left. InputError when its server runs still."""
+    """Removes leftovers of a killed load. Raises InputError if its server is still running."""
     gone = building.with_suffix(".gone")
     if not building.exists() and not gone.exists():
         return
     if place.ours(building):
         os.close(place.lock(building))
-    # An initdb whose ironbench was killed goes on for a moment; under another name its files are out of its reach.
+    # An initdb whose ironbench was killed continues for a moment; it cannot access its files under a new name.
     deadline = time.monotonic() + _INITDB_PATIENCE_S
     while building.exists() or gone.exists():
         if not gone.exists():
@@ -187,7 +188,7 @@ def _clear(building: Path) -> None:
 
 @contextlib.contextmanager
 def _held(folder: Path, printer: Printer) -> Iterator[None]:
-    """One ironbench at a time loads the same data; others wait and then find them."""
+    """Lets one ironbench process at a time load the same data; others wait and then reuse it."""
     fd = _locked(folder.with_suffix(".lock"), printer)
     try:
         yield
@@ -196,7 +197,7 @@ def _held(folder: Path, printer: Printer) -> Iterator[None]:
 
 
 def _locked(path: Path, printer: Printer) -> int:
-    """A descriptor that holds the lock file of that name; `cleanup` may have removed the one that was waited for."""
+    """Returns a descriptor that holds the lock file; `cleanup` may have removed the file that was waited for."""
     while True:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

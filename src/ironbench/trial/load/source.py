@@ -1,4 +1,4 @@
-"""Where the data of trials come from."""
+"""Where the data of trials comes from."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ironbench.trial.load.loaded import Loaded
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Where the data come from that a trial starts with."""
+    """Where the data of a trial comes from."""
 
     kind: str
-    """`snapshot`: a copy of files; `database`: a database on a running server; `reload`: loaded anew each time;
-    `as-found`: whatever the trial before left."""
+    """`snapshot`: a copy of files; `database`: a copy of a database on a running server; `reload`: loaded again each
+    time; `as-found`: whatever the previous trial left."""
     key: str = ""
     """Content key of the data."""
     folder: Path | None = None
     bytes: int = 0
-    """Of the files on their device."""
+    """Size of the files on their device."""
     loaded: Loaded = field(default_factory=Loaded)
     secrets: Secrets = field(default_factory=Secrets)
-    """For loading anew on a server that is not ours."""
+    """Secrets for loading data again on a third-party server."""
     database: str = ""
-    """The one that is copied."""
+    """The database that is copied."""
     state: str = ""
-    """Of a template of the user's: changes when somebody changes it."""
+    """State of the user's template database; changes when the template is changed."""

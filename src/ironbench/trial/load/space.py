@@ -1,4 +1,4 @@
-"""Is there room for the data? Asked before anything is written."""
+"""Checks before anything is written that there is enough disk space and memory for the data."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
 SLACK = 1.1
-"""Sorting for keys, statistics, and the file system's own needs."""
+"""Allowance for sorting keys, statistics, and the file system itself."""
 
 
 CHILD_BYTES = 450_000_000
-"""What the process that makes the rows of large data takes, measured: 300 MB of text, and what is on its way."""
+"""Measured memory of the process that generates the rows of large data: 300 MB of text, and buffers."""
 
 
 def enough_memory(dataset: Dataset, processes: int = 1, available_bytes: int | None = None) -> None:
-    """InputError when the processes that make the rows here would not fit into the memory that is available."""
+    """Raises InputError if the processes that generate rows here would need more than the available memory."""
     available = ideal.available_bytes() if available_bytes is None else available_bytes
     needed = processes * CHILD_BYTES
     if dataset.large and available < needed:
@@ -30,13 +30,13 @@ def enough_memory(dataset: Dataset, processes: int = 1, available_bytes: int | N
 
 
 def needs(session: Session, dataset: Dataset) -> dict[str, int]:
-    """Role → bytes that the load will write there at most."""
+    """Returns role → maximum bytes that the load will write there."""
     data = int(dataset.bytes * SLACK)
     return {"data": data, "log": engines.get(session.engine).traits.costs.log_of(data)}
 
 
 def enough_space(session: Session, dataset: Dataset) -> None:
-    """InputError names what is needed and what is free. Engines elsewhere cannot be asked and are let pass."""
+    """Raises InputError with the needed and the free space. Engines on other machines are not checked."""
     directories = session.directories()
     needed: dict[str, int] = {}
     for role, size in needs(session, dataset).items():

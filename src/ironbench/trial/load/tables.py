@@ -1,4 +1,4 @@
-"""Which tables are in a database, how large they are, and whose."""
+"""Checks which tables a database contains, how large they are, and who created them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
 _ELSEWHERE = "name another database"
-"""The first way out wherever tables are in the way: they may be somebody's only copy."""
+"""The first hint for all tables that are in the way, because they may be the user's only copy."""
 _LONGEST = 200
-"""Characters of sums that are stored as they are."""
+"""Maximum length of sums that are stored as text."""
 
 
 def present(session: Session, tables: Sequence[str]) -> list[str]:
-    """Those of `tables` that exist where an unqualified name would find them, in the same order."""
+    """Returns those of `tables` that exist where an unqualified name would find them, in the same order."""
     names = {row[0] for row in session.query(_dialect(session).present(tables))}
     return [table for table in tables if table in names]
 
 
 def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
-    """InputError when a view, sequence or the like has the name of one of `tables`, so that it cannot be made."""
+    """Raises InputError if a view, sequence or the like has the name of one of `tables`."""
     dialect = _dialect(session)
     for name, kind in session.query(dialect.strangers(tables)):
         what = dialect.kinds.get(kind or "", kind or "relation")
@@ -33,7 +33,7 @@ def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
 
 
 def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None:
-    """InputError when a function or procedure of others has the name of one that `statements` make."""
+    """Raises InputError if a third-party function or procedure has the name of one that `statements` create."""
     for name in engines.get(session.engine).administration.foreign_routines(session, statements):
         cause = (
             "exists, and ironbench needs that name; it does not bear ironbench's mark, as those of old versions do not"
@@ -44,9 +44,9 @@ def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None
 
 
 def size(session: Session, tables: Sequence[str]) -> int:
-    """Bytes of the tables with their indexes, or of everything where the engine counts no others.
+    """Returns the size of the tables with their indexes, or of everything if the engine cannot count tables separately.
 
-    No tables: of all that there is, such as data of the user's; 0 where that is not known.
+    Without tables: the size of the whole database, e.g. for the user's own data; 0 if unknown.
     """
     dialect = _dialect(session)
     sql = dialect.size(tables) if tables else dialect.database_size()
@@ -54,7 +54,7 @@ def size(session: Session, tables: Sequence[str]) -> int:
 
 
 def true(session: Session, sql: str) -> bool:
-    """Whether a query answers with one true value."""
+    """Whether a query returns a single true value."""
     return session.query(sql)[0][0] in _dialect(session).true
 
 
@@ -63,7 +63,7 @@ def _dialect(session: Session) -> Dialect:
 
 
 def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -> None:
-    """Returns when the tables, which ironbench did not load, hold just the rows that are wanted; else InputError."""
+    """Raises InputError unless the tables, which ironbench did not load, contain exactly the required rows."""
     complete = len(there) == len(dataset.tables) and dataset.recognised
     if complete and true(session, dataset.recognised):
         return
@@ -80,7 +80,7 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
 
 
 def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence[str], own_server: bool) -> None:
-    """InputError when tables that we loaded completely hold something else by now, or something else is wanted."""
+    """Raises InputError if tables that ironbench loaded completely have changed since, or if other data is required."""
     hint = f"{_ELSEWHERE}: ironbench drops only what is surely its own"
     whole = len(there) == len(dataset.tables)
     if key == dataset.key and whole and dataset.intact and not true(session, dataset.intact):
@@ -96,7 +96,7 @@ def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence
 
 
 def fixed_rows(session: Session, dataset: Dataset) -> dict[str, str]:
-    """Table → count and sums of the rows that no transaction changes; of many samples, a digest of them."""
+    """Returns table → count and sums of rows that no transaction changes, as a digest if the text is long."""
     sums = {fixed.table: fixed.read(session, dataset.rows) for fixed in dataset.fixed}
     return {
         table: text if len(text) <= _LONGEST else f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"
@@ -105,7 +105,7 @@ def fixed_rows(session: Session, dataset: Dataset) -> dict[str, str]:
 
 
 def refuse_altered(session: Session, dataset: Dataset, loaded: Mapping[str, str]) -> None:
-    """InputError when rows that no transaction changes differ from those that were loaded."""
+    """Raises InputError if rows that no transaction changes differ from those that were loaded."""
     found = fixed_rows(session, dataset) if loaded else {}
     altered = [table for table, sums in loaded.items() if table in found and found[table] != sums]
     if altered:

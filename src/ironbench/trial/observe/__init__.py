@@ -1,6 +1,6 @@
-"""What is watched during a trial. Every module here, and in an engine's folder `observers`, with an `OBSERVER` is one.
+"""Observers of a trial: every module here, or in an engine's folder `observers`, that defines an `OBSERVER`.
 
-The core's sampling threads read the declared sources raw, at fixed times; everything here runs before or after the
+The core's sampling threads read the declared sources, unparsed, at fixed times; all code here runs before or after the
 measured window. Order of use: `sources(session)` → the core samples → `observed(driven)`.
 """
 
@@ -31,33 +31,34 @@ __all__ = ["CpuSeconds", "Observer", "Samples", "budget", "get", "names", "obser
 
 
 class Observer(Protocol):
-    """Declares what to read, and later makes metrics and series of it. Pure but for questions to the session."""
+    """Declares what to sample, and later computes metrics and series from the samples. Pure, except for queries to the
+    session."""
 
     name: str
     doc: str
-    """One sentence for `ironbench list observers`."""
+    """A sentence for `ironbench list observers`."""
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        """Sources named `observer.part`; empty when this observer sees nothing here."""
+        """Returns sources named `observer.part`; empty if this observer can see nothing here."""
         ...
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        """Metrics by catalogue name over the measured window [0, window_s], and series over all samples."""
+        """Returns metrics by catalogue name over the measured window [0, window_s], and series of all samples."""
         ...
 
 
 @runtime_checkable
 class WaitObserver(Observer, Protocol):
-    """An observer that samples what backends wait for."""
+    """An observer that samples the wait events of backends."""
 
     def waits(self, samples: Samples, window_s: float) -> Waits:
-        """Of the measured window."""
+        """Returns the wait events inside the measured window."""
         ...
 
 
 @cache
 def observers() -> tuple[Observer, ...]:
-    """Every observer, of the machine and of all engines, by name."""
+    """Returns every observer, of the machine and of all engines, sorted by name."""
     every = [*_of_machine(), *(one for engine in engines.names() for one in _of_engine(engine))]
     return tuple(sorted(every, key=lambda observer: observer.name))
 
@@ -69,7 +70,7 @@ def _of_machine() -> tuple[Observer, ...]:
 
 @cache
 def _of_engine(engine: str) -> tuple[Observer, ...]:
-    """Those in the engine's folder `observers`, if it has one."""
+    """Returns the observers in the engine's folder `observers`, if it has one."""
     package = f"{engines.__name__}.{engine}.observers"
     return tuple(_in(package)) if engine in engines.names() and find_spec(package) else ()
 
@@ -84,7 +85,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Observer:
-    """InputError with the nearest names when there is none of that name."""
+    """Returns an observer by name. Raises InputError with similar names if there is none."""
     for observer in observers():
         if observer.name == name:
             return observer
@@ -94,10 +95,10 @@ def get(name: str) -> Observer:
 def sources(
     session: Session, observe: bool = True, machine: Tree | None = None, clients: int = 0
 ) -> tuple[Source, ...]:
-    """What the core shall sample for this engine on this machine; may ask the engine which views it has.
+    """Returns what the core must sample for this engine on this machine; may ask the engine which views it has.
 
-    `clients`: backends that there will be; sources that cost more with each are read less often.
-    Never fails because a source is absent: it is then left out. Nothing at all when `observe` is false.
+    `clients`: expected number of backends; sources with a cost per backend are read less often. Missing sources are
+    left out without an error. Empty if `observe` is false.
     """
     if not observe:
         return ()
@@ -107,13 +108,13 @@ def sources(
 
 
 def paced(source: Source, backends: int) -> Source:
-    """The source with a period at which it costs no more of a core than it may."""
+    """Returns the source with a period at which it uses no more of a core than permitted."""
     cost_s = source.cost_s + source.backend_cost_s * backends
     return replace(source, period_s=max(source.period_s, cost_s / source.most_cost))
 
 
 def parse(samples: Samples, window_s: float) -> Observation:
-    """Everything the observers make of the samples, in one. A source without samples yields nothing."""
+    """Returns the combined results of all observers. A source without samples has no results."""
     metrics: dict[str, float] = {}
     series: list[Series] = []
     counted: list[Counted] = []
@@ -132,10 +133,10 @@ def parse(samples: Samples, window_s: float) -> Observation:
 def observed(
     driven: Driven, load: Load | None = None, connections: int | None = None
 ) -> tuple[Observation, Budget | None]:
-    """What was observed in a trial, and its CPU budget (None when the machine's CPU was not sampled).
+    """Returns the observations of a trial, and its breakdown of CPU time (None if the machine's CPU was not sampled).
 
-    `load`: what drove the trial; without it, a closed loop is taken. `connections`: how many work on the engine, where
-    those are not the load's clients.
+    `load`: the load of the trial; default: a closed loop. `connections`: number of connections that do work, if they
+    are not the load's clients.
     """
     samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in driven.samples.items()}
     summary = driven.summary
@@ -149,7 +150,7 @@ def observed(
     if load is not None and _some_wait_for_work(load, connections):
         busy = _busy_clients(driven, window_s)
     elif load is not None and load.curve is not None and load.curve.of == "clients":
-        busy = load.curve.mean(0.0, window_s)  # the others are connected, and rest until the curve wants them
+        busy = load.curve.mean(0.0, window_s)  # the others are connected, and idle until the curve needs them
     for one in observers():
         if isinstance(one, WaitObserver):
             observation.metrics.update(parts.shares(one.waits(samples, window_s), busy))
@@ -169,11 +170,12 @@ def observed(
     emulation_s = observation.metrics.get("emulation_cpu_cores", 0.0) * window_s
     library_s = 0.0
     if inside:
-        # It works in the threads that call it, and in threads of its own in the same process, a child of ours.
+        # The library works in the threads that call it, and in its own threads of the same process, a child of this
+        # one.
         children = None if driven.drives_itself else processes.children_growth(samples, window_s, os.getpid())
         whole_s = children.rate("children") * window_s - observers_s - emulation_s if children else 0.0
         library_s = max(threads_cpu_s, whole_s)
-    # Of workers only those on this machine.
+    # Only the workers on this machine.
     client_s = summary.get("client_cpu_here_s", threads_cpu_s)
     ours = CpuSeconds(
         client=0.0 if inside or not here else client_s,
@@ -186,13 +188,13 @@ def observed(
 
 
 def _some_wait_for_work(load: Load, connections: int | None) -> bool:
-    """Whether connections without a transaction wait for work that has not arrived: of an open loop, or of others'
-    work, as a brokerage's market does. Clients that think are at work."""
+    """Whether connections without a transaction wait for work: in an open loop, or for the work of other clients, like
+    a brokerage's market. Clients in think time are not idle in this sense."""
     return load.rate is not None or (connections is not None and connections > load.clients and not load.think_time_s)
 
 
 def _busy_clients(driven: Driven, window_s: float) -> float | None:
-    """Mean number of clients with a transaction under way: rate × service time (Little 1961)."""
+    """Returns the mean number of clients with a transaction in progress: rate × service time (Little 1961)."""
     served = driven.histograms.get("service_time")
     if served is None or not served.count:
         return None

@@ -1,4 +1,4 @@
-"""Where CPU time goes: for the machine and per core (proc_stat(5)), and as a budget of a trial."""
+"""CPU time of the machine and of each core (proc_stat(5)), and its breakdown for a trial."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.trial.observe import processes
 
 STAT = "cpu.stat"
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-"""The first eight; guest time, which follows, is already part of user and nice."""
+"""The first eight fields; guest time, which follows, is already part of user and nice."""
 SHARES = {
     "user": ("user", "nice"),
     "system": ("system", "irq", "softirq"),
@@ -24,7 +24,7 @@ SHARES = {
     "idle": ("idle",),
     "irq": ("irq", "softirq"),
 }
-"""Share → the kernel's fields; `irq` is a part of `system`, the others together are all time."""
+"""Category → the kernel's fields; `irq` is part of `system`, the other categories add up to the total time."""
 
 
 class CpuObserver:
@@ -60,7 +60,7 @@ def _series(each: list[tuple[float, CounterGrowth]], cores: list[str]) -> list[S
 
 
 def parse_stat(text: str) -> Values:
-    """`cpu.user`, `cpu3.idle` … in clock ticks, and `switches`."""
+    """Parses /proc/stat to `cpu.user`, `cpu3.idle` … in clock ticks, and `switches`."""
     values: Values = {}
     for line in text.splitlines():
         words = line.split()
@@ -73,7 +73,8 @@ def parse_stat(text: str) -> Values:
 
 
 def share(grown: CounterGrowth, core: str, *kinds: str) -> float | None:
-    """Share of a core's time (or, for `cpu`, of all cores' time) in these kinds; None when no time passed."""
+    """Returns the fraction of a core's time (for `cpu`: of all cores) in these categories; None if no time has
+    passed."""
     total = sum(grown.by.get(f"{core}.{field}", 0.0) for field in _FIELDS)
     part = sum(grown.by.get(f"{core}.{field}", 0.0) for kind in kinds for field in SHARES[kind])
     return part / total if total > 0 else None
@@ -84,20 +85,21 @@ def _share_of(core: str, kind: str) -> Callable[[CounterGrowth], float | None]:
 
 
 _DIGITS = 5
-"""A record stays small, and the kernel counts in hundredths of a second."""
+"""Records are small, and the kernel counts in hundredths of a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class CpuSeconds:
-    """CPU time counted apart from the kernel's sums, over the same window."""
+    """CPU time measured separately from the kernel's totals, over the same window."""
 
     client: float = 0.0
     observers: float = 0.0
     emulation: float = 0.0
     library: float = 0.0
-    """Of a process whose client threads the engine itself works in, and of its own threads there."""
+    """CPU time of a process in whose client threads the engine itself runs, including the engine's own threads
+    there."""
     programs: float | None = None
-    """Of other programs; None where some of them are out of sight (in a container)."""
+    """CPU time of other programs; None if some of them are not visible (in a container)."""
 
 
 def budget(
@@ -106,12 +108,12 @@ def budget(
     ours: CpuSeconds,
     observer_pids: Iterable[int] = (),
 ) -> Budget | None:
-    """Shares of all cores' time, summing to 1; None when /proc/stat was not sampled.
+    """Returns fractions of all cores' time that sum to 1; None if /proc/stat was not sampled.
 
-    `observer_pids`: server processes that answered our observers; their time is the observers', not the server's.
-    Waiting for a device is idle time. Clocks differ by a tick here and there: where the known parts exceed what ran,
-    they are scaled down to it. Of the rest, `other` is what other programs used, or where that was not counted all but
-    interrupts; what is left is the kernel's.
+    `observer_pids`: server processes that answered ironbench's observers; their time counts as the observers'. Time
+    waiting for a device is idle time. Clocks differ by a tick now and then: if the known parts exceed the busy time,
+    they are scaled down to it. The rest is split into `other`, the time of other programs (or everything except
+    interrupts if that was not measured), and the kernel's time.
     """
     grown = growth(points(samples.get(STAT), parse_stat), window_s)
     if grown is None or (idle := share(grown, "cpu", "idle", "iowait")) is None:
@@ -121,7 +123,7 @@ def budget(
     cores = len({key.partition(".")[0] for key in grown.by if key.startswith("cpu")} - {"cpu"}) or 1
     whole_s = cores * grown.span_s
     engine = processes.engine_growth(samples, window_s, frozenset(observer_pids))
-    # The engine's readings may span a shorter time than the machine's: rates make them comparable.
+    # The samples of the engine may span a shorter time than the machine's: rates make them comparable.
     server_cpu_s = engine.rate("engine") * grown.span_s if engine else 0.0
     served_cpu_s = engine.rate("observers") * grown.span_s if engine else 0.0
     scale = grown.span_s / window_s / whole_s if window_s > 0 else 0.0

@@ -1,7 +1,7 @@
-"""Data still owed to the devices when the trial ends: without it, a system that only postpones looks fast.
+"""The write backlog at the end of a trial: without it, a system that only postpones writes looks fast.
 
-`dirty_left_bytes`: pages changed in the kernel's cache and not yet written (Dirty + Writeback), and those that the
-engine holds back in its own buffers, where it counts them.
+`dirty_left_bytes`: dirty pages of the kernel's page cache (Dirty + Writeback), plus those in the engine's own buffers
+if the engine counts them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ironbench.trial.observe.memory import parse_meminfo
 
 _KERNEL = "dirty.meminfo"
 _PERIOD_S = 5.0
-"""Only the reading at the end of the window counts, which the core takes whatever the period."""
+"""Only the sample at the end of the window counts, which the core takes regardless of the period."""
 
 
 class Dirty:

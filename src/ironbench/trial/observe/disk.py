@@ -1,8 +1,8 @@
-"""What the block devices under `data`, `temp` and `log` do (Linux: Documentation/block/stat.rst).
+"""I/O of the block devices under `data`, `temp` and `log` (Linux: Documentation/block/stat.rst).
 
-Each role's directory is led to its device by /proc/self/mountinfo, and the device's own counters are read from
-/sys/dev/block: the figures of /proc/diskstats, one device at a time. Roles on one device show the same figures. A role
-in memory, on a network file system or on ZFS has no block device to see, and no metrics.
+/proc/self/mountinfo maps each role's directory to its device, and the device's counters are read from /sys/dev/block:
+the numbers of /proc/diskstats for one device at a time. Roles on the same device show the same numbers. A role in
+memory, on a network file system or on ZFS has no visible block device, and therefore no metrics.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIELDS = (
     ("flushes", 15, 1.0),
     ("flush_s", 16, 1e-3),
 )
-"""Counter, its place in the line, its unit. Flushes are there since Linux 5.5, and for whole disks only."""
+"""Counter, its position in the line, its unit. Flushes exist since Linux 5.5, and only for whole disks."""
 _COUNTS = {
     "device_reads_per_s": "reads",
     "device_writes_per_s": "writes",
@@ -45,7 +45,8 @@ _LATENCIES = {
     "device_flush_latency_s": ("flush_s", "flushes"),
 }
 _TIMES = {"device_utilisation_share": "busy_s", "device_queue_depth": "queued_s"}
-"""Metric → its counter, and that of its requests: a window has whole ones, though its edges lie between samples."""
+"""Metric → its counter, and that of its requests. Requests are rounded to whole ones, although the window's edges are
+between samples."""
 
 
 class Disk:
@@ -77,7 +78,7 @@ class Disk:
 
 
 def role_devices(directories: dict[str, str], machine: Tree) -> dict[str, str]:
-    """Role → `major:minor` of the block device under its directory, for those that have one to see."""
+    """Returns role → `major:minor` of the block device under its directory, for roles with a visible device."""
     mounts = all_mounts(machine)
     numbers: dict[str, str] = {}
     for role, directory in directories.items():
@@ -106,7 +107,7 @@ def _metrics(grown: CounterGrowth) -> dict[str, float]:
         for name, (size, counter) in _VOLUMES.items()
         if size in grown.by
     }
-    # The kernel shows whole milliseconds (Documentation/admin-guide/iostats.rst): fast requests show none of it.
+    # The kernel counts whole milliseconds (Documentation/admin-guide/iostats.rst), which fast requests may never reach.
     values |= {
         name: grown.ratio(time, counter)
         for name, (time, counter) in _LATENCIES.items()

@@ -1,6 +1,6 @@
-"""What took the CPU from the work between two moments: other programs and other virtual machines.
+"""CPU time used by other programs and other virtual machines between two moments.
 
-The same parts as those of a trial's CPU budget (`observe.cpu`), for stretches of a second or so.
+The parts are those of a trial's breakdown of CPU time (`observe.cpu`), for periods of about a second.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _NOT_WORK = ("cpu.irq", "cpu.softirq", "cpu.steal")
 
 @dataclass(frozen=True, slots=True)
 class DisturbanceCounters:
-    """The machine's CPU time so far."""
+    """Counters of the machine's CPU time."""
 
     ticks: Values
     programs_s: float | None
-    """Of other programs; None: some of them are out of sight."""
+    """CPU seconds of other programs; None if some of them are not visible."""
     own_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Between two moments, as shares of all cores' time."""
+    """CPU time used by others between two moments, as fractions of all cores' time."""
 
     programs: float = 0.0
     steal: float = 0.0
     counted: bool = True
-    """Whether `programs` was counted; else the kernel's own threads are in it, too."""
+    """Whether `programs` was measured; otherwise it also includes the kernel's threads."""
 
     @property
     def share(self) -> float:
@@ -42,7 +42,7 @@ class Taken:
 
 
 def read(own: Set[int], machine: Tree | None = None) -> DisturbanceCounters:
-    """`own`: processes of the work, whose descendants belong to it, too."""
+    """Reads the counters. `own`: processes of the work; their descendants are included."""
     machine = machine or Tree()
     ticks = {name: value for name, value in parse_stat(machine.read("/proc/stat") or "").items() if "cpu." in name}
     return DisturbanceCounters(ticks, *processes.programs_and_own_s(machine, own))
@@ -59,6 +59,6 @@ def taken(before: DisturbanceCounters, after: DisturbanceCounters) -> Taken:
     counted = before.programs_s is not None and after.programs_s is not None
     if before.programs_s is not None and after.programs_s is not None:
         used_s = min(used_s, after.programs_s - before.programs_s)
-    # What a process used whose parent does not wait for it is lost with it, and clocks differ by a tick here and there.
+    # The CPU time of a process that its parent does not wait for is lost, and clocks differ by a tick now and then.
     programs = max(0.0, used_s) * processes.TICKS_PER_S / whole
     return Taken(programs, steal, counted)

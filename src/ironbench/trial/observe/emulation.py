@@ -1,7 +1,9 @@
-"""What the process of an emulated device says of itself: sizes, latencies, its CPU time, how true to its model it is.
+"""Statistics of the process that emulates a device: I/O sizes, latencies, CPU time, and how accurately it follows its
+model.
 
-A device shows its counters as a file beside its partitions (`crates/ironbench-device/src/live`). Each role's directory
-is led to it by its mount and its loop device, so a device that somebody else mounted is seen, too.
+A device publishes its counters as a file next to its partitions (`crates/ironbench-device/src/live`). The directory of
+a role leads to the device through its mount and its loop device, so that devices mounted by another process are found
+as well.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _PREFIX = "emulation."
 _KINDS = ("read", "write", "flush")
 _QUANTILE = 0.99
 _FEWEST = 30.0
-"""How late a device was in fewer I/Os says nothing of a result."""
+"""Minimum number of I/Os for a meaningful lateness."""
 
 
 class Emulation:
@@ -58,13 +60,13 @@ class Emulation:
                 counted += _counted(grown, role, partition)
         if seen:
             metrics["emulation_cpu_cores"] = cpu_s
-        if load > 0:  # the kernel passes requests of free devices through: then nothing is counted
+        if load > 0:  # the kernel passes requests of zero-latency devices through without counting them
             metrics["emulation_load_share"] = load
         return Observation(metrics, tuple(series), tuple(counted))
 
 
 def quantile(counts: dict[float, float], q: float) -> float | None:
-    """Upper edge of the bucket in which the quantile lies; None when nothing was counted."""
+    """Returns the upper edge of the bucket that contains the quantile; None if all counts are zero."""
     total = sum(counts.values())
     if total <= 0:
         return None
@@ -122,12 +124,13 @@ def _latency(grown: CounterGrowth, key: str, q: float) -> float | None:
 
 
 def _buckets(grown: CounterGrowth, prefix: str) -> dict[float, float]:
-    """Upper end of a bucket → how many came into it."""
+    """Returns upper edge of a bucket → its count."""
     return {float(name[len(prefix) :]): by for name, by in grown.by.items() if name.startswith(prefix)}
 
 
 def _parse(text: str) -> Values:
-    """`cpu_s`, `done`, `reads_per_s`; of each partition and kind `data.read.count`, `.within.<s>`, `.sized.<n>` …"""
+    """Returns `cpu_s`, `done`, `reads_per_s`; for each partition and kind `data.read.count`, `.within.<s>`,
+    `.sized.<n>` …"""
     counters = json.loads(text)
     values: Values = {"cpu_s": counters["cpu_ns"] / 1e9, "reads_per_s": counters["reads_per_s"], "done": 0.0}
     for name, counts in counters["partitions"].items():

@@ -1,4 +1,4 @@
-"""Counters that a server publishes late: left out where too much of a trial is missing from them."""
+"""Server counters that are published with a delay: they are left out if they miss too much of a trial."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
 
 MISSED = 0.10
-"""Share of a trial that the server's counters may miss before it is said."""
+"""Fraction of a trial that the server's counters may miss without a warning."""
 _MOST = 0.50
-"""Share from which they say too little to be shown."""
+"""Fraction of a trial above which the counters are not shown."""
 CODE = "counts-late"
 
 
 def published(observation: Observation, summary: Mapping[str, Any], scripts: bool) -> Observation:
-    """Without the server's counters where they miss too much. `scripts`: clients ran these, so that the server
-    counted each transaction at least once."""
+    """Returns the observation without the server's counters if they miss too much. `scripts`: clients ran scripts, so
+    the server counted each transaction at least once."""
     late_s, window_s = max(observation.late.values(), default=0.0), float(summary["elapsed_s"])
     if not late_s:
         return observation
@@ -37,7 +37,7 @@ def published(observation: Observation, summary: Mapping[str, Any], scripts: boo
 
 
 def doubt(observation: Observation, window_s: float) -> Note | None:
-    """What a reader must know of these counters."""
+    """Returns the warning about these counters, if any."""
     late_s = max((late_s for name, late_s in observation.late.items() if name in observation.metrics), default=0.0)
     if observation.withheld or late_s <= MISSED * window_s:
         return observation.withheld
@@ -49,7 +49,7 @@ def _ended_per_s(observation: Observation) -> float:
 
 
 def _done(summary: Mapping[str, Any]) -> int:
-    """Transactions of scripts that send statements at all."""
+    """Returns the number of transactions of scripts that send any statements."""
     scripts = summary.get("scripts")
     if not scripts:
         return int(summary.get("transactions", 0))

@@ -1,4 +1,4 @@
-"""Memory of the machine: what is free, what caches files, what is still to be written, and swapping."""
+"""Memory of the machine: free, page cache, dirty pages, and swapping."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ _GAUGES = {
 }
 _RATES = {"swap_in_bytes_per_s": "pswpin", "swap_out_bytes_per_s": "pswpout"}
 _MAPPED, _MAPPED_PAGES = "Mapped", "nr_mapped"
-"""The same memory, in bytes of one file and in pages of the other."""
+"""Two names for the same quantity: in bytes in one file, in pages in the other."""
 _PAGES_BYTES = (4096.0, 16384.0, 65536.0)
-"""That Linux has on x86-64 (the first), on Arm (all; Documentation/arch/arm64/memory.rst) and on POWER (the last)."""
+"""Page sizes of Linux on x86-64 (the first), on Arm (all; Documentation/arch/arm64/memory.rst) and on POWER (the
+last)."""
 
 
 class Memory:
@@ -65,7 +66,7 @@ class Memory:
 
 
 def parse_meminfo(text: str) -> Values:
-    """Bytes by the kernel's name, and `swap used`."""
+    """Returns bytes by the kernel's names, and `swap used`."""
     values: Values = {}
     for line in text.splitlines():
         key, separator, rest = line.partition(":")
@@ -77,15 +78,17 @@ def parse_meminfo(text: str) -> Values:
 
 
 def _parse_vmstat(text: str) -> Values:
-    """Pages swapped in and out since the start of the machine, and those mapped now."""
+    """Returns pages swapped in and out since boot, and pages that are mapped now."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: float(pair[1]) for pair in pairs if pair[0] in (*_RATES.values(), _MAPPED_PAGES)}
 
 
 def _page_bytes(memory: Sequence[SamplePoint], pages: Sequence[SamplePoint]) -> float:
-    """Of the machine that was read, which may be another one than this: by what both files say of one thing.
+    """Returns the page size of the machine that was sampled, which may be another one, from a quantity that is in both
+    files.
 
-    In a container only one of them may be the container's own (lxcfs, `proc_fuse.c`): then that of this machine.
+    In a container, possibly only one of the files is the container's own (lxcfs, `proc_fuse.c`); the result is then
+    this machine's page size.
     """
     both = zip(memory, pages, strict=False)
     pairs = ((in_bytes.values.get(_MAPPED), counted.values.get(_MAPPED_PAGES)) for in_bytes, counted in both)

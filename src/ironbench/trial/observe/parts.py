@@ -1,11 +1,12 @@
-"""From samples to shares of the clients' time by part.
+"""Computes the breakdown of the clients' time by wait class from samples.
 
-What a backend waits for is sampled. What it computes, and how long it waits for a core, the kernel counts exactly
-(/proc/<pid>/schedstat, Linux: Documentation/scheduler/sched-stats.rst), and so the counts go before the samples: a
-backend that was woken still shows its old wait until it gets a core, and one that enters a wait computes in the kernel.
+Waits of backends are sampled. The kernel counts CPU time and run-queue time of backends exactly (/proc/<pid>/schedstat,
+Linux: Documentation/scheduler/sched-stats.rst), and these counts take precedence over samples: a backend that was woken
+shows its old wait event until it gets a core, and one that starts to wait first runs in the kernel.
 
-  CPU = counted. Run queue = counted. What backends without a wait have beyond both is `other`: nobody knows.
-  Where the counts exceed the backends without a wait, the excess is taken from all waits in proportion to their time.
+- CPU and run queue are the counted times. Time of backends without a wait event beyond both is `other`: unknown.
+- If the counts exceed the time without a wait event, the excess is subtracted from all waits in proportion to their
+  time.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from ironbench.model.observer import CLIENT, CPU, IDLE, OTHER, PARTS, RUN_QUEUE,
 from ironbench.model.points import SamplePoint, Values
 
 MOST_BATCHES = 30
-"""Fewer and longer batches keep what is correlated together (Law, Simulation Modeling and Analysis, 5th ed., 9.5.3)."""
+"""Fewer and longer batches keep correlated samples together (Law, Simulation Modeling and Analysis, 5th ed., 9.5.3)."""
 LEAST_BATCHES = 6
 LEAST_IN_BATCH = 5
 
 
 def shares(waits: Waits, busy: float | None) -> dict[str, float]:
-    """`time_share{part=…}`, and of what was sampled `time_samples{part=…}`; parts without time are left out.
+    """Returns `time_share{part=…}`, and for sampled classes `time_samples{part=…}`; classes without time are left out.
 
-    `busy`: mean number of clients with a transaction under way,
-    where backends without one wait for work that has not arrived (an open loop); None: every backend is at work.
+    `busy`: mean number of clients with a transaction in progress, if idle backends wait for work that has not arrived
+    (open loop); None: every backend is busy.
     """
     instants, counted, part_of = waits.instants, waits.on_cores, waits.part_of
     if not instants:
@@ -51,7 +52,7 @@ def shares(waits: Waits, busy: float | None) -> dict[str, float]:
 
 
 def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
-    """Backends by part; `sampled` has those without a wait under `CPU`."""
+    """Returns backends by wait class; `sampled` has those without a wait event under `CPU`."""
     if counted is None:
         return dict(sampled)
     total = sum(sampled.values())
@@ -67,12 +68,12 @@ def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
 
 
 def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str], str]) -> float:
-    """How many independent observations the samples of a part are worth.
+    """Returns how many independent observations the samples of a wait class are worth.
 
-    Backends seen at one instant wait for the same flush or the same row, and one instant resembles the next: the
-    variance of the share is taken from means of batches, and the number of independent draws of the same variance is
-    p(1−p) over it (design effect: Kish, Survey Sampling, 1965, 8.2; batch means: Conway, Management Science 10(1),
-    1963). At least 1, at most every backend of every sample.
+    Backends sampled at the same instant wait for the same flush or row, and successive instants are similar. The
+    variance of the fraction p is therefore estimated from batch means, and the number of independent draws with this
+    variance is p(1−p) divided by it (design effect: Kish, Survey Sampling, 1965, 8.2; batch means: Conway, Management
+    Science 10(1), 1963). At least 1, at most every backend of every sample.
     """
     seen = [_of_part(point.values, part, part_of) for point in instants]
     every = sum(sum(point.values.values()) for point in instants)
@@ -88,7 +89,7 @@ def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str
 
 
 def _of_part(values: Values, part: str, part_of: Callable[[str], str]) -> float:
-    """Share of an instant's backends; what is unaccounted hides among those without a wait."""
+    """Returns the fraction of an instant's backends in a wait class; `other` is among those without a wait event."""
     total = sum(values.values())
     kinds = (part, CPU) if part == OTHER else (part,)
     return sum(n for event, n in values.items() if part_of(event) in kinds) / total if total else 0.0

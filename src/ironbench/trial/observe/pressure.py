@@ -1,6 +1,6 @@
-"""Pressure stall information: share of time in which work stood still for want of CPU, memory or I/O.
+"""Pressure stall information: fraction of the time in which work was stalled for lack of CPU, memory or I/O.
 
-Linux: Documentation/accounting/psi.rst. `some`: at least one task waited; `full`: all that were not idle waited.
+Linux: Documentation/accounting/psi.rst. `some`: at least one task waited; `full`: all tasks that were not idle waited.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Pressure:
         return tuple(
             Source(f"pressure.{resource}", "file", f"/proc/pressure/{resource}")
             for resource in _RESOURCES
-            # The file exists but refuses to be read when PSI is compiled in and switched off.
+            # If PSI is compiled in but disabled, the file exists but cannot be read.
             if machine.read(f"/proc/pressure/{resource}")
         )
 
@@ -34,7 +34,7 @@ class Pressure:
             if (grown := growth(readings, window_s)) is None:
                 continue
             each = steps(readings)
-            # "full" means nothing for the CPU of a whole machine (psi.rst): it is always zero there.
+            # "full" has no meaning for the CPU of a whole machine (psi.rst): it is always zero there.
             for kind in ("some",) if resource == "cpu" else ("some", "full"):
                 name = f"psi_{resource}_{kind}_share"
                 metrics[name] = grown.rate(kind)
@@ -43,7 +43,7 @@ class Pressure:
 
 
 def _parse(text: str) -> Values:
-    """Seconds stalled since the start of the machine, by kind."""
+    """Returns seconds stalled since boot, by kind."""
     return {
         line.split()[0]: float(line.rpartition("total=")[2]) / 1e6 for line in text.splitlines() if "total=" in line
     }

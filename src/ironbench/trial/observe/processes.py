@@ -1,10 +1,11 @@
-"""CPU time of the engine's processes and of other programs, for the CPU budget (proc_pid_stat(5)).
+"""CPU time of the engine's processes and of other programs, for the breakdown of CPU time (proc_pid_stat(5)).
 
-Servers start and end processes all the time. What a process used is not lost when it ends: the kernel adds it to its
-parent's "children" counters when the parent collects it. So the engine's CPU time is that of its first process with its
-ended children, plus that of every living descendant. All /proc/<pid>/stat are read every 5 s and at both ends of the
-window (about 10 µs each: 1000 backends cost 0.2 % of a core), and the engine's are picked by their parents afterwards.
-What neither the engine nor ironbench started is another program, unless it is a thread of the kernel.
+Servers start and end processes all the time. CPU time of an ended process is not lost: when the parent waits for it,
+the kernel adds it to the parent's "children" counters. The engine's CPU time is therefore that of its first process
+including ended children, plus that of every living descendant. The observer reads every /proc/<pid>/stat every 5 s and
+at both ends of the window (about 10 µs each: 1,000 backends cost 0.2% of a core), and the engine's processes are
+selected by their parents afterwards. A process that neither the engine nor ironbench started is another program, unless
+it is a kernel thread.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _PERIOD_S = 5.0
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD in the flags of a process (Linux: include/linux/sched.h)."""
 _FIRST_KERNEL_THREAD = 2
-"""kthreadd. It is seen from the first process namespace only, and not through a /proc mounted with `hidepid`."""
+"""kthreadd. This thread is visible only from the first process namespace, and not if /proc is mounted with
+`hidepid`."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -64,37 +66,39 @@ class Processes:
 
 
 def roots(samples: Samples) -> set[int]:
-    """The engine's first processes, as the sources named them."""
+    """Returns the engine's first processes, from the names of their sources."""
     return {int(name.removeprefix(_ROOT)) for name in samples if name.startswith(_ROOT)}
 
 
 def engine_growth(
     samples: Samples, window_s: float, observer_pids: frozenset[int] = frozenset()
 ) -> CounterGrowth | None:
-    """CPU seconds over the window: `engine` without, `observers` of the server processes that served our observers."""
+    """Returns CPU seconds over the window: `engine` without the server processes that answered observers, and
+    `observers` for those."""
     parser = partial(_engine_cpu, first=roots(samples), observers=observer_pids)
     return growth(_whole(points(samples.get(_ALL), parser)), window_s)
 
 
 def _whole(readings: list[SamplePoint]) -> list[SamplePoint]:
-    """Without a last reading that is below the one before: of processes that ended while it was taken, as those of all
-    clients do when the window is over, it has neither their own time nor that of their parent with them."""
+    """Returns the samples without final ones that decrease. Such a sample was taken while processes were ending, as all
+    backends do after the window: it includes neither their own time nor the time added to their parent."""
     while len(readings) > 1 and readings[-1].values["engine"] < readings[-2].values["engine"]:
         readings = readings[:-1]
     return readings
 
 
 def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> CounterGrowth | None:
-    """CPU seconds of `programs` other than the engine and ironbench; None where some of them are out of sight.
+    """Returns CPU seconds of `programs` other than the engine and ironbench; None if some of them are not visible.
 
-    `own`: processes of ironbench, whose children are its own, too.
+    `own`: processes of ironbench; their children are included.
     """
     readings = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | own))
     return growth(_rising(readings, "programs"), window_s)
 
 
 def _rising(readings: list[SamplePoint], key: str) -> list[SamplePoint]:
-    """A sum over processes without its falls: the time of one whose parent does not wait for it is lost with it."""
+    """Returns a sum over processes without its decreases: the time of a process is lost if its parent does not wait for
+    it."""
     reached, before, rising = 0.0, 0.0, []
     for point in readings:
         reached += max(0.0, point.values[key] - before)
@@ -104,12 +108,12 @@ def _rising(readings: list[SamplePoint], key: str) -> list[SamplePoint]:
 
 
 def own_growth(samples: Samples, window_s: float, own: Set[int]) -> CounterGrowth | None:
-    """CPU seconds of processes and their descendants, as `own`. Some may take the place of others meanwhile."""
+    """Returns CPU seconds of processes and their descendants, as `own`. The set of processes may change meanwhile."""
     return growth(_rising(points(samples.get(_ALL), partial(_own_cpu, own=own)), "own"), window_s)
 
 
 def children_growth(samples: Samples, window_s: float, parent: int) -> CounterGrowth | None:
-    """CPU seconds of a process's descendants without itself, as `children`."""
+    """Returns CPU seconds of a process's descendants without itself, as `children`."""
     return growth(points(samples.get(_ALL), partial(_children_cpu, parent=parent)), window_s)
 
 
@@ -139,8 +143,8 @@ def _programs_s(stats: Mapping[int, _Stat], ours: set[int]) -> float | None:
 
 
 def programs_and_own_s(machine: Tree, own: Set[int]) -> tuple[float | None, float]:
-    """CPU seconds so far of programs that neither `own` nor their descendants are, None where some of them are out of
-    sight; and of those."""
+    """Returns the CPU seconds so far of programs that are neither `own` nor their descendants (None if some are not
+    visible), and of those that are."""
     stats = {}
     for name in filter(str.isdigit, machine.names("/proc")):
         if (stat := _stat(machine.read(f"/proc/{name}/stat") or "")) is not None:
@@ -151,7 +155,7 @@ def programs_and_own_s(machine: Tree, own: Set[int]) -> tuple[float | None, floa
 
 
 def _engine_cpu(text: str, first: set[int], observers: frozenset[int] = frozenset()) -> Values:
-    """CPU seconds of the engine in one reading of all processes; empty when its first process is gone."""
+    """Returns CPU seconds of the engine in one sample of all processes; empty if its first process has ended."""
     stats = _stats(text)
     ours = _with_descendants(first & stats.keys(), stats)
     if not ours:
@@ -163,13 +167,13 @@ def _engine_cpu(text: str, first: set[int], observers: frozenset[int] = frozense
 
 @dataclass(frozen=True, slots=True)
 class _Stat:
-    """What one process says of itself; CPU time in ticks."""
+    """Statistics of a process; CPU time in ticks."""
 
     parent: int
     flags: int
     own: int
     ended: int
-    """Of its ended children, that it has waited for."""
+    """CPU time of ended children that it has waited for."""
 
 
 def _with_descendants(first: set[int], stats: Mapping[int, _Stat]) -> set[int]:
@@ -190,7 +194,7 @@ def _stats(text: str) -> dict[int, _Stat]:
 
 
 def _stat(text: str) -> _Stat | None:
-    """The name in parentheses may hold blanks and parentheses itself."""
+    """Parses a line of stat; the name in parentheses may itself contain blanks and parentheses."""
     words = text.rpartition(")")[2].split()
     if len(words) < 15:
         return None

@@ -1,7 +1,8 @@
-"""How long runnable threads wait for a core: saturation that CPU shares do not show.
+"""CPU scheduling wait: how long runnable threads wait for a core, a saturation that CPU utilisation does not show.
 
-/proc/schedstat tells it for the whole machine (Linux: Documentation/scheduler/sched-stats.rst). Kernels built without
-it still tell it per process (second number of /proc/<pid>/schedstat); the threads of other programs are then unseen.
+/proc/schedstat counts it for the whole machine (Linux: Documentation/scheduler/sched-stats.rst). Kernels built without
+that file still count it per process (second number of /proc/<pid>/schedstat); threads of other programs are then not
+included.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from ironbench.model.points import (
 from ironbench.model.session import Session
 
 _WAITING = "run_queue_waiting_per_core"
-"""Seconds of waiting per second and core: no share of time, for several threads wait at once."""
+"""Seconds of waiting per second and core; may exceed 1, because several threads may wait at once."""
 _SCHEDSTAT = "runqueue.schedstat"
 _PROCESSES = "runqueue.processes"
 _THREADS = "runqueue.threads"
 _ONLINE = "runqueue.online"
 _LOADAVG = "runqueue.loadavg"
 _PROCESS_PERIOD_S = 5.0
-"""A reading costs about 10 µs a process, so that 1000 backends at this period take 0.2 % of a core."""
+"""Sampling costs about 10 µs per process, so 1,000 backends at this period take 0.2% of a core."""
 
 
 class RunQueue:
@@ -71,7 +72,7 @@ class RunQueue:
 
 
 def _delay(grown: CounterGrowth) -> float:
-    """Seconds of waiting per second."""
+    """Returns seconds of waiting per second."""
     return sum(grown.by.values()) / 1e9 / grown.span_s
 
 
@@ -83,7 +84,7 @@ def _cores(readings: list[SamplePoint], samples: Samples) -> int:
 
 
 def count_list(text: str) -> int:
-    """How many CPUs a list such as `0-3,8` names."""
+    """Returns the number of CPUs in a list such as `0-3,8`."""
     total = 0
     for part in text.strip().split(","):
         low, _, high = part.partition("-")
@@ -92,7 +93,7 @@ def count_list(text: str) -> int:
 
 
 def _parse_schedstat(text: str) -> Values:
-    """Nanoseconds waited per core: the eighth number of its line."""
+    """Returns nanoseconds waited per core: the eighth number of its line."""
     return {
         words[0]: float(words[8])
         for line in text.splitlines()
@@ -101,7 +102,7 @@ def _parse_schedstat(text: str) -> Values:
 
 
 def _parse_tasks(text: str) -> Values:
-    """Nanoseconds waited per task; /proc/self and /proc/thread-self repeat a task under another name."""
+    """Returns nanoseconds waited per task, without /proc/self and /proc/thread-self, which repeat a task."""
     return {
         path: float(content.split()[1])
         for path, content in by_file(text).items()
@@ -110,7 +111,7 @@ def _parse_tasks(text: str) -> Values:
 
 
 def _parse_loadavg(text: str) -> Values:
-    """Runnable tasks, without the one that was reading this."""
+    """Returns the number of runnable tasks, without the one that read the file."""
     return {"runnable": max(0.0, float(text.split()[3].partition("/")[0]) - 1.0)}
 
 
