@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def mounted(plan: Plan, name: str = "") -> Iterator[Devices]:
     """Mounts the devices of the plan's system, and unmounts them at the end of the `with` block.
 
-    They answer without delay until `set_model_timing(on=True)`. `name`: prefix of the trace files; default: the name of
-    the series. Raises InputError and FailureError.
+    The devices answer without delay until `set_model_timing(on=True)`. `name`: prefix of the trace files; default: the
+    name of the series. Raises InputError and FailureError.
     """
     from ironbench.devices import mounting
 

@@ -38,7 +38,7 @@ FILE_SYSTEM_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One device as the user declared it."""
+    """A device as the user declared it."""
 
     model: str
     roles: tuple[str, ...]

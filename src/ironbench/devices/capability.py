@@ -24,7 +24,7 @@ def require(subject: str) -> None:
 
 
 def lacking(root: Path = Path("/")) -> str:
-    """Describes what is missing; "" if nothing is."""
+    """Describes what is missing, otherwise returns ""."""
     if not _may_mount(root / "proc/self/status"):
         return "root (the right to mount file systems), which this process does not have"
     for path, what in ((FUSE, "FUSE"), (LOOPS, "loop devices")):

@@ -21,7 +21,7 @@ _AGAIN_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """One type of file system."""
+    """A type of file system."""
 
     program: str
     make: tuple[str, ...]

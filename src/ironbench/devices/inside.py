@@ -1,8 +1,8 @@
 """The process of one emulated device: serves its I/O, and unmounts and removes everything when it ends.
 
-It is a child process (`ironbench.host.child`). The first message is a `DeviceOrder`, answered by `ready` or an error.
-Each further message is a command with an answer: `model` and `free` switch the modelled timing on and off, `stop` ends
-the process; `MountedDevice.say` lists the others.
+This is a child process (`ironbench.host.child`). The first message is a `DeviceOrder`, answered by `ready` or an error.
+Further messages are commands, and each is answered: `model` and `free` switch the modelled timing on and off, `stop`
+ends the process; `MountedDevice.say` lists the others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ pages to this device."""
 
 @dataclass(frozen=True, slots=True)
 class DeviceOrder:
-    """What the process creates: the device, its file system and its mounts."""
+    """The device, file system and mounts that the process creates."""
 
     entry: str
     """Path of the entry in the register of running processes."""

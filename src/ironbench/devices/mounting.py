@@ -115,7 +115,7 @@ class Mounted:
     def cut(self, how: str, seed: int) -> int:
         """Emulates a power cut: `lose`, `subset` or `torn` (`crates/ironbench-device/src/live/undo.rs`).
 
-        All later requests fail. Returns the number of writes since the last flush. Raises FailureError.
+        Later requests fail. Returns the number of writes since the last flush. Raises FailureError.
         """
         return int(self._ask(f"cut {how} {seed}")["cut"])
 
@@ -216,7 +216,7 @@ class Mounted:
 
 
 class Devices:
-    """All devices of one system."""
+    """The emulated devices of a system."""
 
     def __init__(self, mounted: Sequence[Mounted]) -> None:
         self.mounted = tuple(mounted)
@@ -228,8 +228,8 @@ class Devices:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Lets the devices answer without delay during the `with` block, in which nothing is measured. If a device has
-        died, `death` reports it."""
+        """Lets the devices answer without delay during the `with` block, which must not contain a measurement. If a
+        device has died, `death` reports it."""
         with contextlib.suppress(FailureError):
             self.set_model_timing(on=False)
         try:
@@ -306,7 +306,7 @@ def mounted(
     cuttable: bool = False,
     data: str | None = None,
 ) -> Iterator[Devices]:
-    """Mounts the devices for the duration of the `with` block. They answer without delay until
+    """Mounts the devices for the duration of the `with` block. The devices answer without delay until
     `set_model_timing(on=True)`.
 
     `traces`: prefix of the paths of the traces; `cuttable`: see `Mounted`; `data`: see `_Watch`.

@@ -39,7 +39,7 @@ def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, comput
     `trial/observe/emulation.py`. Raises OSError."""
     descriptor = os.open(counters, os.O_RDONLY)
     try:
-        # One read call, so that both clocks are read at the same moment.
+        # A single read call, so that both clocks are read at the same moment.
         text, now_s = os.read(descriptor, 1 << 20), time.time()
     finally:
         os.close(descriptor)

@@ -35,7 +35,8 @@ OTHERS_FAR = 2.0
 """Maximum ratio of used CPU time to the CPU time that fits between the I/Os. Above it, most of the CPU was used by
 other work."""
 DISTURBED_FAR = 0.1
-"""Maximum share of the cores that other programs used. Above it, the recording shows more than the work alone."""
+"""Maximum share of the cores that other programs used. Above it, the recording contains considerable work of other
+programs."""
 COLD_FAR = 0.25
 """Minimum share of the recorded time spent computing. Below it, most computations started after a pause.
 

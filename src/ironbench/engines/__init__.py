@@ -1,5 +1,4 @@
-"""The databases that ironbench starts or connects to. Each engine is a subpackage whose `engine.py` defines
-`ENGINE`."""
+"""The databases that ironbench starts or connects to. An engine is a subpackage whose `engine.py` defines `ENGINE`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Operations on a running engine around a trial, and its counters. Each engine overrides what it supports.
+"""Operations on a running engine around a trial, and its counters. Engines override what they support.
 
-All operations use the given session; nothing here starts or stops an engine.
+The operations use the given session; they never start or stop an engine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REQUEST = "checkpoints.request"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the engine has written since its counters were reset."""
+    """Volume that the engine has written since its counters were reset."""
 
     log_bytes: int
     log_flushes: int
@@ -44,8 +44,8 @@ ENTRY_MARK = "ironbench: "
 BEGUN = "begun"
 """Follows the mark until the load is complete."""
 ROOTS = "loaded-"
-"""Start of the `ou` of organizational units below a marked entry. They list, as `description`, the DNs of entries that
-were added outside of the marked entry; everything below those DNs belongs to ironbench, too."""
+"""Start of the `ou` of organizational units below a marked entry. Such a unit lists, as `description`, the DNs of
+entries that were added outside of the marked entry; everything below those DNs also belongs to ironbench."""
 DENIED = "42501"
 """SQLSTATE insufficient_privilege: the role lacks a privilege that a statement needs."""
 AS_PARAMETER = ("42601", "42P18", "42P02", "42804", "42883", "22023", "22P02")
@@ -104,7 +104,7 @@ def _short(sizes: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """What is visible of a server on its machine: process ids and paths as they are there."""
+    """Processes and directories of a server, with the process ids and paths of its machine."""
 
     processes: tuple[int, ...] = ()
     """Processes of the server; one is enough, because their children are found from it."""

@@ -1,7 +1,7 @@
 """Interface of an engine: abilities and costs as data, dialect, and how it is started and its data are stored.
 
-Each engine is a folder with the engine's name; nothing outside the folder knows that name. docs/engines.md describes
-step by step how to add an engine.
+An engine is a folder with the engine's name; nothing outside the folder knows that name. docs/engines.md describes step
+by step how to add an engine.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Knob:
     levels: tuple[str, ...]
     """Values to compare; the default first."""
     about: str
-    """What the setting controls, as a sentence."""
+    """Effect of the setting, as a sentence."""
     session: bool = False
     """Whether a connection can set it for itself."""
 
@@ -96,7 +96,7 @@ class Traits:
     """Properties of an engine, as data."""
 
     doc: str
-    """One line for `ironbench list engines`."""
+    """Description in one line, for `ironbench list engines`."""
     abilities: frozenset[str] = frozenset()
     """Subset of `ABILITIES`."""
     preference: int = 0
@@ -180,8 +180,8 @@ class Engine(ABC):
         """Starts the engine with room for `clients` connections and a few more. Raises InputError and FailureError."""
 
     def installations(self) -> tuple[tuple[str, str], ...]:
-        """Installed versions and the `bin` setting that selects each, the oldest first. All come from the same source,
-        so that they differ in little besides the version."""
+        """Installed versions and the `bin` setting that selects each, the oldest first. The installations come from one
+        source, so that they differ in little besides the version."""
         return ()
 
     def in_use(self, system: System) -> InputError | None:
@@ -199,8 +199,8 @@ class Engine(ABC):
         return preferred if preferred in self.traits.protocols else self.traits.protocols[0]
 
     def basis(self, system: System) -> str:
-        """What the data files depend on besides the loaded rows: version, build, flags. "" if the files are out of
-        reach."""
+        """Properties that the data files depend on besides the loaded rows: version, build, flags. "" if the files are
+        out of reach."""
         return ""
 
     def plain(self, system: System, folder: Path) -> System:
@@ -267,7 +267,7 @@ class Engine(ABC):
 
 
 class SessionDefaults:
-    """Session methods for engines that have no counters, no files and no process of their own."""
+    """Session methods for engines that have no counters, no files and no separate process."""
 
     engine: str
 

@@ -26,7 +26,7 @@ class Cleaned:
     stubborn: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is dead; they could not be ended."""
     living: tuple[register.RegisterEntry, ...] = ()
-    """Entries whose owner is alive; left alone."""
+    """Entries whose owner is alive; they are not touched."""
     removed: tuple[str, ...] = ()
     """Directories that were removed: ideal parts left in memory, and default data directories."""
     kept: tuple[str, ...] = ()

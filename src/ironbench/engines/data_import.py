@@ -1,4 +1,4 @@
-"""Imports the user's own data into an engine. Each engine overrides what it supports."""
+"""Imports the user's own data into an engine. Engines override what they support."""
 
 from __future__ import annotations
 
@@ -167,7 +167,8 @@ class DatabaseCopies:
         raise NotImplementedError
 
     def drop(self, name: str) -> None:
-        """Drops a database that ironbench created; others are left alone. Raises FailureError if it is in use."""
+        """Drops a database that ironbench created; does nothing for another one. Raises FailureError if it is in
+        use."""
 
     def within(self, system: System, name: str) -> System:
         """Returns the system with another database on the same server."""

@@ -57,7 +57,8 @@ class Dialect:
         )
 
     def size(self, tables: Sequence[str]) -> str:
-        """Query for the bytes of the tables with their indexes, or of the whole database if the engine cannot tell."""
+        """Query for the bytes of the tables with their indexes, or of the whole database if the engine has no sizes of
+        tables."""
         return self.database_size()
 
     def database_size(self) -> str:
@@ -67,7 +68,7 @@ class Dialect:
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
         """Statements after a load: planner statistics, and work that would otherwise disturb the first trial.
 
-        They are independent of each other.
+        The statements are independent of each other.
         """
         return ["analyze"]
 

@@ -1,9 +1,9 @@
 """Examines a database for hidden problems: what was found, what it means, the fix, and the SQL that shows it.
 
-The probes are functions in a package of the engine's folder, registered with its `Examination`. Each has one statement
-that a user can repeat, receives its rows, and returns one reading, several, or None if there is nothing to report. Its
-docstring describes in one sentence what it examines. Nothing is changed: an engine sends the statements in read-only
-transactions with a timeout.
+The probes are functions in a package of the engine's folder, registered with its `Examination`. A probe has one
+statement, which a user can repeat. The function receives its rows, and returns one reading, several, or None if there
+is nothing to report. The function's docstring describes in one sentence what is examined. The statements run in
+read-only transactions with a timeout.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Examination:
         return register
 
     def probes(self) -> tuple[DatabaseProbe, ...]:
-        """All probes by area, then in the order of their files."""
+        """Returns all probes, sorted by area, then by file."""
         for module in iter_modules(import_module(self._package).__path__):
             import_module(f"{self._package}.{module.name}")
         return tuple(sorted(self._probes.values(), key=lambda one: self._areas.index(one.area)))

@@ -1,9 +1,9 @@
 """Makes parts of a system nearly free in order to measure what they cost: where they are placed and whether they fit.
 
-`log` and `temp` are placed in a directory in memory (tmpfs(5)) that belongs to one data directory. It is removed
-together with the server: when the server stops, when its owner dies (by the guard), or by `ironbench cleanup`. Syncing
-a log there is a system call that returns at once, so the engine still does all of its own work for it. For `data`, the
-engine's cache is made larger than the data. An ideal `client` is a matter of the load (`plan.resolve`).
+`log` and `temp` are placed in a directory in memory (tmpfs(5)) that belongs to one data directory. The directory is
+removed together with the server: when the server stops, when its owner dies (by the guard), or by `ironbench cleanup`.
+Syncing a log in memory is a system call that returns at once, so the engine's own work for the log remains. For `data`,
+the engine's cache is made larger than the data. An ideal `client` is a matter of the load (`plan.resolve`).
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ class Maintaining(Protocol):
         ...
 
     def litter(self, session: Session, table: str, percent: int) -> None:
-        """Turns `percent` % of the rows into dead rows that only `vacuums` remove. They are in the counters on
-        return."""
+        """Turns `percent` % of the rows into dead rows that only `vacuums` remove. On return, the server's counters
+        include these rows."""
         ...
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:

@@ -1,7 +1,7 @@
 """Names of databases that ironbench creates on existing servers.
 
 A database cannot be created and marked in one transaction. If ironbench were killed in between, it would leave a copy
-of the user's data that nobody could safely drop. So the name itself is the mark: its last part is a checksum of the
+of the user's data that could not be dropped safely. So the name itself is the mark: its last part is a checksum of the
 part before, which a user's database name does not match by accident.
 """
 

@@ -67,7 +67,8 @@ def copy_back(folder: Path, files: Path) -> Copied:
 
 
 def basis(parts: Sequence[str], shaping: Mapping[str, str]) -> str:
-    """What the files depend on (`Engine.basis`): the program, and the settings that affect the file format."""
+    """Properties that the files depend on (`Engine.basis`): the program, and the settings that affect the file
+    format."""
     return " ".join([*parts, *(f"{name}={value}" for name, value in sorted(shaping.items()))])
 
 

@@ -23,7 +23,7 @@ class OwnServer(ABC, Generic[_S]):
     @property
     @abstractmethod
     def place(self) -> Path:
-        """Data directory; its lock is held while it is in use."""
+        """Data directory, which is locked while it is in use."""
 
     @abstractmethod
     def running(self, lock: int) -> Running:

@@ -114,8 +114,8 @@ class Running:
             raise FailureError(f"server process {self.guard.pid}", "it does not end, not even by SIGKILL")
 
     def freezer(self) -> Freezer:
-        """Returns a freezer for the server's processes. It uses a control group, which is registered before it is
-        created and removed with the server; where that is impossible, it uses signals. Raises FailureError."""
+        """Returns a freezer for the server's processes. The freezer uses a control group, which is registered before it
+        is created and removed with the server; where that is impossible, it uses signals. Raises FailureError."""
         entry = self.entry_now()
         assert self.process is not None
         group = control_groups.freezing(entry.groups)

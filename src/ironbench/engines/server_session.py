@@ -34,14 +34,15 @@ _SILENCE_S = 20.0
 _OWN_SILENCE_S = 120.0
 """The same for a server that ironbench started: its devices may be slow by design, and its death is noticed at once."""
 _ANSWER_S = 30.0
-"""Time limit of a query about the server itself, such as its settings and counters. It normally takes milliseconds."""
+"""Time limit of a query about the server itself, such as its settings and counters, which normally takes
+milliseconds."""
 _DYING_S = 1.0
 """A dying server closes its connections before its process ends; this is how long to wait for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What a session needs of a server that ironbench started."""
+    """Everything that a session needs of a server that ironbench started."""
 
     running: Running
     again: Callable[[], Running]

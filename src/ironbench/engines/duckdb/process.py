@@ -1,4 +1,4 @@
-"""Both ends of DuckDB's child process.
+"""DuckDB's child process, and the parent's connections to it.
 
 The process opens the database and serves connections. After a `Begin` and its answer, every byte on its channel carries
 one end of a connection's socket pair (SCM_RIGHTS, unix(7)), so there is no socket path to which other programs could
@@ -91,7 +91,7 @@ class DuckdbProcess:
 
 
 class DuckdbConnection(ChildChannel):
-    """A connection to a `DuckdbProcess`. It runs one statement at a time; the next one can be announced."""
+    """A connection to a `DuckdbProcess`, which runs one statement at a time. The next one can be sent ahead."""
 
 
 class _Cursor:

@@ -61,7 +61,7 @@ def validate(system: System) -> None:
 
 
 def effective(system: System, temp_directory: str) -> dict[str, str]:
-    """All settings for DuckDB."""
+    """Returns the complete settings for DuckDB."""
     settings = {"temp_directory": temp_directory, "threads": str(_threads(system))}
     if system.memory_bytes is not None:
         settings["memory_limit"] = f"{system.memory_bytes}B"

@@ -25,7 +25,7 @@ class DuckdbFailure:
 
 
 class DuckdbClient:
-    """One client's cursor, a separate connection to the same database."""
+    """A client's cursor, which is a separate connection to the same database."""
 
     inside = True
     """Whether the engine works in the calling thread; other threads of the process help."""

@@ -94,7 +94,7 @@ class _Dumps:
             backup.folder.mkdir()
         to = os.devnull if backup.format == "discard" else str(backup.folder / _FILE)
         words = [str(_program(system, _DUMP)), "--no-defaults", *_where(session), f"--result-file={to}"]
-        # One snapshot without locks, row by row, including routines.
+        # Dumps a consistent snapshot without locks, row by row, including routines.
         what = ["--single-transaction", "--quick", "--hex-blob", "--routines", "--databases", homes.DATABASE]
         return Program([*words, *what], homes.environment(), answering(session))
 

@@ -211,7 +211,7 @@ def _filled(line: MysqlConnection, source: str, table: str) -> None:
 
 
 def _end(filling: Sequence[Future[None]], lines: Sequence[MysqlConnection]) -> None:
-    """Cancels all statements and waits until none is running. It retries, because a cancel between two statements has
+    """Cancels all statements and waits until none is running. Repeats the cancel, because between two statements it has
     no effect."""
     for one in filling:
         one.cancel()

@@ -35,7 +35,7 @@ from ironbench.model.system import Layout, System
 from ironbench.units import size_of_1024
 
 USER = "root"
-"""The installation's own user. It has no password, but only ironbench can reach the socket."""
+"""The installation's own user. This user has no password, but only ironbench can reach the socket."""
 
 
 class MariadbEngine(Engine):

@@ -31,7 +31,7 @@ _NUMBERED = re.compile(r"\b(?:failed with error|error number) (\d{1,3})\b(?! \()
 
 @dataclass(frozen=True, slots=True)
 class MariadbInstallation:
-    """One installation of MariaDB."""
+    """An installation of MariaDB."""
 
     server: Path
     texts: tuple[Path, ...]

@@ -53,7 +53,7 @@ def launch(
 
 
 def _write_settings(home: MariadbHome, identity: Identity, settings: Mapping[str, str]) -> None:
-    home.options.unlink(missing_ok=True)  # it may belong to another user
+    home.options.unlink(missing_ok=True)  # the old file may belong to another user
     home.options.write_text(server_settings.as_file(settings))
     home.options.chmod(0o600)  # the server ignores a world-writable file
     identity.give(home.options)

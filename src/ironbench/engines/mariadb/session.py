@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _REFUSED = (1044, 1142, 1143, 1227, 1370, 1419)
-"""Error numbers for a missing privilege. Their SQLSTATE, 42000, is also used for other errors."""
+"""Error numbers for a missing privilege; the SQLSTATE of these errors, 42000, is also used for others."""
 
 
 class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):

@@ -118,7 +118,7 @@ def validate(system: System, clients: int, installation: MariadbInstallation) ->
 def effective(
     system: System, clients: int, home: MariadbHome, sockets: str, installation: MariadbInstallation
 ) -> dict[str, str]:
-    """All settings that differ from the server's defaults; later ones take precedence."""
+    """Returns the settings that differ from the server's defaults; later ones take precedence."""
     settings = {
         "basedir": str(installation.base),
         "datadir": str(home.files),

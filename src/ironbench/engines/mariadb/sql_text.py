@@ -90,7 +90,7 @@ _TYPES = re.compile(
 
 @dataclass(slots=True)
 class MysqlSqlText:
-    """What an SQL file contains."""
+    """Contents of an SQL file."""
 
     origin: str = ""
     """Server that wrote it, e.g. `MySQL 8.0.39`; "" if unknown."""
@@ -110,7 +110,7 @@ class SqlStatement(NamedTuple):
     left_out: str = ""
     """Reason why it is not sent, e.g. `grant`; "" if it is sent."""
     words: str = ""
-    """Its start, without comments."""
+    """Start of the statement, without comments."""
 
 
 def examined(path: Path, subject: str, *, own: bool, database: str = "") -> MysqlSqlText:

@@ -22,7 +22,7 @@ class NoEngine(Engine):
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Accepts only directories. It neither creates nor claims them, because the workload decides what to do
+        """Accepts only directories, and neither creates nor claims them, because the workload decides what to do
         there."""
         for name, value in system.settings.items():
             raise InputError(

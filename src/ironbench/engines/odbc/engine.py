@@ -78,7 +78,7 @@ class OdbcEngine(Engine):
 
 
 class Through(Engine):
-    """One database, accessed through ODBC. If another engine is for the same database, it provides dialect and SQL
+    """A database accessed through ODBC. If another engine is for the same database, it provides dialect and SQL
     files."""
 
     def __init__(self, kind: DatabaseKind) -> None:

@@ -10,7 +10,7 @@ from ironbench.engines.odbc.dialects import Db2Dialect, OracleDialect, SqlServer
 
 @dataclass(frozen=True, slots=True)
 class DatabaseKind:
-    """One database, with the requirements of its drivers."""
+    """A database, and the requirements of its drivers."""
 
     title: str
     """Official spelling of its name."""

@@ -1,5 +1,5 @@
-"""Both ends of an ODBC connection in a child process: opens it, identifies the database, and answers requests until the
-parent closes the channel."""
+"""An ODBC connection in a child process, and the parent's access to it. The child opens the connection, identifies the
+database, and answers requests until the parent closes the channel."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class OdbcLine(ChildChannel):
                 raise self._child.died("before it was connected")
             raise_refusal(frame[0])
             self.driver_info: dict[str, str] = frame[0]
-            """What the driver reports about itself and the database."""
+            """Information from the driver about itself and the database."""
         except BaseException:
             self._child.process.kill()
             self._child.stop()

@@ -44,7 +44,7 @@ class OdbcFailure:
 
 
 class OdbcClient:
-    """One client's connection. It has a cursor for every command, so that each is prepared once."""
+    """A client's connection, with a cursor for every command, so that each command is prepared once."""
 
     def __init__(self, connection: Any, commands: Sequence[Command], kind: DatabaseKind) -> None:
         self._connection, self._kind = connection, kind

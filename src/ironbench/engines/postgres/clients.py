@@ -1,7 +1,7 @@
 """Runs psql and pg_restore on a session's database: parses their output, and decides which errors end a load.
 
-Both run with LC_ALL=C, so that their own messages are in English. The server's messages may be in any language; psql
-therefore adds the SQLSTATE (VERBOSITY), and repeats each failed statement (ECHO).
+The programs run with LC_ALL=C, so that their own messages are in English. The server's messages may be in any language;
+psql therefore adds the SQLSTATE (VERBOSITY), and repeats each failed statement (ECHO).
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def _way_out(code: str) -> str:
 
 
 def _environment(connection: dict[str, Any]) -> dict[str, str]:
-    """Environment of the programs. It contains the password, which other users could read on a command line."""
+    """Environment of the programs, including the password, which other users could read on a command line."""
     given = {
         "PGHOST": connection["host"],
         "PGPORT": str(connection["port"]),

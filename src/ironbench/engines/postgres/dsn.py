@@ -92,7 +92,7 @@ class PostgresAddress:
         return f"postgresql://{quote(self.user, safe='')}@{hosts}/{quote(self.database, safe='')}?{query}"
 
     def places(self) -> list[PostgresAddress]:
-        """One address for each host."""
+        """Returns an address for each host."""
         alone = replace(self, more=())
         return [alone, *(replace(alone, host=host, port=port) for host, port in self.more)]
 

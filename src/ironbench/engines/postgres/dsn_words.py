@@ -96,5 +96,5 @@ FOREIGN = {
     "pool_max_conns": "pgx",
     "pool_min_conns": "pgx",
 }
-"""Parameters of other programs' connection strings → program. They are lower case. Messages may quote them, because
-they are no part of a password."""
+"""Parameters of other programs' connection strings → program. The names are in lower case. Messages may quote them,
+because they cannot be part of a password."""

@@ -80,7 +80,7 @@ BUILD_FEATURES = {"lz4": "default_toast_compression", "zstd": "wal_compression",
 
 
 def lacking(build: dict[str, Any]) -> list[str]:
-    """Optional features that this build lacks although its version supports them. They matter for comparisons."""
+    """Optional features that this build lacks although its version supports them, which a comparison must mention."""
     enums = build.get("enums") or {}
     missing = [name for key, name in (("tls", "TLS"), ("icu", "ICU"), ("jit", "JIT")) if not build.get(key)]
     for feature, setting in BUILD_FEATURES.items():
@@ -147,7 +147,7 @@ _SOURCES = (
 
 
 def read_counters(query: Query) -> dict[str, int]:
-    """All counters that this version has and this role can see. Commits and blocks are those of the current
+    """Returns the counters that this version has and this role can see. Commits and blocks are those of the current
     database."""
     counters: dict[str, int] = {}
     for source, names in _SOURCES:

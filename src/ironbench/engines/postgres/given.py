@@ -1,6 +1,6 @@
 """Checks for an existing server: its processes and directories, the role's privileges, and free connections.
 
-All checks run before anything is started; nothing is configured.
+The checks run before anything is started, and change no settings.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def first_word(query: Query, sql: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A privilege. Each is listed in docs/guide/your-own-server.md."""
+    """A privilege. docs/guide/your-own-server.md lists all of them."""
 
     name: str
     cause: str

@@ -24,7 +24,7 @@ _PROGRAMS = ("postgres", "initdb", "pg_controldata", "pg_resetwal")
 
 @dataclass(frozen=True, slots=True)
 class PostgresInstallation:
-    """One installation of PostgreSQL."""
+    """An installation of PostgreSQL."""
 
     bin: Path
     version: str

@@ -26,7 +26,7 @@ _LOADED = """
            max(setting) filter (where name = 'data_directory')
       from pg_settings where name in ('auto_explain.log_min_duration', 'auto_explain.log_format', 'data_directory')
 """
-"""Each value is null if the role may not see the setting."""
+"""A value is null if the role may not see the setting."""
 _ENTRY = re.compile(r"duration: (\d+\.?\d*) ms  plan:\n((?:\t.*(?:\n|$))+)")
 NODE = re.compile(r"^\s*(?:->\s*)?(.*?)\s+\(cost=")
 _PARAMETER = re.compile(r"\$\d+")

@@ -45,7 +45,7 @@ them."""
 
 @dataclass(slots=True)
 class PostgresSqlText:
-    """What an SQL file contains."""
+    """Contents of an SQL file."""
 
     written_by: str = ""
     """`pg_dump` or `pg_dumpall`; "" for neither."""

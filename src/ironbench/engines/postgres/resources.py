@@ -5,7 +5,7 @@ for a single query. Sources: PostgreSQL's manual (19.4, 19.5, 19.7) and wiki ("T
 docs/concepts/tpch.md lists them. The user's settings take precedence, and all settings are in the record.
 
 Ideal parts. `log`: pg_wal in memory; all its writes and syncs are still executed. `temp`: the tablespace for temporary
-files in memory. `data`: shared buffers larger than all tables and indexes, filled before the trial, so that nothing is
+files in memory. `data`: shared buffers larger than all tables and indexes, filled before the trial, so that no page is
 read or evicted; checkpoints still write dirty pages. A limit on total memory is raised by the size of the part, and
 removed for `data`.
 """

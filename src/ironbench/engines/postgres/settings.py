@@ -139,7 +139,7 @@ def validate(system: System, clients: int, installation: PostgresInstallation) -
 
 
 def effective(system: System, clients: int, socket_directory: str, *, temp: bool) -> dict[str, str]:
-    """All settings that differ from the server's defaults; later ones take precedence."""
+    """Returns the settings that differ from the server's defaults; later ones take precedence."""
     settings = {
         "listen_addresses": "",
         "unix_socket_directories": socket_directory,

@@ -1,7 +1,7 @@
 """Snapshots of a stopped cluster, and restoring them.
 
 A snapshot contains no WAL: after a clean shutdown it is not needed, and `cluster.place_log` starts a new one in the
-directory of the layout. It also contains no usage statistics, so that every restored cluster counts from zero.
+directory of the layout. Usage statistics are also omitted, so that every restored cluster counts from zero.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ OPERATIONS = "search cn=Operations,cn=Monitor?monitorOpCompleted?one"
 
 
 def read(query: Query) -> dict[str, Any]:
-    """Returns version, settings and durability. JSON-compatible, without secrets. What the server does not show is
-    missing."""
+    """Returns version, settings and durability. JSON-compatible, without secrets. Values that the server does not show
+    are missing."""
     settings = {name: value for name, value in _shown(query).items() if name not in _INCIDENTAL}
     version = _version(query)
     nosync = settings.get("olcDbNoSync", "") == "TRUE" or "nosync" in settings.get("olcDbEnvFlags", "")

@@ -28,7 +28,7 @@ _USUAL = ("slapd starting", "slapd stopped", "slapd shutdown", "daemon: shutdown
 
 @dataclass(frozen=True, slots=True)
 class OpenldapInstallation:
-    """One installation of OpenLDAP."""
+    """An installation of OpenLDAP."""
 
     server: Path
     loader: Path

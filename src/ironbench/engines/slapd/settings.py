@@ -76,7 +76,7 @@ def shaping(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def effective(system: System) -> dict[str, str]:
-    """All directives in the configuration file, without those reserved for ironbench."""
+    """Returns the directives in the configuration file, without those reserved for ironbench."""
     indexes = {f"{INDEX}{name}": kinds for name, kinds in INDEXES.items()}
     return DEFAULTS | indexes | dict(system.settings)
 

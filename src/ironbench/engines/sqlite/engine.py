@@ -142,7 +142,7 @@ class SqliteEngine(LibraryEngine):
             connection.close()
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """Each client has its own cache. Negative sizes are in KiB, positive ones in pages
+        """Every client has a cache. Negative sizes are in KiB, positive ones in pages
         (sqlite.org/pragma.html#pragma_cache_size)."""
         size = int(settings.get("cache_size", "0"))
         page_bytes = int(settings.get("page_size", "4096"))
@@ -155,7 +155,7 @@ class SqliteEngine(LibraryEngine):
         lock = place.lock(folder)
         settings = dict(system.settings)
         if system.memory_bytes is not None:
-            # Each connection has its own cache, so the requested size is divided.
+            # The requested size is divided, because each connection has a cache.
             settings["cache_size"] = str(-max(1, system.memory_bytes // 1024 // clients))
         entry = None
         try:

@@ -96,7 +96,7 @@ def _pragma(name: str, value: str) -> str:
 
 
 class SqliteSession(SessionDefaults):
-    """A connection to the file. It is closed while a trial runs, so that its locks do not interfere.
+    """A connection to the file, which is closed while a trial runs, so that its locks do not interfere.
 
     SQLite has no counters across connections. The child process is both engine and client, so their CPU time cannot be
     separated.

@@ -1,7 +1,7 @@
 """Finds problems of a MariaDB or MySQL database. Every module here registers its probes with `EXAMINATION`.
 
-The probes read variables, status and information_schema. Nothing is changed: each is one `select` or `show`, with the
-timeout `examination.TIMEOUT_S`.
+The probes read variables, status and information_schema. Each probe is a single `select` or `show`, with the timeout
+`examination.TIMEOUT_S`.
 """
 
 from __future__ import annotations

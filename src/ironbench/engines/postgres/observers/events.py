@@ -38,7 +38,7 @@ HOLDER = {
     "deadlock": "was in the chain itself: a deadlock",
     "ended": "had just ended",
 }
-"""What the backend at the root of a chain of locks does, by its wait event or by what became of it."""
+"""Wait event or fate of the backend at the root of a chain of locks → what that backend does."""
 
 
 def part_of_event(event: str) -> str:

@@ -23,7 +23,7 @@ _PROGRESS = "pg_relations.vacuum"
 _SIZED = 300
 """Maximum number of tables for which sizes are read."""
 _MOST = 3000
-"""Maximum number of tables or indexes; with more, nothing is read because the query would take a considerable part of a
+"""Maximum number of tables or indexes; with more, the query is skipped because it would take a considerable part of a
 second."""
 _SHOWN = 40
 

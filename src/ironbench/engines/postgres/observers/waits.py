@@ -3,8 +3,8 @@
 The cost of a sample on the server grows with the number of backends, so beyond about 25 backends samples are taken less
 often (`Source.backend_cost_s`); `wait_samples_per_s` is the actual rate.
 
-A backend without a wait event counts as `CPU` (it works, or waits for a core: see `runqueue`). One that waits for its
-client outside of a transaction counts in `backends_idle`; inside a transaction, `Client.ClientRead` is the client's
+A backend without a wait event counts as `CPU` (it works, or waits for a core: see `runqueue`). A backend that waits for
+its client outside of a transaction counts in `backends_idle`; inside a transaction, `Client.ClientRead` is the client's
 time between two statements. Only backends of the database under test count, without those of observers and of
 ironbench's session.
 """
@@ -78,7 +78,7 @@ class PgWaits(SampledWaits):
 
 
 def _own_backend(session: Session) -> int:
-    """The backend of the session itself. It is idle during a trial and is not a client."""
+    """The backend of the session itself, which is idle during a trial and is not a client."""
     try:
         return int(session.query("select pg_backend_pid()")[0][0] or 0)
     except (IronbenchError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Probes of checkpoints. Each checkpoint causes a burst of writes, and afterwards full page images in the WAL."""
+"""Probes of checkpoints. A checkpoint causes a burst of writes, and afterwards full page images in the WAL."""
 
 from __future__ import annotations
 

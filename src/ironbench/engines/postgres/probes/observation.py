@@ -48,7 +48,7 @@ def _preloaded(libraries: str | None) -> str:
     if libraries is None:
         return "add it to shared_preload_libraries, after what is there, and restart the server"
     names = [name.strip().strip('"') for name in libraries.split(",") if name.strip()]
-    # Each name is quoted separately: PostgreSQL takes 'a, b' for one library of that name.
+    # Every name is quoted separately: PostgreSQL takes 'a, b' for one library of that name.
     return changed("shared_preload_libraries", "', '".join([*names, STATEMENTS]), restart=True)
 
 
