@@ -50,8 +50,7 @@ class Request:
 
 
 def is_expression(text: str) -> bool:
-    """Whether `text` is a device expression: a directory contains `/` or starts with `.`; anything else is a device
-    expression."""
+    """Whether `text` is a device expression. A text that contains `/` or starts with `.` is a directory instead."""
     return bool(text) and "/" not in text and not text.startswith(".")
 
 

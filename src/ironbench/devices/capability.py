@@ -17,7 +17,7 @@ WITHOUT = "name a directory instead (one with a slash): everything else works wi
 
 
 def require(subject: str) -> None:
-    """Raises InputError if something is missing on this machine."""
+    """Raises InputError if this machine cannot emulate devices."""
     missing = lacking()
     if missing:
         raise InputError(subject, f"emulated devices need {missing}", WITHOUT)

@@ -32,8 +32,8 @@ CALIBRATED_BYTES = 32 << 20
 STOPPED_PATIENCE_S = 10.0
 """Seconds to wait while a mount is still in use after a request to stop: the engine was stopped before."""
 ORPHAN_PATIENCE_S = 45.0
-"""The same when the parent process has died: the engine's guard is still stopping the engine, which writes its last
-pages to this device."""
+"""Seconds to wait while a mount is still in use after the parent process has died: the engine's guard is stopping the
+engine, which writes its last pages to this device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class DeviceOrder:
     detached: bool
     """Whether the device outlives the process that started it."""
     by_hand: bool
-    """Whether a user mounted it with `device mount`; otherwise it belongs to an engine under test."""
+    """Whether a user mounted the device with `device mount`; otherwise it belongs to an engine under test."""
 
 
 def main(parent: Channel) -> None:
@@ -167,7 +167,8 @@ class MountedDevice:
         return f"{dropped} I/Os came faster than they could be written" if dropped else ""
 
     def _powered(self) -> dict[str, str]:
-        """Attaches and mounts everything again after a power cut: the kernel's caches must be lost as well."""
+        """Detaches, attaches and mounts everything again after a power cut, so that the kernel's caches are lost as
+        well."""
         files = self._folder / FILES
         if left := [
             *self._unmounted(),

@@ -89,7 +89,8 @@ class Mounted:
         self._ask("model" if on else "free")
 
     def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
-        """Notes the time window of a trial, so that the trace assigns I/Os to it, and the CPU time its work used."""
+        """Records the time window of a trial and the CPU time of its work, so that the trace can assign I/Os to the
+        trial."""
         if self._trace is not None:
             with contextlib.suppress(OSError, ValueError):  # The device has died, so there will be no trace.
                 self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s, computed))
@@ -138,7 +139,7 @@ class Mounted:
         self._child.close()
 
     def stop(self) -> None:
-        """Unmounts the device and ends its process; does itself what that process could not. Raises FailureError that
+        """Unmounts the device and ends its process, and cleans up if that process could not. Raises FailureError that
         names what is left."""
         if self._stopped:
             return
@@ -162,7 +163,8 @@ class Mounted:
         return words
 
     def _forget_trace(self) -> None:
-        """Deletes the trace, so that its file name can be used again: so far it contains only the I/O of mounting."""
+        """Deletes the trace, which so far contains only the I/O of mounting, so that its file name can be used
+        again."""
         if self._trace is not None:
             raw(self._trace).unlink(missing_ok=True)
 
@@ -239,7 +241,7 @@ class Devices:
                 self.set_model_timing(on=True)
 
     def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
-        """Notes the time window of a trial for the traces."""
+        """Records the time window of a trial for the traces."""
         for one in self.mounted:
             one.measured(started_unix_s, elapsed_s, computed)
 
@@ -377,8 +379,8 @@ def _spec(device: Device, seed: int, entry: register.RegisterEntry) -> dict[str,
 
 
 def _remove_empty(point: Path) -> None:
-    """Removes a mount point that ironbench made, and its empty parents. Directories with contents or outside our base
-    directory stay."""
+    """Removes a mount point that ironbench made, and its empty parents. Directories that have contents or are outside
+    of our base directory are kept."""
     base = place.base() / "devices"
     while point != base and point.is_relative_to(base):
         try:

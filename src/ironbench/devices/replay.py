@@ -27,7 +27,7 @@ THINKING_FAR = 0.9
 """Maximum share of think time in the prediction. Above it, the device hardly matters, and what does matter is not
 modelled."""
 SAME = 1.05
-"""Factor of the recorded time within which the dependencies between clients make no difference."""
+"""If predicted and recorded time differ by at most this factor, dependencies between clients make no difference."""
 CHAINED_FAR = 0.5
 """Maximum share of think time when several I/Os are in flight. Above it, the think time of one client is attributed to
 all."""
@@ -45,9 +45,10 @@ over all of their code: after a pause the CPU caches contain other data. With a 
 it was 2.0 s.
 """
 COMPUTING_FAR = 0.5
-"""Share of the predicted time, on all cores that can have work, above which CPU is the bottleneck."""
+"""Minimum share of the predicted time spent computing, on all cores that can have work, with which CPU counts as the
+bottleneck."""
 IDLING_FAR = 0.5
-"""Share of think time without computing below which the machine's counters show how many clients were thinking at a
+"""Share of think time spent idle. Below it, the machine's CPU counters show how many clients were thinking at a
 time."""
 IDLE_FAR = 0.5
 """Mean queue depth, relative to the maximum, below which clients spend more time thinking than waiting for I/O.

@@ -49,7 +49,8 @@ def find(name: str) -> Engine | None:
 
 
 def losses_of(system: System) -> tuple[Loss, ...]:
-    """Declared settings with which a crash can lose data; () for an engine that this version does not know."""
+    """Returns the declared settings with which a crash can lose data; () for an engine that this version does not
+    know."""
     engine = find(system.engine)
     return losses(engine.traits.hazards, system.settings) if engine else ()
 

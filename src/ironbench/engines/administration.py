@@ -37,12 +37,12 @@ class Written:
 
 
 MARK = "made by ironbench"
-"""A comment that the server stores with an object. A table that a user has dropped and created again does not have
-it."""
+"""Comment on an object that ironbench created, stored by the server. A table that a user has dropped and created again
+does not have it."""
 ENTRY_MARK = "ironbench: "
 """Start of the description of a directory entry. The entry and everything below it belong to ironbench."""
 BEGUN = "begun"
-"""Follows the mark until the load is complete."""
+"""Text that follows the mark until the load is complete."""
 ROOTS = "loaded-"
 """Start of the `ou` of organizational units below a marked entry. Such a unit lists, as `description`, the DNs of
 entries that were added outside of the marked entry; everything below those DNs also belongs to ironbench."""
@@ -68,11 +68,11 @@ class Made:
     tables: Mapping[str, int] = field(default_factory=dict)
     """Name as written in SQL → bytes. Indexes and partitions are counted with their table."""
     routines: tuple[str, ...] = ()
-    """With the types of their arguments."""
+    """Names of routines, with the types of their arguments."""
     server: str = ""
     """Identifies the server: the same value for every address of it."""
     databases: Mapping[str, int] = field(default_factory=dict)
-    """On the whole server: databases created for the user's own data → bytes."""
+    """Databases that ironbench created on the server for the user's own data → bytes."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Database → content key of the data, for databases that are complete."""
     entries: Mapping[str, int] = field(default_factory=dict)
@@ -138,8 +138,8 @@ class Insight:
     """An engine's own view of a trial: plans and statistics. The defaults report nothing."""
 
     def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> Inside:
-        """Called before the trial. Returns the plans of its commands, none of which is executed, and what will be
-        missing.
+        """Called before the trial. Returns the plans of its commands, without executing them, and which information
+        will be missing.
 
         `own`: ironbench started the server, so an available extension may be created in its database.
         """
@@ -159,7 +159,7 @@ class CommitCount:
     own: int
     """Commits of the session that reads the count, over its whole lifetime."""
     maintained: int = 0
-    """Number of times that background maintenance vacuumed or analyzed a table."""
+    """Number of vacuums and analyzes of tables by background maintenance."""
     rest_s: float = 60.0
     """Interval between two rounds of background maintenance in seconds."""
 
@@ -194,8 +194,8 @@ class Administration:
         raise NotImplementedError
 
     def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
-        """Raises InputError if the session's role lacks a privilege. `needs`: option or workload → privilege it
-        requires."""
+        """Raises InputError if the session's role lacks a privilege. `needs`: pairs of an option or workload and the
+        privilege that it requires."""
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         """Loads the tables (default: all) into the engine's own cache, as far as they fit; describes how. Raises
@@ -203,8 +203,8 @@ class Administration:
         return ""
 
     def hits(self, session: Session) -> Mapping[str, int]:
-        """Blocks found in the engine's cache (`hit`) and not found (`read`) so far; empty if the engine does not count
-        them."""
+        """Number of blocks found in the engine's cache (`hit`) and not found there (`read`) so far; empty if the engine
+        does not count them."""
         return {}
 
     def reset_statistics(self, session: Session) -> Mapping[str, str]:
@@ -239,7 +239,7 @@ class Administration:
         return 0
 
     def written(self, session: Session) -> Written | None:
-        """Write counters; None if the engine has none."""
+        """Returns the write counters; None if the engine has none."""
         return None
 
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:

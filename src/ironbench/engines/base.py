@@ -151,7 +151,7 @@ class Engine(ABC):
     administration: Administration = Administration()
     """Operations on a running engine around a trial."""
     data_import: DataImport = DataImport()
-    """Imports the user's own data into the engine."""
+    """Functions that import the user's own data into the engine."""
 
     @property
     def variants(self) -> Mapping[str, Engine]:
@@ -185,7 +185,8 @@ class Engine(ABC):
         return ()
 
     def in_use(self, system: System) -> InputError | None:
-        """Returns the error to raise if a server is already running in the system's directories; None if none is."""
+        """Returns the error to raise if a server is already running in the system's directories; None if no server is
+        running there."""
         return None
 
     def can(self, ability: str) -> bool:
@@ -204,7 +205,8 @@ class Engine(ABC):
         return ""
 
     def plain(self, system: System, folder: Path) -> System:
-        """The system that loads the data for a snapshot in `folder`, without settings that do not affect the files."""
+        """Returns the system that loads the data for a snapshot in `folder`: it has only the settings that affect the
+        files."""
         return system
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
@@ -253,12 +255,12 @@ class Engine(ABC):
         return text
 
     def server_of(self, text: str) -> str:
-        """Address of the server in the DSN `text`, for comparing DSNs: equal if they name the same server by the same
+        """Returns the address of the server in the DSN `text`; equal for DSNs that name the same server by the same
         address."""
         return self.without_session_settings(text)
 
     def database_of(self, text: str) -> str:
-        """Server and database in the DSN `text`, without user and transport security."""
+        """Returns server and database of the DSN `text`, without the user and the parameters of TLS."""
         return self.without_session_settings(text)
 
     def missing(self, needs: Sequence[str]) -> list[str]:

@@ -32,7 +32,7 @@ class Cleaned:
     kept: tuple[str, ...] = ()
     """Default data directories and snapshots that were kept, because removing them was not requested."""
     used: tuple[str, ...] = ()
-    """Kept although removal was requested: in use."""
+    """Directories that were kept although removal was requested, because they are in use."""
 
 
 def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Cleaned:

@@ -32,7 +32,8 @@ class Dialect:
     kinds: Mapping[str, str] = {}
     """Kind of relation, as `strangers` returns it → name of the kind."""
     begin: str = "begin"
-    """Sent before statements that are sent together and form one transaction; "" if such statements form one anyway."""
+    """Statement that begins a transaction of statements that are sent together; "" if these form a transaction
+    anyway."""
 
     identity: str = "generated always as identity"
     """Column constraint for values that the engine generates."""
@@ -86,7 +87,7 @@ class Dialect:
         return f"COPY {table} FROM STDIN"
 
     def compressed(self, table: str) -> str:
-        """Statement that makes an empty table compressed. Called only for engines with `compressed tables`."""
+        """Statement that enables compression for an empty table. Called only for engines with `compressed tables`."""
         raise NotImplementedError
 
     def digest(self, text: str) -> str:

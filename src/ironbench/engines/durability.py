@@ -14,7 +14,7 @@ class Hazard:
 
     setting: str
     values: tuple[str, ...]
-    """Lowercase values."""
+    """Values in lower case."""
     loss: str
     """What can be lost and when, as a clause without a comma."""
     needs: str = ""

@@ -22,7 +22,8 @@ class Ends:
     last: Sample
 
     PERIOD_S: ClassVar[float] = 1e6
-    """The core always reads every source at the start and the end of the window; a period this long adds no others."""
+    """Sampling period that is longer than any trial: the core still reads the source at the start and the end of the
+    window, but not in between."""
 
     @staticmethod
     def of(samples: Sequence[Sample], window_s: float) -> Ends | None:

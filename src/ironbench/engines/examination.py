@@ -50,7 +50,7 @@ class ExaminedServer:
 Readings = Reading | Iterable[Reading] | None
 Inspection = Callable[[Sequence[Row], ExaminedServer], Readings]
 Query = str | Callable[[ExaminedServer], str]
-"""A statement, or a function that returns it for a server; "" if this version cannot be asked."""
+"""A statement, or a function that returns it for a server; "" if the server's version lacks the information."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def examine(dsn: str) -> Examined:
 
 
 _FULL, _NEARLY = 0.95, 0.8
-"""Shares of the maximum number of connections."""
+"""Shares of the maximum number of connections from which a reading is severe or a warning."""
 
 
 def connections_reading(used: int, most: int, remedy: str) -> Reading:

@@ -71,6 +71,6 @@ def refuse_configuring(system: System, way: str = "") -> None:
 
 
 def _control(system: System) -> str:
-    """The missing options for controlling the server over ssh."""
+    """Hint that names the missing options for controlling the server over ssh."""
     server = "" if system.server else f"{written('system.server', 'ssh://user@host')} and "
     return f"add {server}{written('system.control', 'ssh')}"

@@ -31,7 +31,7 @@ TEMP_BYTES = 1 << 30
 """Memory that must be available for temporary files; statements that need more fail as with a full disk."""
 GROWTH = 1.25
 ROOM_BYTES = 256 << 20
-"""Engine cache relative to the current size of the data, and in addition to it: tables grow, and catalogs need
+"""The engine's cache is `GROWTH` times the current size of the data plus `ROOM_BYTES`: tables grow, and catalogs need
 buffers."""
 MOST_OF_MEMORY = 0.7
 """Share of the available memory that may be used: the engine, the clients and the page cache need the rest."""

@@ -32,7 +32,8 @@ class Identity:
                 os.chown(path, self.uid, self.gid)
 
     def give_tree(self, root: Path) -> None:
-        """The same for a directory tree that an earlier run gave to another user. Has an effect only as root."""
+        """Changes the owner of a whole directory tree that an earlier run gave to another user. Has an effect only as
+        root."""
         uid = os.geteuid() if self.uid is None else self.uid
         gid = os.getegid() if self.gid is None else self.gid
         if os.geteuid() != 0 or root.stat().st_uid == uid:
@@ -88,7 +89,8 @@ _USUAL = 1000
 def _in_a_namespace() -> Identity:
     """Maps the current user to one with a name, because the server looks the name up. Owners and permissions of files
     do not change; the server only sees another uid."""
-    # owner of everything the namespace does not map (user_namespaces(7)), so files of strangers would look like its own
+    # owner of everything that the namespace does not map (user_namespaces(7)), so files of other users would look like
+    # the server's own
     nobody = 65534
     known = [user.pw_uid for user in pwd.getpwall() if user.pw_uid not in (0, nobody)]
     uid = known[0] if known and _USUAL not in known else _USUAL

@@ -36,7 +36,7 @@ class LibraryEngine(Engine, ABC):
     version: str
     """Part of the library's version that is in the name of the default directory."""
     beside_data: Mapping[str, str]
-    """Role that cannot have a separate directory → reason."""
+    """Role for which these engines cannot have a separate directory → reason."""
     never_ideal: Mapping[str, str]
     """Part that cannot be made ideal → reason."""
 

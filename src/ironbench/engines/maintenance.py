@@ -32,7 +32,7 @@ class TableState:
     """Size and dead rows of a table."""
 
     bytes: int
-    """Including indexes."""
+    """Size in bytes, including indexes."""
     pages: int
     dead_rows: int
 

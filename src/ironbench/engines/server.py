@@ -24,7 +24,7 @@ _SOCKET_PATH_MOST = 107
 _STATUS_PATIENCE_S = 1.0
 """How long the guard may take to report how the server ended."""
 _MESSAGES_BYTES = 16384
-"""Bytes at the end of a server's log that are searched for errors."""
+"""Number of bytes at the end of a server's log that are searched for errors."""
 READY_PATIENCE_S = 600.0
 """Startup timeout: crash recovery can take this long."""
 

@@ -32,7 +32,8 @@ DOWN_PATIENCE_S = 120.0
 applies."""
 _SILENCE_S = 20.0
 _OWN_SILENCE_S = 120.0
-"""The same for a server that ironbench started: its devices may be slow by design, and its death is noticed at once."""
+"""Silence limit for a server that ironbench started. It is longer because its devices may be slow by design, and its
+death is noticed at once."""
 _ANSWER_S = 30.0
 """Time limit of a query about the server itself, such as its settings and counters, which normally takes
 milliseconds."""
@@ -136,8 +137,8 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
     @contextmanager
     def questions(self) -> Iterator[None]:
-        """In the `with` block, queries must be answered in milliseconds, as those for settings and counters are. If an
-        answer of an existing server is late or unreadable, all further queries fail with the same FailureError."""
+        """Context for short queries, such as those for settings and counters. Raises FailureError if an existing server
+        answers one of them too late or in an unreadable form, even if the caller has handled that error."""
         if self._own is not None:
             yield
             return

@@ -56,7 +56,7 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
-        # If an @ follows, the ? may be part of a password, and so may the name.
+        # If an @ follows, the ? may belong to a password, and so may the name of the parameter.
         shown, hint = ("", f"; {ESCAPES}") if "@" in query else (f" {name}", "")
         if not equals:
             raise wrong(f"its parameter{shown} has no value", f"write ?name=value{hint}")
@@ -69,7 +69,7 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
 def one_of(known: Sequence[str], name: str, word: str) -> str:
     """Returns the value of a parameter. Raises InputError if it is none of the known ones."""
     if word not in known:
-        shown = "" if "@" in word else f"={word}"  # with an @ it may be part of a password
+        shown = "" if "@" in word else f"={word}"  # a value with an @ may be part of a password
         raise wrong(f"its {name}{shown} is unknown", nearest(word, list(known)))
     return word
 

@@ -26,7 +26,7 @@ from ironbench.host.line import CANCELLED, ChildChannel, Served, measured
 from ironbench.host.processes import ProcessId
 
 STOP_S = 60.0
-"""Closing a database first writes a checkpoint."""
+"""Timeout for closing a database, which first writes a checkpoint."""
 LASTING = ("Fatal", "Internal", "Connection")
 """Errors after which the whole database is unusable for all connections (duckdb.org, "Invalidated Databases")."""
 ROWS_AT_ONCE = 2048
@@ -119,7 +119,7 @@ class _Cursor:
             columns = [column[0] for column in self._cursor.description or ()]
             rows = self._cursor.fetchall() if columns else []
             return {"columns": columns, "rows": [[text_of(value) for value in row] for row in rows]}
-        except Exception as error:  # every error of DuckDB is the answer to the request
+        except Exception as error:  # every error of DuckDB is returned as the answer to the request
             refused = FailureError("DuckDB", str(error))
             if isinstance(error, duckdb.InterruptException):
                 refused.sqlstate = CANCELLED

@@ -20,7 +20,7 @@ OURS = {
 }
 """Setting that is reserved for ironbench → reason."""
 SHAPING = ("force_compression", "disabled_compression_methods", "default_block_size", "storage_compatibility_version")
-"""Settings that affect the file format: data loaded under different values are different data."""
+"""Settings that affect the file format. Data loaded with different values count as different data."""
 _SAME = {
     "memory_limit": "system.memory",
     "max_memory": "system.memory",

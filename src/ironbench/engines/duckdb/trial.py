@@ -28,7 +28,7 @@ class DuckdbClient:
     """A client's cursor, which is a separate connection to the same database."""
 
     inside = True
-    """Whether the engine works in the calling thread; other threads of the process help."""
+    """Whether the engine works in the calling thread, possibly helped by other threads of the process."""
 
     def __init__(self, cursor: Any, commands: Sequence[Command]) -> None:
         self._cursor = cursor

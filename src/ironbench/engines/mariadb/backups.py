@@ -118,8 +118,8 @@ _TOOLS: Sequence[tuple[Tool, Sequence[str]]] = ((_Copies(), (_COPY,)), (_Dumps()
 
 
 def tool(system: System) -> Tool:
-    """Returns mariadb-backup if it is installed, because it copies files and so is much faster; otherwise mariadb-dump.
-    Raises InputError."""
+    """Returns mariadb-backup if it is installed, because copying files is much faster; otherwise mariadb-dump. Raises
+    InputError."""
     for one, programs in _TOOLS:
         if all(_found(system, name) for name in programs):
             return one

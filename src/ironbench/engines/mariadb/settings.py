@@ -54,12 +54,13 @@ SHAPING = (
     *("innodb_fill_factor", "innodb_stats_persistent", "innodb_stats_persistent_sample_pages", "innodb_stats_method"),
     *("use_stat_tables", "analyze_sample_percentage", "histogram_size", "histogram_type"),
 )
-"""Settings that affect what a load writes, including planner statistics. Data loaded under different values are
+"""Settings that affect what a load writes, including planner statistics. Data loaded with different values count as
 different data."""
 INSTALLING = ("innodb_page_size", "innodb_checksum_algorithm", "innodb_undo_tablespaces")
 """Settings that can only be chosen when the data directory is created."""
 LOADING = {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": "OFF"}
-"""For a load: all files are synced after the server has stopped, and discarded if it crashes before."""
+"""Settings for a load, without durability: all files are synced after the server has stopped, and discarded if it
+crashes earlier."""
 _FLASH = {"innodb_flush_neighbors": "0", "innodb_io_capacity": "2000", "innodb_io_capacity_max": "20000"}
 """For flash: by default InnoDB also writes the neighbours of a dirty page, which helps rotating disks only (manual,
 innodb_flush_neighbors)."""

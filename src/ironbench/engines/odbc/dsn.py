@@ -33,7 +33,7 @@ class OdbcAddress:
     """A connection string without user and password."""
 
     pairs: tuple[tuple[str, str], ...]
-    """As written, including braces."""
+    """Keywords and values as written, including braces."""
 
     def text(self) -> str:
         return _PREFIX + _joined(self.pairs)

@@ -26,7 +26,8 @@ class DatabaseKind:
     most_parameters: int = 16_000
     """Maximum number of parameters of one statement."""
     calls: bool = False
-    """Whether transactions begin and end with ODBC calls, because the database has no or other statements for it."""
+    """Whether transactions begin and end with ODBC calls, because the database has no statements for it, or different
+    ones."""
     splits: bool = True
     """Whether multiple statements are sent one by one, because the driver accepts only single ones."""
     backslashes: bool = False
@@ -38,7 +39,7 @@ class DatabaseKind:
     retryable: tuple[str, ...] = ()
     """SQLSTATEs after which a transaction can be retried, in addition to 40001."""
     retryable_numbers: tuple[int, ...] = ()
-    """The same as native error numbers."""
+    """Native error numbers after which a transaction can be retried."""
     checkpoints: bool = True
     """Whether the dialect's checkpoint statement also works on servers that ironbench did not start."""
     version: str = ""

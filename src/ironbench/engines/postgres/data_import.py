@@ -44,7 +44,7 @@ _SCHEMAS = """
 """Schemas with tables that are not in the search path. A dump made without --create lacks `ALTER DATABASE … SET
 search_path`."""
 _NO_DUMP = "SQL text, not written by pg_dump"
-"""Used if there is no version; a plain dump contains the version of its server."""
+"""Description of an SQL file that does not name a server version, as dumps by pg_dump do."""
 
 
 class PostgresDataImport(DataImport):

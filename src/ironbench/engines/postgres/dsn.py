@@ -186,7 +186,7 @@ def _methods(text: str) -> str:
 
 def reached(address: PostgresAddress, connects: Callable[[PostgresAddress], WorkConnection]) -> PostgresAddress:
     """Returns the address with the first host that answers and matches `target_session_attrs`. As in libpq, a wrong
-    password ends the search. Raises InputError, and FailureError of the last host."""
+    password ends the search. Raises InputError, or the FailureError of the last host."""
     places = address.places()
     wanted = address.target_session_attrs
     if len(places) == 1 and wanted == "any":

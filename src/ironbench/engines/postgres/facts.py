@@ -21,7 +21,8 @@ _MAY_HOLD_SECRETS = (
     "ssl_passphrase_command",
 )
 _INCIDENTAL = ("unix_socket_directories", "port", "external_pid_file")
-"""Addresses of a server that ironbench starts are random, so they are no property of the system."""
+"""Settings that contain the address of the server. It is random for a server that ironbench starts, and so no property
+of the system."""
 
 _NOT_CHOSEN = ("default", "override", "client", "session")
 """Sources of values that were not set for this server."""
@@ -166,7 +167,8 @@ _FLUSH = "pg_stat_force_next_flush"
 _FLUSHES: WeakKeyDictionary[Session, bool] = WeakKeyDictionary()
 """Whether the session's server can flush its statistics on request."""
 REPORTED_S = 0.6
-"""Before version 15, backends report their statistics after a statement, at most every 0.5 s (PGSTAT_STAT_INTERVAL)."""
+"""Time after which statistics are visible: before version 15, backends report them after a statement, at most every 0.5
+s (PGSTAT_STAT_INTERVAL)."""
 
 
 def flush_counts(session: Session) -> None:

@@ -2,8 +2,8 @@
 
 The server is neither queried during a trial nor configured: only a superuser can change the settings of auto_explain
 (PostgreSQL 18 documentation, F.3), and because it costs time, the user decides whether it is loaded. The log can be
-read if the server runs on this machine and this process may read the file to which the logging collector or standard
-error is written.
+read if the server runs on this machine and this process may read the file to which the server's logging collector or
+standard error writes.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def named(settings: Mapping[str, str], installation: PostgresInstallation) -> di
 
 
 SHAPING = (CHECKSUMS, "default_toast_compression", "default_table_access_method", "default_statistics_target")
-"""Settings that affect what a load writes, including planner statistics. Data loaded under different values are
+"""Settings that affect what a load writes, including planner statistics. Data loaded with different values count as
 different data."""
 
 
@@ -86,7 +86,8 @@ LOADING = {
     "autovacuum": "off",
     "maintenance_work_mem": "256MB",
 }
-"""For a load: all files are synced after the server has stopped, and discarded if it crashes before."""
+"""Settings for a load, without durability: all files are synced after the server has stopped, and discarded if it
+crashes earlier."""
 
 
 MOST_WORKERS = 32

@@ -118,7 +118,7 @@ _LOG = """
 
 @probe("writing", "room for the log", of_status(_LOG))
 def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """How much time of writing the redo log has room for."""
+    """How long the server can write until the redo log is full."""
     known = {str(name).upper(): float(value or 0) for name, value in rows}
     # Since MySQL 8.0.30, one setting for the size of all files replaces the older ones (MySQL manual, "Redo Log").
     capacity = known.get("INNODB_REDO_LOG_CAPACITY_RESIZED")

@@ -39,7 +39,8 @@ _TABLE = """
            (select current_setting('block_size')::bigint as page) b
 """
 _USED = " where seq_scan + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup > 0"
-"""Skips unused tables if sizes are not read: such a table has a size but no counters."""
+"""Condition that skips unused tables when sizes are not read: an unused table has a size, but all its counters are
+0."""
 _INDEX = """
     select s.indexrelid::regclass, s.relid::regclass, s.idx_scan, s.idx_tup_read, i.idx_blks_hit * page,
            i.idx_blks_read * page

@@ -16,7 +16,8 @@ _ENOUGH = 5
 _MOST_REQUESTED = 0.3
 _CLOSEST_S = 120.0
 _BY_THE_LOG = 0.5
-"""Share of the requested checkpoints. If the WAL volume suffices for fewer, max_wal_size did not trigger them."""
+"""Minimum share of the requested checkpoints that the WAL volume must explain; otherwise max_wal_size did not trigger
+them."""
 _BEGINS = (
     "pg_size_bytes(current_setting('max_wal_size')) / (1 + current_setting('checkpoint_completion_target')::float)"
 )

@@ -12,7 +12,7 @@ from ironbench.units import stored
 from ironbench.words import grouped, in_percent, some
 
 _AGE_SEVERE = 1_500_000_000
-"""Number of transactions, of about 2.1e9 after which the server refuses new ones."""
+"""Age in transactions that counts as severe; at about 2.1e9 the server refuses new transactions."""
 
 
 _DEAD = """
