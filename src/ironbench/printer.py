@@ -30,7 +30,7 @@ class Printer:
         return printer
 
     def data(self, text: str) -> None:
-        """Prints a result on stdout. Raises FailureError if it cannot be written, or BrokenPipeError."""
+        """Prints a result on stdout. Raises BrokenPipeError, or FailureError for other errors."""
         text = clean_lines(text)
         try:
             self._stdout.write(text if text.endswith("\n") else text + "\n")

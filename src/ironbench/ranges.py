@@ -17,7 +17,7 @@ class Range:
     low: float
     high: float
     unit: str = ""
-    """`s`, `bytes`, or ""."""
+    """Unit of the values: `s`, `bytes`, or "" for plain numbers."""
     above: bool = False
     whole: bool = False
     example: str = ""

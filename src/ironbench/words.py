@@ -17,7 +17,7 @@ MINUS = "\u2212"
 
 
 def grouped(value: float) -> str:
-    """Formats a whole number with grouped thousands: `12 345`. Used for every count."""
+    """Formats a whole number with grouped thousands: `12 345`. Every count is formatted this way."""
     text = f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
     return text.replace(",", THIN).replace("-", MINUS)
 
@@ -54,7 +54,7 @@ def roughly_times(factor: float) -> str:
 
 
 def in_percent(share: float, limits: Sequence[float] = ()) -> str:
-    """Formats a share as a percentage: `0.553` → `55 %`, `0.083` → `8.3 %`. Used for every share.
+    """Formats a share as a percentage: `0.553` → `55 %`, `0.083` → `8.3 %`. Every share is formatted this way.
 
     A share close to one of the `limits` has as many digits as are needed to show on which side it is: `5.01 %`.
     """

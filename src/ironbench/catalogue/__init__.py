@@ -18,10 +18,10 @@ class Metric:
     unit: str
     """Base unit: `s`, `bytes`, `1/s`, `bytes/s`, `queries/h × SF`, or `1` for a plain number or share."""
     better: str
-    """`higher`, `lower` or `neither`."""
+    """Which values are better: `higher`, `lower` or `neither`."""
     doc: str
     source: str
-    """Where the number comes from."""
+    """Source of the number, such as a file or a system view."""
     workloads: tuple[str, ...] = ()
     """Workloads whose trials have the metric; empty: no restriction."""
     needs: str = ""
@@ -69,7 +69,7 @@ _WORDS = {
 
 
 PER_UNIT = "_per_transaction"
-"""Part of the names of metrics that are relative to a unit of work."""
+"""Part of the names of metrics that are given per unit of work."""
 
 
 def base_name(name: str) -> str:

@@ -37,7 +37,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 """Kind of model → its parameters, all of which are required: see `crates/ironbench-device/src/figures.rs`."""
 
 _FIGURES = Range(0.0, 1e18, example="7.5 ms")
-"""Range of seconds, bytes, bytes per second, and counts."""
+"""Allowed values of numeric parameters: seconds, bytes, bytes per second, and counts."""
 _SWITCHES = {"write_cache", "duplex", "protected", "compresses"}
 _WHOLE = {"queue", "units", "read_depth"}
 _MAY_BE_ZERO = {
@@ -55,14 +55,14 @@ class Figure:
 
     name: str
     written: str
-    """Text in the catalogue, e.g. `7.5 ms`."""
+    """Text in the catalogue, such as `7.5 ms`."""
     value: float | int | bool
     """Value in base units."""
     origin: str
     """`source`: published; `derived`: computed from published values; `assumed`: neither; `yours`: from a user's
     file."""
     why: str
-    """The source, the rule, or the reason."""
+    """The published source, the rule of derivation, or the reason for the assumption."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ class Test:
     title: str
     """Name of the line: `SEQ1M Q8T1`."""
     direction: str
-    """`read`, `write` or `mix`."""
+    """Direction of the I/Os: `read`, `write` or `mix`."""
     order: str
-    """`sequential` or `random`."""
+    """Order of the offsets: `sequential` or `random`."""
     block_bytes: int
     depth: int = 1
     threads: int = 1

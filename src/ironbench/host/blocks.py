@@ -6,7 +6,7 @@ from ironbench.host.tree import Tree
 from ironbench.model.machine import Block
 
 _PASSING = ("loop", "ram", "zram", "sr", "fd", "nbd")
-"""Prefixes of devices that come and go, or that contain no database."""
+"""Name prefixes of devices that are temporary or contain no database."""
 
 
 def read_blocks(tree: Tree) -> tuple[Block, ...]:

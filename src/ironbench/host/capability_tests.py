@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 _IO_URING_SETUP = 425
-"""The same number on every architecture (io_uring_setup(2))."""
+"""Number of the system call, which is the same on every architecture (io_uring_setup(2))."""
 _IO_URING_PARAMS_BYTES = 120
 _PR_SET_TIMERSLACK = 29
 _WAKE_UPS = 300
@@ -55,8 +55,7 @@ class LiveAttempts:
         return None
 
     def wake_ups(self) -> list[float]:
-        # By default, the kernel may delay wake-ups by 50 µs (timer slack, prctl(2)). The core requests the minimum, so
-        # this test does the same. The setting affects only this thread and is reset afterwards (0: the default).
+        # Without this, the kernel may delay wake-ups by 50 µs (timer slack, prctl(2)); the core does the same.
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
         late = []

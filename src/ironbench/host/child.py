@@ -115,7 +115,7 @@ class Child(Channel):
         code = _CODE.format(packages=[_PACKAGES, *packages], module=module)
         # Not kept open here, because the file may be on a file system that must be unmounted.
         self._log = log or Path(f"/proc/self/fd/{self._unnamed()}")
-        written = self._log.open("ab")  # children of the child also write to the file
+        written = self._log.open("ab")  # the child's own children also write to the file
         self._log_start = written.tell()
         ours, theirs = socket.socketpair()
         super().__init__(ours)
@@ -177,8 +177,8 @@ class Child(Channel):
         return file
 
     def died(self, when: str = "", kind: type[FailureError] = EngineDiedError, patience_s: float = 5.0) -> FailureError:
-        """Returns the error for a child that closed its connection. `when`: what was unfinished, e.g. "before the trial
-        was over"."""
+        """Returns the error for a child that closed its connection. `when`: what was unfinished, such as "before the
+        trial was over"."""
         try:
             self.process.wait(patience_s)
         except subprocess.TimeoutExpired:

@@ -33,7 +33,7 @@ class Parent:
     """The group of this process, below which groups can be created."""
 
     version: str
-    """`v1` or `v2`."""
+    """Version of control groups: `v1` or `v2`."""
     directory: Path
 
 

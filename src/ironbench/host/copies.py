@@ -296,8 +296,7 @@ def _span(old: int, new: int, begin: int, end: int, stop: threading.Event) -> No
         copied = copied or _sent(old, new, begin, size)
         if copied == 0:
             return  # the file was truncated meanwhile
-        # Starts writeback now, so that the device works while the next part is copied and a later sync has less to wait
-        # for.
+        # Starts writeback now, so that the device works while the next part is copied.
         _libc().sync_file_range(new, ctypes.c_int64(begin), ctypes.c_int64(copied), _WRITE)
         begin += copied
 

@@ -149,7 +149,7 @@ _VIRTUAL = (
 )
 """Words in the firmware of virtual machines (systemd: src/basic/virt.c). Only x86 has a processor flag for them."""
 _METAL = ".metal"
-"""Part of the product name of Amazon's bare-metal instances, e.g. `m7g.metal`."""
+"""Part of the product name of Amazon's bare-metal instances, such as `m7g.metal`."""
 
 
 def virtualisation(tree: Tree) -> str:

@@ -91,8 +91,7 @@ class Freezer:
 
     def _frozen(self) -> bool:
         if self.group is None:
-            # The server is checked first: only a stopped server starts no further processes, so that the list is
-            # complete.
+            # The list of children is complete only after the server has stopped, so the server is checked first.
             if self.server.alive() and processes.state(self.server.pid) not in _STOPPED:
                 return False
             states = [processes.state(pid) for pid in _tree(self.server)]
@@ -108,7 +107,7 @@ class Freezer:
 def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
     """Resumes everything that is frozen, by whichever method. `groups`: control groups of any kind."""
     for group in map(Path, groups):
-        with contextlib.suppress(OSError):  # not a freezer group, or deleted
+        with contextlib.suppress(OSError):  # the group is not a freezer, or was deleted
             _write(group, "THAWED", "0")
     if server is not None and server.alive():
         for pid in _tree(server):

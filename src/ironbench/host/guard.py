@@ -28,7 +28,7 @@ READY = b"database system is ready to accept connections"
 
 @dataclass(frozen=True, slots=True)
 class GuardOrder:
-    """The order to the guard: which server to run."""
+    """The server that a guard must run."""
 
     entry: str
     """Path of the entry in the register."""

@@ -67,7 +67,7 @@ class Ourselves:
     """The ironbench that runs the checks."""
 
     build_profile: str | None
-    """Build profile of its core, e.g. `release`."""
+    """Build profile of ironbench's core, such as `release`."""
     pids: frozenset[int] = frozenset()
     """Processes of ironbench, which do not count as other programs."""
 

@@ -44,7 +44,7 @@ class Placement:
     """File for its standard error; None: a file in memory."""
     cpus: Sequence[int] = ()
     within: Sequence[str] = ()
-    """Words before its command."""
+    """Words before the child's command, such as a program that enters a control group."""
 
 
 ANYWHERE = Placement()

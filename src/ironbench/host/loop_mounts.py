@@ -21,7 +21,7 @@ class Loop:
     """A block device backed by a file (loop(4))."""
 
     device: str
-    """For example `/dev/loop3`."""
+    """Path of the device, such as `/dev/loop3`."""
     backing: str
     """Path of the file when the device was created."""
 
@@ -33,7 +33,7 @@ def loops(folder: Path) -> list[Loop]:
         try:
             backing = path.read_text().rstrip("\n")
         except OSError:
-            continue  # detached meanwhile
+            continue  # the device was detached meanwhile
         # The kernel appends this to the name of a deleted file, which includes files of a dead FUSE file system.
         if Path(backing.removesuffix(" (deleted)")).is_relative_to(folder):
             ours.append(Loop(f"/dev/{path.parts[-3]}", backing))

@@ -31,7 +31,7 @@ def shared(say: Callable[[str], object]) -> Iterator[None]:
     with contextlib.ExitStack() as held:
         beside = False
         if not os.environ.get(QUEUED):
-            # without a directory for locks, measuring is still allowed
+            # if lock files cannot be created, measuring is still allowed
             with contextlib.suppress(OSError, IronbenchError):
                 # The queue takes this lock exclusively, but only for the moment in which it starts a lab.
                 fcntl.flock(held.enter_context(_opened(_TERMINALS)), fcntl.LOCK_SH)

@@ -30,7 +30,7 @@ class ProcessId:
 
     pid: int
     born: str
-    """`boot id/start time in clock ticks since boot`."""
+    """Start of the process, as `boot id/start time in clock ticks since boot`."""
 
     def alive(self) -> bool:
         """Whether this process is still running; a zombie is not."""
@@ -95,7 +95,7 @@ def below(pid: int) -> list[ProcessId]:
 
 
 def state(pid: int) -> str:
-    """State of a process as one letter of proc_pid_stat(5), e.g. `T` for stopped; "" if there is no such process."""
+    """State of a process as one letter of proc_pid_stat(5), such as `T` for stopped; "" if there is no such process."""
     fields = _stat(pid)
     return "" if fields is None else fields[_STAT_STATE]
 
@@ -215,7 +215,7 @@ def end_session(leader: int, patience_s: float, reap: Callable[[], object] = lam
             one.signal(number)
         if time.monotonic() >= deadline:
             if number == signal.SIGKILL:
-                return  # cannot be signalled, such as a process of another user
+                return  # processes of another user cannot be signalled
             number, deadline = signal.SIGKILL, time.monotonic() + patience_s
         time.sleep(0.02)
         reap()

@@ -167,7 +167,7 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
     with tempfile.TemporaryFile() as messages:
         process = _begun(words, environment, stdin=subprocess.PIPE, stderr=messages, text=False)
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # more than the user may have; the default size is only slower
+        with contextlib.suppress(OSError):  # not permitted: the default size is only slower
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _AHEAD_BYTES)
         try:
             with contextlib.suppress(BrokenPipeError):  # the program has ended and printed the reason

@@ -38,9 +38,9 @@ class RegisterEntry:
     """Name of the engine, or `DEVICE`."""
     owner: ProcessId
     data: str
-    """Data directory; not deleted."""
+    """Data directory of the server, which is kept."""
     remove: tuple[str, ...] = ()
-    """Directories that are deleted (sockets)."""
+    """Directories that are deleted when the server ends (sockets)."""
     guard: ProcessId | None = None
     server: ProcessId | None = None
     shared: tuple[str, ...] = ()
@@ -48,11 +48,11 @@ class RegisterEntry:
     shared_prefix: str = ""
     """Prefix of the names of its shared memory; empty if none outlives the server."""
     shared_mark: int = 0
-    """See `shared_memory.of`."""
+    """Magic number of the segment that lists others (`shared_memory.of`)."""
     groups: tuple[str, ...] = ()
     """Control groups that the server runs in; empty after it ended."""
     namespace: str = ""
-    """Process id namespace of the process ids."""
+    """Process id namespace to which the process ids belong."""
     stop: int = signal.SIGINT
     """Signal that shuts the server down cleanly."""
 

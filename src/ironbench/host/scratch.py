@@ -68,7 +68,7 @@ def _removed(path: Path) -> bool:
     try:
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        return False  # being created or deleted
+        return False  # another process is creating or deleting it
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -27,8 +27,8 @@ segment's name and the number of its users; 0 users means that the segment is go
 def of(pid: int, prefix: str, mark: int) -> tuple[str, ...]:
     """Returns the segments that a server process maps: a path, `list:PATH`, or `sysv:KEY:ID`.
 
-    `prefix`: of the server's segments. `mark`: magic number of the segment that lists those of the server's other
-    processes.
+    `prefix`: start of the names of the server's segments. `mark`: magic number of the segment that lists those of the
+    server's other processes.
     """
     try:
         maps = Path(f"/proc/{pid}/maps").read_text()
@@ -54,7 +54,7 @@ def remove(name: str) -> None:
     key, number = rest.split(":")
     deadline = time.monotonic() + _PATIENCE_S
     while _attached(key, number) and time.monotonic() < deadline:
-        time.sleep(0.02)  # backends end shortly after their server is killed
+        time.sleep(0.02)  # backends end shortly after their server was killed
     if _attached(key, number) == 0:
         ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
 

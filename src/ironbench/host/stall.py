@@ -23,7 +23,7 @@ class Stall:
         self._done = -1
         self._since_s = self._asked_s = 0.0
         self.error: FailureError | None = None
-        """Why the work was given up."""
+        """The reason why the work was given up."""
 
     def is_over(self, done: int) -> bool:
         """Whether to give up the work, given its progress `done`. Must be called a few times a second."""

@@ -21,7 +21,7 @@ class Tree:
         return self.root == Path("/")
 
     def path(self, name: str) -> Path:
-        """Returns the path of a file; `name` is absolute on the machine, e.g. `/proc/stat`."""
+        """Returns the path of a file; `name` is absolute on the machine, such as `/proc/stat`."""
         return self.root / name.lstrip("/")
 
     def resolved(self, path: str) -> str:

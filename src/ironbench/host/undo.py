@@ -27,13 +27,13 @@ class PendingCleanup:
     """Ids increase with time; the latest cleanup runs first."""
     cleanup: str
     of: str
-    """As in `Commands`."""
+    """What the command belongs to, as in `Commands`."""
     limit_s: float
     folder: str
     """Working directory of the command."""
     environment: Mapping[str, str]
     began: str
-    """The experiment: directory of a lab, or the series of a run."""
+    """The experiment that the command belongs to: directory of a lab, or series of a run."""
     owner: ProcessId
     namespace: str
     """Process id namespace of `owner`."""

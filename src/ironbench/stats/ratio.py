@@ -91,7 +91,7 @@ def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[floa
 
 
 def _over(value: float, error: float) -> float:
-    """value / error; zero error means certainty."""
+    """Returns value / error; without any error the result is infinite, or 0 for a value of 0."""
     if error > 0:
         return value / error
     return math.copysign(math.inf, value) if value else 0.0

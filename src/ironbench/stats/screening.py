@@ -144,6 +144,5 @@ def interplay(signs: Matrix, means: Matrix) -> Interplay | None:
     most = max(map(abs, effects.values()))
     alike = tuple((b, a) for (a, b), size in effects.items() if abs(size) > most * (1 - 1e-9))
     strongest = tuple(sorted(alike))
-    # In y = m + a·x + b·z + c·x·z with x, z = ±1, both changes together minus each of them is 4c; `effects` contains
-    # 2c.
+    # In y = m + a·x + b·z + c·x·z (x, z = ±1), both changes minus each of them is 4c; `effects` has 2c.
     return Interplay(p, strongest, tuple(math.exp(2 * effects[b, a]) for a, b in strongest))

@@ -30,8 +30,8 @@ class Started:
         )
 
     def surely_lost(self, level: float) -> float:
-        """Lower bound for the lost fraction of the early time; more than the true loss is claimed with probability
-        `level` at most.
+        """Lower bound for the lost fraction of the early time. The bound exceeds the true loss with probability `level`
+        at most.
 
         The counts are treated as two Poisson processes: given their sum, the early count is binomial (Przyborowski and
         Wilenski, "Homogeneity of results in testing samples from Poisson series", Biometrika 31, 1940). To first order,

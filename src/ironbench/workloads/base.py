@@ -86,7 +86,8 @@ class Dataset:
     name: str
     """Name of the family of tables, such as `igen`. A database contains at most one dataset of each name."""
     key: str
-    """Identifies the rows: datasets with the same key have the same rows. Must change whenever the rows would."""
+    """Identifies the rows: datasets with the same key have the same rows. The key must change whenever the rows
+    change."""
     tables: tuple[str, ...]
     """Tables of the dataset, in an order in which they can be dropped."""
     schema: tuple[str, ...]
@@ -146,7 +147,7 @@ class Workload(ABC):
     a trial start from the data that another trial left (`ironbench.trial.load.restore`). Has no meaning for read-only
     workloads."""
     starts_from_copy: bool = False
-    """Whether the data are always restored before a trial, because its duration is unknown, as for a single operation
+    """Whether the data are restored before every trial. Needed if a trial is a single operation of unknown duration
     (`ironbench.trial.load.restore`)."""
     counts: tuple[str, str] = ("transaction", "transactions")
     """The unit of work as reports call it, singular and plural."""
@@ -171,7 +172,7 @@ class Workload(ABC):
     own_length: bool = False
     """Whether the workload determines the length of a trial, so that a budget does not change it."""
     caution: str = "script-caution"
-    """Code of the warnings returned by `cautions`."""
+    """Code of the notes with the warnings about scripts."""
     usual_warmup_s: float = 5.0
     """Warm-up if the user sets none."""
     usual_max_tries: int = 1
@@ -195,12 +196,13 @@ class Workload(ABC):
         return {name: option.validated(options.get(name, option.default)) for name, option in known.items()}
 
     def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
-        """Metrics that a comparison of two systems lists first, the most informative first; unmeasured ones are
-        skipped."""
+        """Metrics that a comparison of two systems lists first, the most informative first; metrics that were not
+        measured are skipped."""
         return LEADING
 
     def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Options that describe the work in reports. Choices with equal results must do equal work."""
+        """Options that describe the work in reports. Two choices for which this method returns the same options do the
+        same work."""
         return options
 
     def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
@@ -224,7 +226,7 @@ class Workload(ABC):
 
     def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
         """Plan of what chooses among the scripts and sets their variables (`Chooser` in
-        crates/ironbench-python/src/drive.rs); None if weights choose."""
+        crates/ironbench-python/src/drive.rs); None if scripts are chosen by weight."""
         return None
 
     def reconnect(self, options: Mapping[str, str]) -> int:
@@ -238,8 +240,8 @@ class Workload(ABC):
         return False
 
     def in_parts(self, engine: str, options: Mapping[str, str]) -> bool:
-        """Whether several processes can share the clients. Possible for workloads made of scripts, however scripts are
-        chosen."""
+        """Whether several processes can share the clients. This is possible for workloads made of scripts, however
+        scripts are chosen."""
         return not self.drives and self.core_work(engine, options) is None
 
     def drive(self, work: Work) -> Outcome:
@@ -287,11 +289,11 @@ class Workload(ABC):
         """Raises InputError if this workload does not support this system or load. Has no side effects."""
         if not self.drives:
             return
-        # load if the user sets nothing; a record without `on_error` continued after errors
+        # `on_error` is set because its default is the meaning of old records, not the user's default.
         usual = Load(on_error="stop")
         for one in fields(Load):
             kept = one.name in self.honours or one.name in ("seed", "duration_s")
-            # a what-if run with a free client sets `threads` itself
+            # A what-if trial with a zero-cost client sets `threads` itself.
             kept |= one.name == "threads" and "client" in system.ideal
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
                 names = {"rate_share": "rate", "warmup_auto": "warmup", "curve": load.curve.of if load.curve else ""}
@@ -334,7 +336,7 @@ class Workload(ABC):
         return dataset.bytes if dataset else 0
 
     def needs_untouched(self, session: Session, options: Mapping[str, str]) -> bool:
-        """Whether the next trial needs the data as they were loaded and earlier trials have changed them."""
+        """Whether the next trial needs the data in their original state, which earlier trials have changed."""
         return False
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:

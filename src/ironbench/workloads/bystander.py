@@ -1,8 +1,9 @@
 """A probe client that uses the database during a maintenance operation, to measure what other users notice.
 
-By default, ten times a second the probe client opens and closes a connection, and as often it reads a row by its key
-over an open connection. The core times both from their scheduled start (crates/ironbench-core/src/drive/bystander.rs):
-first during a baseline phase without the operation, then during the operation.
+By default, ten times a second the probe client opens and closes a connection, and equally often it reads a row by its
+key over an open connection. The core times both from their scheduled start
+(crates/ironbench-core/src/drive/bystander.rs): first during a baseline phase without the operation, then during the
+operation.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class BystanderTimes:
     """Number of probes that were scheduled but never started because the previous probe took too long."""
     errors: dict[str, int] = field(default_factory=dict)
     cause: str = ""
-    """Why probing stopped early."""
+    """Error that ended the probing early, or ""."""
 
 
 class Bystander:

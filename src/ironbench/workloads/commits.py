@@ -4,7 +4,7 @@ The server counts every commit in the database, not only the clients'. Commits t
 are counted or bounded:
 
 - Commits of this session between the two readings, and commits of observer connections (including requested
-  checkpoints). The wire counts them as it counts those of clients, and they are subtracted. If a workload drives
+  checkpoints). The core counts these commits, as it does for clients, and they are subtracted. If a workload drives
   itself, observers commit at most `OBSERVED_PER_S`.
 - One commit at the start of each connection, including connections of observers, of clients that wait for work, and new
   connections (`reconnect`, or after a loss). A statement is prepared in the message that first uses it, so that

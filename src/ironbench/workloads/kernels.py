@@ -27,7 +27,7 @@ PIN = Option("pin", "no", "hold each thread to a CPU of its own", ("no", "yes"))
 
 @dataclass(frozen=True, slots=True)
 class KernelTimes:
-    """Results of all threads."""
+    """Results of all threads of a kernel."""
 
     units: int
     rate: float

@@ -29,7 +29,7 @@ USUAL_BYTES_PER_S = 100e6
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Result of an operation."""
+    """Result of a maintenance operation."""
 
     bytes: int
     """Size of what was processed: the table, the backup, the index."""

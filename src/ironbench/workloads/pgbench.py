@@ -1,7 +1,7 @@
 """Base class of the workloads that repeat pgbench's built-in scripts on the tables of `pgbench -i`.
 
 Tables and scripts: PostgreSQL 18 documentation, pgbench, "What Is the 'Transaction' Actually Performed in pgbench?".
-Either tool may load the tables, and either may then run against them.
+The tables may be loaded by pgbench or by ironbench, and then used by either.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ironbench.workloads.fixed_rows import FixedRows
 FOLDER = Path(__file__).parent
 TABLES_FOLDER = FOLDER / "pgbench_tables"
 VERSION = 1
-"""Raised whenever the same options would produce other rows or another schema."""
+"""Version of the data, increased whenever the same options would produce other rows or another schema."""
 ACCOUNTS, TELLERS = 100_000, 10
-"""Per unit of scale; each unit also has one branch."""
+"""Accounts and tellers per unit of scale; each unit also has one branch."""
 WIDE_KEYS_FROM = 20_000
 """From this scale on, `pgbench -i` makes account numbers bigint, because they would exceed 2^31."""
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
@@ -123,8 +123,8 @@ class PgbenchWorkload(Workload):
 
 
 def _recognised(engine: str, scale: int, fillfactor: str) -> str:
-    """Query that tests for the tables of `pgbench -i -s SCALE`. It looks at the ends of the keys; counting would read
-    all rows."""
+    """Query that recognises the tables of `pgbench -i -s SCALE` by their lowest and highest keys; counting reads all
+    rows."""
     values = {"scale": scale, "tellers": TELLERS * scale, "accounts": ACCOUNTS * scale, "fillfactor": fillfactor}
     query = "".join(sql_files.statements(TABLES_FOLDER, "recognised", engine))
     for name, value in values.items():

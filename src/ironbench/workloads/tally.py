@@ -18,7 +18,7 @@ _BUCKET_S = 0.1
 class Tally:
     """Collects times and errors; safe to use from several threads.
 
-    `word` is what metric names call a part, e.g. `query`.
+    `word` is what metric names call a part, such as `query`.
     """
 
     def __init__(self, word: str) -> None:

@@ -19,7 +19,7 @@ from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option, checked, one_row
 
 VERSION = 1
-"""Raised whenever the same options would produce other rows or another schema."""
+"""Version of the data, increased whenever the same options would produce other rows or another schema."""
 TABLE = "wide_row"
 FIXED_BYTES = 28
 """Size of the values of a row besides its payload: two 8-byte numbers, an 8-byte timestamp, a 4-byte amount."""
@@ -41,7 +41,7 @@ class Wide:
 
     rows: int
     width: int
-    """Characters of the payload."""
+    """Number of characters in the payload of a row."""
     keys: str
 
     @staticmethod
@@ -102,6 +102,5 @@ class Wide:
             checked("rows in the table", rows, sums[0]),
             checked("checksum of their content", content, sums[1]),
         )
-        # Identity keys have gaps where the engine reserved keys for a bulk load or rolled back, so their checksum is
-        # not compared.
+        # Checksums of identity keys are not compared, because bulk loads and rollbacks leave gaps.
         return found if self.keys == "identity" else (*found, checked("checksum of their keys", keys, sums[2]))

@@ -26,7 +26,7 @@ class PublishedResult:
     """Physical cores of the whole system."""
     score: float
     per_core: float
-    """As published if the list contains it, else score divided by cores."""
+    """Score per core, as published if the list contains it, else score divided by cores."""
     other: dict[str, str]
     """Other columns of the list, with the list's own names."""
 

@@ -58,7 +58,7 @@ def runnable(host: HostView) -> Reading | None:
     if not host.after.cpu:
         return None
     cores = max(1, len(host.tree.glob("/sys/devices/system/cpu/cpu[0-9]*")))
-    # Does not count ironbench itself, which is running.
+    # ironbench itself is one of the runnable processes.
     waiting = max(0, host.after.runnable - 1)
     seen = f"{waiting} besides this one, on {counted(cores, 'core')}"
     if waiting >= cores:

@@ -281,7 +281,7 @@ async def _begun(there: Link, script: str) -> _Running:
         raise FailureError(there.address.text(), cause) from None
     except asyncio.CancelledError:
         if process is not None:
-            process.close()  # ends its input, which undoes the change
+            process.close()  # the end of the shell's input undoes the change
         raise
     rest = asyncio.ensure_future(process.stdout.read())
     running = _Running(process, line.decode("utf-8", "replace").split(), rest)

@@ -39,10 +39,10 @@ class CommandResult:
     """Result of a remote command."""
 
     status: int | None
-    """`None` if killed by a signal."""
+    """Exit status; None if the command was killed by a signal."""
     output: bytes
     complaint: str
-    """The end of its standard error."""
+    """The last lines of standard error."""
 
 
 class Link:

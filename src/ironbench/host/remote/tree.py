@@ -121,8 +121,8 @@ def _fetched(link: Link, read: tuple[str, ...], listed: tuple[str, ...]) -> dict
 
 
 def split(line: str, literal: set[str], matchers: list[re.Pattern[str]]) -> tuple[str, str | None]:
-    """Splits a line of grep into path and content, as device names may also contain colons. Content is None if only
-    listed."""
+    """Splits a line of grep into path and content, as device names may also contain colons. Content is None if the file
+    was only listed."""
     place = line.find(":")
     while place >= 0:
         path = line[:place]

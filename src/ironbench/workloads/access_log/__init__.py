@@ -151,7 +151,7 @@ class AccessLog(Workload):
         return options["changes"] != "skip"
 
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
-        return False  # the server's own count starts at zero
+        return False  # the server's counters start at zero after a power cut
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         return entries.dataset(options) if options["loaded"] == "yes" else None
@@ -213,7 +213,8 @@ def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str
 
 
 def _text(one: Logged, suffix: str, binds: str, changes: str) -> tuple[str, str]:
-    """Returns the operation in script form, with a newline in place of the password, and why it is left out, or ""."""
+    """Returns the operation in script form, with a newline in place of the password, and the reason why it is not
+    replayed, or ""."""
     if not one.succeeded:
         return "", "without a result in the log" if one.code is None else "that failed then"
     dn = _name(one.dn, suffix)

@@ -23,7 +23,8 @@ from ironbench.words import grouped
 from ironbench.workloads.access_log import lines
 
 _OK = {"search": {0}, "compare": {5, 6}}
-"""Result codes (RFC 4511, 4.1.9) with which an operation is replayed; for operations not listed only 0."""
+"""Result codes (RFC 4511, 4.1.9) of operations that are replayed. For operations that are not listed, only code 0
+is."""
 _SCOPES = ("base", "one", "sub", "children")
 _SIMPLE = 128
 """The `method` number of a simple bind in the log."""
@@ -50,7 +51,7 @@ class Logged:
     scope: str = ""
     filter: str = ""
     new_rdn: str = ""
-    """Empty if the log does not contain it."""
+    """New name of the entry, for a rename; empty if the log does not contain it."""
     parent: str = ""
     simple: bool = True
     """For a bind: whether it is a simple bind."""
@@ -65,7 +66,7 @@ class Logged:
 @dataclass(frozen=True, slots=True)
 class Log:
     operations: tuple[Logged, ...]
-    """Ordered by time."""
+    """The operations, ordered by time."""
     connections: tuple[tuple[float, float], ...]
     """Times of the first and last operation of each connection, in the order of `numbers`."""
     numbers: tuple[int, ...]
@@ -122,7 +123,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> Log:
             numbers.heard(line)
             continue  # a message of the server itself
         if not whole.endswith("\n"):
-            break  # the server was still writing this line
+            break  # incomplete line: the server was still writing
         at_s = clock.read(line)
         if at_s is None:
             raise InputError(f"{path}, line {number}", f"has no time that is known: {line[:60].strip()!r}", _WAY_OUT)
@@ -182,7 +183,7 @@ class _Numbers:
 
     def heard(self, line: str) -> None:
         """Forgets all numbers if the line is the start message of the server."""
-        if line.endswith(" starting"):  # "<program> starting", OpenLDAP's servers/slapd/main.c
+        if line.endswith(" starting"):  # OpenLDAP prints "<program> starting" (servers/slapd/main.c)
             self._meant.clear()
 
 

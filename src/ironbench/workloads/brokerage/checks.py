@@ -105,7 +105,7 @@ def sample(first: int) -> range:
 
 
 def kept(session: Session) -> tuple[Check, ...]:
-    """Checks all rules on all rows."""
+    """Checks every rule on all rows."""
     return tuple(checked(name, 0, one_row(session, sql)[0]) for name, sql in RULES.items())
 
 
@@ -164,7 +164,7 @@ def _cancel_what_was_left(session: Session) -> None:
 
 
 def check(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    # Compared first because it also counts the statements of this session.
+    # The first check, because the following queries of this session would also be counted.
     commits = commits_check(session, then.commits, summary)
     held = rules(then.first, sample(then.first))
     del held[BROKERS]

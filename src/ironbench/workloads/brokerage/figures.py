@@ -27,7 +27,7 @@ MIX = {
 TOLERANCE = 0.002
 """Relative deviation that each share may have in a trial of any length."""
 CHANCE = 3.0
-"""Standard deviations that a count may deviate by chance, since results follow their orders some time later."""
+"""How many standard deviations a count may deviate by chance. Counts vary because results follow their orders later."""
 LIMITS_S = {
     "trade_status": 1.0,
     "market_watch": 3.0,
@@ -42,7 +42,7 @@ LIMITS_S = {
 }
 """Transaction → limit for the 90th percentile of its response time."""
 MAINTENANCE, MAINTENANCE_S = "data_maintenance", 55.0
-"""Data-Maintenance and the limit for each of its response times."""
+"""Name of Data-Maintenance, and the limit for each of its response times."""
 MIX_MISSED = "mix-missed"
 RESPONSE_LIMIT = "response-limit-missed"
 NO_STEADY_STATE = "no-steady-state"
@@ -97,7 +97,7 @@ def _mix(counts: Mapping[str, int]) -> list[Note]:
         if abs(count - specified * whole) > allowed(name, whole):
             off = abs(count / (specified * whole) - 1) if whole else 1.0
             missed.append((off, name, count / whole if whole else 0.0))
-    # The worst come first: if results are missing, all other shares are too large.
+    # The largest deviations come first: if results are missing, all other shares are too large.
     return [
         note(MIX_MISSED, script=name, share=share, specified=MIX[name], transactions=whole)
         for _, name, share in sorted(missed, reverse=True)[:2]

@@ -17,7 +17,7 @@ from ironbench.workloads.brokerage.fixed import fixed
 
 FOLDER = Path(__file__).parent
 VERSION = 5
-"""Raised whenever the same options would produce other rows or another schema."""
+"""Version of the data, increased whenever the same options would produce other rows or another schema."""
 LOAD_UNIT = 1000
 """The number of customers is a multiple of the load unit."""
 BROKERS = 10
@@ -44,7 +44,7 @@ TABLES = (
     "last_trade", "security", "company_competitor", "company", "exchange", "industry", "sector", "taxrate",
     "status_type", "address", "zip_code",
 )  # fmt: skip
-"""In an order in which they can be dropped."""
+"""Names of the tables, in an order in which they can be dropped."""
 
 
 class Customers(Option):

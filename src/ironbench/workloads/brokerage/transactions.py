@@ -22,7 +22,7 @@ ISOLATION = {
 }
 """Transaction → lowest isolation level that TPC-E requires.
 
-First the customers' transactions, the most frequent first; then the market's; then maintenance.
+The order is: transactions of customers, the most frequent first; of the market; maintenance.
 """
 
 VARIABLES = (
@@ -32,7 +32,7 @@ VARIABLES = (
     *("trade_type", "quantity", "limit_price", "margin", "lifo", "roll_back", "now_time", "trade_id", "price"),
     *("ticker", "table_no", "co_id", "day", "volume"),
 )
-"""Variables that are set by whatever chooses a transaction, before it starts."""
+"""Script variables that the core sets before each transaction."""
 
 
 BY_LOCKS = {"trade_result": "read committed"}

@@ -77,8 +77,8 @@ def changes(
 
 
 def others(driven: Driven) -> tuple[Note, ...]:
-    """Returns a note about changes that other clients made to an existing server, based on the check of our own
-    changes."""
+    """Returns a note about changes that other clients made to an existing server, calculated from the check of the
+    clients' changes."""
     most = _ours(driven.summary) + int(driven.summary.get("server_commits_uncertain", 0))
     found = [int(check.actual) for check in driven.checks if check.name == _AMONG]
     return tuple(note("others-changed", changes=grown - most) for grown in found if grown > most)

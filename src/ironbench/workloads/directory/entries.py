@@ -15,12 +15,12 @@ from ironbench.workloads.base import Dataset
 from ironbench.workloads.directory import ldif
 
 VERSION = 1
-"""Raised whenever the same options would produce other entries."""
+"""Version of the entries, increased whenever the same options would produce other entries."""
 NAME = "ou=directory"
 TOP = f"{NAME},"
-"""Parent of all entries; completed by the base DN."""
+"""DN of the parent of all entries, to which the base DN is appended."""
 WORK = f"ou=work,{TOP}"
-"""Parent of the entries that jobs add and delete."""
+"""DN of the parent of the entries that jobs add and delete, to which the base DN is appended."""
 ENTRY_BYTES = 2_000
 """Approximate size of an entry with its indexes in back-mdb."""
 TEMPLATE = """\

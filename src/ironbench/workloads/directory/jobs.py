@@ -18,7 +18,7 @@ JOBS = (
 MIXED = ("search", "modify", "bind", "compare", "add", "delete", "modify-dn")
 WEIGHTS = "search=70,modify=10,bind=10,compare=6,add=2,delete=1,modify-dn=1"
 MOVED = "moved."
-"""Prefix of the uid of a person while a client has renamed it."""
+"""Prefix of a person's uid between the two renames by a client."""
 STRIDE = 10_000
 """Maximum number of clients, since each renames its own entries."""
 _PATTERN = re.compile(r"\[(\d+)([-:])(\d+)\]")

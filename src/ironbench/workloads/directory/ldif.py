@@ -27,7 +27,7 @@ _CHANGE_HINT = "write the change as for ldapmodify"
 _DEEPEST = 20
 """Maximum depth of nested includes."""
 ADD, MODIFY, DELETE, RENAME = "add", "modify", "delete", "rename"
-"""The names of operations elsewhere in ironbench."""
+"""Kinds of records, by the names that operations have elsewhere in ironbench."""
 _KINDS = {"add": ADD, "modify": MODIFY, "delete": DELETE, "modrdn": RENAME, "moddn": RENAME}
 _MODIFICATIONS = ("add", "delete", "replace", "increment")
 _NOT_ENTRIES = (b"search", b"result", b"ref", b"matcheddn", b"control", b"text")
@@ -54,7 +54,7 @@ class LdifRecord(NamedTuple):
     """Line of the file where the record starts."""
     dn: str
     text: bytes
-    """A line per value, followed by an empty line."""
+    """The record as LDIF: a line per value, followed by an empty line."""
     kind: str = ADD
     renamed: str = ""
     """New DN, for a rename."""
@@ -88,7 +88,7 @@ def _records(path: Path, within: tuple[Path, ...]) -> Iterator[LdifRecord]:
 
 
 _INCLUDE = re.compile(rb"(?:#[^\n]*+\n(?: [^\n]*+\n)*+|\n)*+(?i:include):[ \t]*([^\n]*)")
-"""At the start of a record (`ldif_read_record` in libraries/libldap/ldif.c of OpenLDAP)."""
+"""An include at the start of a record (`ldif_read_record` in libraries/libldap/ldif.c of OpenLDAP)."""
 
 
 def _included(subject: str, url: str, path: Path, within: tuple[Path, ...]) -> Path:

@@ -81,7 +81,7 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
         "add": ("", True),
         "delete": ("", True),
     }
-    own = mixed and work == "modify-dn"  # renames entries that the client itself has added
+    own = mixed and work == "modify-dn"  # a mix renames only entries that the client has added
     way, chosen = ways.get(work, ("", own))
     if not chosen:
         hint = f"choose your entries: {way}" if way else "use job search, auth or modify, which take entries of an LDIF"

@@ -20,10 +20,10 @@ from ironbench.workloads.fixed_rows import FixedRows
 
 FOLDER = Path(__file__).parent
 VERSION = 2
-"""Raised whenever the same options would produce other rows or another schema."""
+"""Version of the data, increased whenever the same options would produce other rows or another schema."""
 MONTHS = 12
 PRODUCTS = 1000
-"""Per unit of scale, as is the next constant."""
+"""Products per unit of scale; the next constant is also per unit of scale."""
 LINES_PER_MONTH = 10_000
 REPRICED = 20
 JOBS = {"post": 20, "reprice": 8, "summary": 8, "age": 1}
@@ -116,10 +116,10 @@ class JobSums:
     """Sums over the rows that the jobs have written."""
 
     writing: int
-    """Jobs that post or change prices."""
+    """Number of jobs that post lines or change prices."""
     ageing: int
     posted: int
-    """Number of lines, as in the fields below."""
+    """Number of lines that jobs have posted."""
     held: int
     archived: int
     revisions: int
@@ -135,7 +135,7 @@ def sums(session: Session) -> JobSums:
 
 def check(session: Session, then: JobSums, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     commits = commits_check(session, then.commits, summary)
-    for statement in sql_files.statements(FOLDER, "finish", session.engine):  # completes a job that a crash interrupted
+    for statement in sql_files.statements(FOLDER, "finish", session.engine):  # completes jobs that a crash interrupted
         session.query(statement)
     now = sums(session)
     done = {script["name"]: int(script["completed"]) for script in summary["scripts"]}

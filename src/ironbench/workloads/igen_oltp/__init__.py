@@ -18,7 +18,7 @@ from ironbench.workloads.igen_oltp.layout import CUSTOMERS, MOST_LINES, MOST_ORD
 
 FOLDER = Path(__file__).parent
 VERSION = 1
-"""Raised whenever the same options would produce other rows or another schema."""
+"""Version of the data, increased whenever the same options would produce other rows or another schema."""
 
 LIGHT = {
     "order_status": 30,

@@ -23,9 +23,9 @@ range."""
 TOLERANCE = 0.5
 """Fraction of the expected writes that may be missing.
 
-Two clients that meet at the same customer occasionally have no effect. Repeating a `--seed` on the same data selects
-the same customers again, so that more and more of them are at their limits. The check is meant to find statements that
-never have an effect.
+If two clients choose the same customer at the same time, a statement occasionally has no effect. Repeating a `--seed`
+on the same data selects the same customers again, so that more and more of them are at their limits. The check is meant
+to find statements that never have an effect.
 """
 
 
@@ -122,7 +122,7 @@ def _writes(options: Mapping[str, str], inserted: int, deleted: int, summary: Ma
 
     Heavy: every commit places exactly one order and archives one. Light: one in `MOST_ORDERS` inserts, and as many
     deletes, finds its customer at the limit and correctly has no effect (docs/concepts/igen-oltp.md). The number is
-    binomial, and two clients that meet at the same customer may have no effect once more.
+    binomial, and concurrent clients that choose the same customer may cause one more miss.
     """
     unsure = int(summary["server_commits_uncertain"])
     if options["weight"] == "heavy":

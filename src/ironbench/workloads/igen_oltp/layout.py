@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 REGIONS = 6
 CUSTOMERS = 3300
-"""Per unit of scale, as are the next two constants."""
+"""Customers per unit of scale; the next two constants are also per unit of scale."""
 PRODUCTS = 1000
 CATEGORIES = 50
 MOST_ORDERS = 20

@@ -82,8 +82,8 @@ def _require(threads: int, memory: str) -> int:
 
 
 def _within_caches(size: int) -> tuple[Note, ...]:
-    """Returns a warning if the threads had too little memory to exceed the caches: the measurements use no more than
-    one thread's."""
+    """Returns a warning if the threads had too little memory to exceed the caches: the measurements use no more memory
+    than one thread has."""
     if size >= _PROBED_BYTES:
         return ()
     return (note("probes-within-caches", probed_bytes=size, needed_bytes=_PROBED_BYTES),)

@@ -20,8 +20,7 @@ _TERSE = (
     (12, ("storage_iops",)),
     (14, (_CPU_PER_IO,)),
 )
-"""(number, metrics): metrics that are omitted if there are more tests than this number, so that a record stays
-small."""
+"""Pairs (number, metrics): with more tests than this number, a record omits these metrics to stay small."""
 _COST = "cost"
 """Prefix of tests that measure the CPU time of an I/O, which is always stored."""
 _OF_SEVERAL = ("storage_bytes_per_s_best", "storage_bytes_per_s_lowest")
@@ -109,7 +108,8 @@ def _cpu_per_io_s(passes: Sequence[Pass]) -> float:
 
 
 def _sustained(passes: Sequence[Pass]) -> dict[str, float]:
-    """Compares the first second with the last third: the rate while a write cache fills, and the rate behind it."""
+    """Compares the first second with the last third: the rate while a write cache fills, and the rate when it is
+    full."""
     counts = passes[0].buckets[: int(passes[0].elapsed_s / BUCKET_S)]
     if len(counts) < 2 * _SETTLED:
         return {}

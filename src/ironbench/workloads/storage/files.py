@@ -31,10 +31,10 @@ class TestFile:
 
     folder: str
     direct: int
-    """Opened with O_DIRECT; like `cached` if the user turned direct I/O off."""
+    """Descriptor opened with O_DIRECT; like `cached` if the user turned direct I/O off."""
     cached: int
     synced: int
-    """Opened with O_DSYNC: through the page cache, but every write is durable before it returns."""
+    """Descriptor opened with O_DSYNC: writes go through the page cache, but are durable when they return."""
 
 
 def require(folder: str, size: int, direct: bool) -> None:
@@ -102,7 +102,7 @@ def _reserve(fd: int, size: int) -> None:
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
-        os.ftruncate(fd, size)  # filling the file will show whether there is enough space
+        os.ftruncate(fd, size)  # without fallocate, filling the file shows whether there is enough space
 
 
 def _again(fd: int, flags: int) -> int:

@@ -33,7 +33,7 @@ class Terms:
     """Size of each file in bytes."""
     zero_percent: int
     io: str
-    """`auto`, `io_uring` or `threads`."""
+    """How I/Os are submitted: `auto`, `io_uring` or `threads`."""
     seed: int
     cpus: tuple[int, ...]
 
@@ -79,8 +79,7 @@ def run(
             WARMING, [replace(file, direct=file.cached) for file in files], terms, {"bytes": terms.size}, progress
         )
     if test.sync != "none" or test.cached:
-        # Otherwise the first flush would also wait for data that earlier tests wrote, and dirty pages cannot be evicted
-        # from the page cache.
+        # The first flush would also wait for data of earlier tests, and dirty pages cannot be evicted from the cache.
         _settled(files)
     if test.read_percent < 100:
         _out_of_cache([file for file in files if _descriptor(test, file) == file.direct])
@@ -169,7 +168,7 @@ class DuePass:
 
     test: Test
     round: int
-    """0-based; a sustained write has only round 0."""
+    """Number of the round, from 0; a sustained write has only round 0."""
     seconds: float
     alone: int | None = None
     """Index of the only file used, if there are several; None: all at the same time."""

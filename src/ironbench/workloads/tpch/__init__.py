@@ -1,8 +1,8 @@
 """The `tpch` workload: 22 analytical queries of a wholesale supplier, derived from TPC-H, as power test, throughput
 test, both, or a single stream of queries.
 
-Texts, parameters and metrics follow the TPC-H specification 2.17.3 but are our own; docs/guide/tpch.md explains the
-choices.
+Query texts, parameters and metrics were written for ironbench after the TPC-H specification 2.17.3; docs/guide/tpch.md
+explains the choices.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Tpch(Workload):
         return options["test"] != "stream"
 
     def counts_all(self, options: Mapping[str, str]) -> bool:
-        """False with refresh functions, which write WAL and use CPU time but are not queries."""
+        """Returns false if there are refresh functions, which write WAL and use CPU time but are not queries."""
         return options.get("test") == "stream"
 
     def drive(self, work: Work) -> Outcome:

@@ -17,8 +17,8 @@ def metrics(course: TrialChoices, power: Stream | None, through: Sequence[Stream
 
     `power`: stream of the power test, or the single stream. `through`: query streams, followed by the refresh stream.
 
-    Composite metrics require that all 22 queries were answered within their limit. The geometric mean of a subset of
-    queries also requires all of them: without its slowest query, a system would look faster.
+    Composite metrics require that all 22 queries were answered within their limit. The geometric mean requires that all
+    selected queries were answered: without the slowest query, a system would look faster.
     """
     scale, values = float(course.scale), dict[str, float]()
     if power is not None:

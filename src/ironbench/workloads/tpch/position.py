@@ -1,4 +1,4 @@
-"""Which refresh set is next. Stored in the database itself, so that it is restored with every copy of the data."""
+"""The number of the next refresh set, stored in the database itself, so that every copy of the data contains it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Position:
 
 
 def read(session: Session, loaded_at: str) -> Position:
-    """Returns the position for data loaded at that time; rows for earlier loads are ignored. If there are two rows, the
-    later position applies."""
+    """Returns the position for data loaded at that time; rows for earlier loads are ignored. If a crash left two rows,
+    the later position applies."""
     session.query(_SCHEMA)
     engines.get(session.engine).administration.mark(session, (TABLE,))
     rows = session.query(

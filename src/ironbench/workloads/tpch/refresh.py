@@ -24,7 +24,8 @@ from ironbench.model.session import WorkConnection
 from ironbench.workloads.tpch.streams import StreamStep
 
 SETS = 1000
-"""Number of sets that use the same group of keys. The next thousand use the next eight of every 32 keys (4.2.4)."""
+"""Number of sets that use the same group of keys. The next thousand sets use the next eight of every 32 keys
+(4.2.4)."""
 _GROUPS = 4
 _KEYS_OF_A_GROUP = 8
 

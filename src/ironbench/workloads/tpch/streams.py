@@ -115,8 +115,7 @@ class Stream(threading.Thread):
                 with self._between:
                     self._current = None
             if self.ran and self.ran[-1].answered_s > done.submitted_s:
-                # An eager connection may start this step before ironbench learns that the previous one failed; the
-                # previous one ended when this one started.
+                # An eager connection may start this step before the failure of the previous one is known here.
                 self.ran[-1] = replace(self.ran[-1], answered_s=done.submitted_s)
             self.ran.append(done)
 

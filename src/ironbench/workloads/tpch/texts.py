@@ -1,5 +1,5 @@
-"""Texts of the 22 queries, in our own wording of the functional definitions, one for all engines where possible; and
-their execution plans, which are recorded in a separate pass after the measured window."""
+"""Texts of the 22 queries, written for ironbench from the functional definitions, one for all engines where possible;
+and their execution plans, which are recorded in a separate pass after the measured window."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""One trial: generates refresh sets, validates answers, runs the streams in the measured window, then records query
-plans."""
+"""Runs one trial: generates refresh sets, validates answers, runs the streams in the measured window, then records
+query plans."""
 
 from __future__ import annotations
 
@@ -58,8 +58,7 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
     at = position.read(work.session, position.loaded_at(work.session, dataset.name))
     validator = Validator(work, asked, dataset, at)
     cold = work.load.cache == "cold"
-    # With a cold cache, answers are validated after the measurement: even if the engine restarts, validating first
-    # would warm the host's cache.
+    # Cold: validated after the measurement, because validating first would warm the host's cache.
     validated = Validated() if cold else validator.validated()
     if not all(check.passed for check in validated.checks):
         return Outcome(0, checks=validated.checks, answers=validated.answers, cause=validated.cause)
@@ -178,7 +177,7 @@ def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing:
 def _explained(work: Work, asked: TrialChoices, tests: Tests) -> list[QueryPlanText]:
     """Returns the plans that the engine reported.
 
-    A query without an answer is only explained, not executed again, as it would fail again. If a plan is refused, the
+    A query without an answer is only explained and not executed, because it would fail again. If a plan is refused, the
     trial still succeeds, because everything has been measured by now.
     """
     depth, engine = work.choice.options["plans"], work.session.engine

@@ -27,7 +27,7 @@ _LARGEST = 1 << 28
 """Maximum size of an answer file in bytes."""
 _WAY_OUT = "name a directory that answers=DIR wrote"
 VERSION = 1
-"""Raised when query texts or stored answers change, so that data validated before are validated again."""
+"""Increased when query texts or stored answers change, so that data validated before are validated again."""
 
 
 @dataclass(frozen=True, slots=True)

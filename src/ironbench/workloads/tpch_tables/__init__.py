@@ -1,7 +1,7 @@
 """The eight tables of TPC-H-derived workloads, at any scale factor from 0.01, on every engine.
 
-Tables, keys and types follow the TPC-H specification 2.17.3, clauses 1.3 to 1.5 and 4.2; the SQL is our own.
-docs/concepts/tpch.md explains the decisions.
+Tables, keys and types follow the TPC-H specification 2.17.3, clauses 1.3 to 1.5 and 4.2; the SQL was written for
+ironbench (docs/concepts/tpch.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ironbench.workloads.base import Dataset, Option
 from ironbench.workloads.fixed_rows import FixedRows
 
 TABLES = ("lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region")
-"""In an order in which they can be dropped."""
+"""Names of the tables, in an order in which they can be dropped."""
 _ROWS = {
     "lineitem": 6_001_215,
     "orders": 1_500_000,
@@ -39,7 +39,7 @@ __all__ = ["INDEXES", "REFERENCES", "SCALE_FACTOR", "STORED", "TABLES", "dataset
 
 FOLDER = Path(__file__).parent
 VERSION = 1
-"""Raised whenever the same options would produce other rows or another schema."""
+"""Version of the data, increased whenever the same options would produce other rows or another schema."""
 SMALLEST, LARGEST = 0.01, 100_000
 """Range of scale factors: below it, some tables would be too small for the generator; above it, none is defined."""
 
