@@ -110,7 +110,7 @@ def _devices(tree: Tree) -> tuple[int, int]:
         if len(words) < 12 or not tree.exists(f"/sys/block/{words[2].replace('/', '!')}"):
             continue
         if tree.names(f"/sys/block/{words[2].replace('/', '!')}/slaves"):
-            continue  # a device that consists of others is already counted
+            continue  # a composite device, whose parts are counted
         sectors += int(words[5]) + int(words[9])
         in_flight += int(words[11])
     return sectors, in_flight

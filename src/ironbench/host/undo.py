@@ -27,7 +27,7 @@ class PendingCleanup:
     """Ids increase with time; the latest cleanup runs first."""
     cleanup: str
     of: str
-    """What the command belongs to, as in `Commands`."""
+    """Owner of the command, as in `Commands`."""
     limit_s: float
     folder: str
     """Working directory of the command."""

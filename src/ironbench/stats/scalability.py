@@ -1,15 +1,14 @@
 """Fits the Universal Scalability Law to trials at several numbers of clients.
 
-Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 6: N clients get the throughput
-X(N) = γN / (1 + α(N-1) + βN(N-1)). γ is the throughput of one client. α is contention: the share of work that only one
-client can do at a time (Amdahl, AFIPS Spring Joint Computer Conference 1967: β = 0). β is coherency: the cost of
-keeping clients consistent with each other, which makes throughput fall again. Möding's R package `usl` uses the same
-terms.
+Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 6: N clients have the throughput X(N) = γN / (1 + α(N-1)
++ βN(N-1)). γ is the throughput of one client. α is contention: the share of work that only one client can do at a time
+(Amdahl, AFIPS Spring Joint Computer Conference 1967: β = 0). β is coherency: the cost of keeping clients consistent
+with each other, which makes throughput fall again. Möding's R package `usl` uses the same terms.
 
-Trials of a busy system scatter in proportion to their throughput, so the fit minimises squared residuals of its
-logarithm. The fit is a description: verdicts about growth come from paired trials (`ironbench.study.growth`). Where
-repeats show that the curve misses the means by more than repeats differ from each other (lack-of-fit test, Draper and
-Smith, "Applied Regression Analysis", Wiley 1998, section 2.1), the fit is marked as a misfit.
+Throughput of a busy system varies in proportion to its size, so the fit minimises squared residuals of its logarithm.
+The fit is only a description: verdicts about growth come from paired trials (`ironbench.study.growth`). If the curve
+misses the means by more than the variation between repeats (lack-of-fit test, Draper and Smith, "Applied Regression
+Analysis", Wiley 1998, section 2.1), the fit is marked as a misfit.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 LEAST_DISTINCT = 4
-"""Numbers of clients: three parameters and one degree of freedom."""
+"""Minimum number of different numbers of clients: three parameters and one degree of freedom."""
 ENOUGH_DISTINCT = 6
-"""Below this the curve's shape rests on too little (workloads of the `usl` package's manual have 7 and more)."""
+"""With fewer numbers of clients, the shape of the curve is poorly determined (examples in the manual of the `usl`
+package have at least 7)."""
 MISFIT_LEVEL = 0.05
 LEAST_ALPHA = -0.9
 PARAMETERS = 3
@@ -34,14 +34,14 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Usl:
-    """One curve. Clients are pure numbers, throughput is in 1/s."""
+    """A curve of the law. Clients are dimensionless, throughput is in 1/s."""
 
     alpha: float
-    """Contention; below 0 the system is superlinear: twice the clients give more than twice the throughput."""
+    """Contention. If below 0, the system is superlinear: twice the clients give more than twice the throughput."""
     beta: float
     """Coherency, at least 0."""
     gamma: float
-    """Throughput of one client, 1/s."""
+    """Throughput of one client, in 1/s."""
 
     def throughput(self, clients: Vector) -> Vector:
         """X(N) in 1/s."""
@@ -49,7 +49,7 @@ class Usl:
         return curve
 
     def at(self, clients: float) -> float:
-        """X at one number of clients, 1/s."""
+        """Throughput at one number of clients, in 1/s."""
         return float(self.throughput(np.array([clients]))[0])
 
     @property
@@ -59,12 +59,13 @@ class Usl:
 
     @property
     def peak_clients(self) -> float:
-        """N with the highest throughput, sqrt((1-α)/β), at least 1; infinite where throughput never falls."""
+        """Number of clients with the highest throughput, sqrt((1-α)/β), at least 1; infinite if throughput never
+        falls."""
         return max(1.0, math.sqrt((1 - self.alpha) / self.beta)) if self.beta > 0 else math.inf
 
     @property
     def peak_throughput(self) -> float:
-        """X at `peak_clients`; without coherency, the asymptote."""
+        """Throughput at `peak_clients`; without coherency, the asymptote."""
         return self.at(self.peak_clients) if self.beta > 0 else self.asymptote
 
     @property
@@ -74,64 +75,64 @@ class Usl:
 
     @property
     def knee(self) -> float:
-        """N = 1/α, where the line of perfect scaling γN meets the asymptote: more clients mostly wait."""
+        """N = 1/α, where the line of perfect scaling γN meets the asymptote; additional clients mostly wait."""
         return 1 / self.alpha if self.alpha > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """Measured throughput at one number of clients beside that of the curve, 1/s."""
+    """Throughput at one number of clients, measured and by the curve, in 1/s."""
 
     clients: float
     measured: float
-    """Mean of the trials."""
+    """Mean throughput of the trials."""
     fitted: float
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The law fitted to one system's trials."""
+    """The law fitted to the trials of one system."""
 
     curve: Usl
     residual_error: float
     """Standard deviation of trials around the curve, as a share of throughput."""
     misfit: bool
-    """Whether the curve misses the means by more than repeats differ."""
+    """Whether the curve misses the means by more than the variation between repeats."""
     residuals: tuple[Residual, ...]
 
     @property
     def first(self) -> float:
-        """Fewest clients measured."""
+        """Smallest number of clients measured."""
         return self.residuals[0].clients
 
     @property
     def last(self) -> float:
-        """Most clients measured; beyond them the curve is a prediction."""
+        """Largest number of clients measured; beyond it, the curve is a prediction."""
         return self.residuals[-1].clients
 
     @property
     def falls(self) -> bool:
-        """Whether the curve falls from the fewest clients measured on."""
+        """Whether the curve falls from the smallest measured number of clients on."""
         return self.curve.falls or self.curve.peak_clients < self.first
 
     @property
     def peak_is_beyond(self) -> bool:
-        """Whether the curve still rises at the most clients measured."""
+        """Whether the curve still rises at the largest measured number of clients."""
         return self.curve.peak_clients > self.last
 
 
 def denominator(clients: Vector, alpha: float, beta: float) -> Vector:
-    """1 + α(N-1) + βN(N-1), kept positive where a fit tries a strongly negative α."""
+    """1 + α(N-1) + βN(N-1), kept positive for the strongly negative α that a fit may try."""
     kept: Vector = np.maximum(1 + (clients - 1) * (alpha + beta * clients), 1e-9)
     return kept
 
 
 def fitted(points: Sequence[tuple[float, float]]) -> Fit | None:
-    """The law's curve through (clients, throughput) of single trials; None below 4 numbers of clients."""
+    """Fits the law to (clients, throughput) of single trials; None for fewer than 4 different numbers of clients."""
     return _fitted(tuple((float(n), float(x)) for n, x in points if n > 0 and x > 0 and math.isfinite(x)))
 
 
-@lru_cache(maxsize=256)  # sections and formats of one page ask for the same curves
+@lru_cache(maxsize=256)  # sections and formats of one page request the same fit
 def _fitted(points: tuple[tuple[float, float], ...]) -> Fit | None:
     distinct = sorted({n for n, _ in points})
     if len(distinct) < LEAST_DISTINCT:
@@ -148,7 +149,7 @@ def _fitted(points: tuple[tuple[float, float], ...]) -> Fit | None:
 
 
 def _solved(clients: Vector, throughput: Vector) -> Usl:
-    """The best curve from several starts: with α and β at their bounds the surface has flat valleys."""
+    """Finds the best curve from several start values, because the surface has flat valleys at the bounds of α and β."""
     scale = float(clients.max()) ** 2
     starts = [_linearised(clients, throughput), (0.05, 0.0), (0.5, 0.0), (0.01, 0.5 / scale)]
     logs = np.log(throughput)
@@ -166,7 +167,7 @@ def _searched(clients: Vector, logs: Vector, alpha: float, beta: float, scale: f
         start, bounds=(low, high), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12, max_nfev=200,
     )  # fmt: skip
     best = _with_best_gamma(clients, logs, float(found.x[0]), float(found.x[1]) / scale)
-    # The search stops just short of a bound.
+    # The search stops slightly before a bound, so the bound itself is tried.
     bare = Usl(best.alpha, 0.0, best.gamma)
     if best.beta * scale < 1e-6 and _squares(bare, clients, logs) <= _squares(best, clients, logs) * (1 + 1e-9):
         return bare
@@ -174,13 +175,13 @@ def _searched(clients: Vector, logs: Vector, alpha: float, beta: float, scale: f
 
 
 def _with_best_gamma(clients: Vector, logs: Vector, alpha: float, beta: float) -> Usl:
-    """γ enters linearly, so the best one follows from the others (variable projection: Golub and Pereyra 1973)."""
+    """Best γ for given α and β, because γ enters linearly (variable projection: Golub and Pereyra 1973)."""
     shape = clients / denominator(clients, alpha, beta)
     return Usl(alpha, beta, float(np.exp((logs - np.log(shape)).mean())))
 
 
 def _linearised(clients: Vector, throughput: Vector) -> tuple[float, float]:
-    """Gunther's linear form, used as a start only: with C = X/X(least N), N/C - 1 = (α+β)x + βx², x = N - 1."""
+    """Start values from Gunther's linearised form: with C = X/X(least N), N/C - 1 = (α+β)x + βx², x = N - 1."""
     least = clients == clients.min()
     single = float(throughput[least].mean() / clients.min())
     x, y = clients - 1, clients * single / throughput - 1
@@ -199,7 +200,7 @@ def _squares(curve: Usl, clients: Vector, logs: Vector) -> float:
 
 
 def _misses(squares: float, clients: Vector, logs: Vector, distinct: Sequence[float]) -> bool:
-    """F test of lack of fit against the variation of repeats; False without repeats."""
+    """F test of the lack of fit against the variation between repeats; False without repeats."""
     from scipy import special
 
     groups = [logs[clients == at] for at in distinct]
