@@ -9,8 +9,8 @@ use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc_inv;
 use statrs::function::gamma::ln_gamma;
 
-/// Up to this t² the code computes the probability inside ±t, and above it the probability outside: so neither loses
-/// digits to 1 − x.
+/// Up to this t² the code computes the probability inside ±t, and above it the probability outside:
+/// so neither loses digits to 1 − x.
 const MIDDLE: f64 = 3.0;
 /// Degrees of freedom from which Hill's expansion is exact to 1e-13 for probabilities of at least 1e-15.
 const MANY: f64 = 1000.0;
@@ -46,8 +46,8 @@ pub fn quantile(p: f64, freedom: f64) -> f64 {
 /// Newton's method solves for the logarithms of t and of the probability.
 /// The density of ln |T| is log-concave, so ln P(|T| > eᵘ) is concave in u, and the search converges from any start.
 fn reached_outside(outside: f64, freedom: f64) -> f64 {
-    // Wallace, "Bounds on normal approximations to Student's and the chi-square distributions", Annals of Mathematical
-    // Statistics 30 (1959), 1121–1130.
+    // Wallace, "Bounds on normal approximations to Student's and the chi-square distributions",
+    // Annals of Mathematical Statistics 30 (1959), 1121–1130.
     let normal = SQRT_2 * erfc_inv(outside) * (8.0 * freedom + 3.0) / (8.0 * freedom + 1.0);
     let square = normal * normal / freedom;
     let grown = if square < 700.0 { square.exp_m1().ln() } else { square };
@@ -106,8 +106,8 @@ fn ratio(t: f64, freedom: f64) -> f64 {
     root * root
 }
 
-/// Returns z so that P(|Z| ≤ z) = P(|T| ≤ t) for a standard normal Z. From Hill, "Algorithm 395:
-/// Student's t-distribution", Communications of the ACM 13 (1970), 617–619.
+/// Returns z so that P(|Z| ≤ z) = P(|T| ≤ t) for a standard normal Z.
+/// From Hill, "Algorithm 395: Student's t-distribution", Communications of the ACM 13 (1970), 617–619.
 fn normal_deviate(ratio: f64, freedom: f64) -> f64 {
     let a = freedom - 0.5;
     let b = 48.0 * a * a;

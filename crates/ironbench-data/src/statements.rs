@@ -1,8 +1,9 @@
 //! Splits SQL files into statements, like the servers' own clients.
 //!
 //! `Dialect::Postgres` follows psql (`src/fe_utils/psqlscan.l` and `src/bin/psql/mainloop.c` of PostgreSQL 18),
-//! `Dialect::Mariadb` the client mariadb (`client/mysql.cc` of MariaDB 11: `read_and_execute`, `add_line`). Both read a
-//! file once, piece by piece, and keep one statement in memory. Time is linear in the size of the file.
+//! `Dialect::Mariadb` the client mariadb (`client/mysql.cc` of MariaDB 11: `read_and_execute`, `add_line`).
+//! The scanner reads a file once, piece by piece, and keeps one statement in memory.
+//! Time is linear in the size of the file.
 
 mod code;
 mod mode;
@@ -177,8 +178,8 @@ impl Scanner {
                 continue;
             }
             if escapes {
-                // Two quotes are an escaped quote inside a literal. Closing and reopening the literal would have the
-                // same effect, except for backslash escapes.
+                // Two quotes are an escaped quote inside a literal. Closing
+                // and reopening the literal would have the same effect, except for backslash escapes.
                 match self.text.get(found + 1) {
                     None if !last => return false,
                     Some(&next) if next == quote => {

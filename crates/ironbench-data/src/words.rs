@@ -1,5 +1,6 @@
-//! Words for names, places and descriptions. All are plain ASCII without tabs and backslashes, so that COPY needs no
-//! escapes. Invented combinations; any similarity to a person or product is coincidental.
+//! Words for names, places and descriptions.
+//! The words are plain ASCII without tabs and backslashes, so that COPY needs no escapes.
+//! Invented combinations; any similarity to a person or product is coincidental.
 
 pub const FIRST_NAMES: &[&str] = &[
     "Ada", "Akira", "Amina", "Andrei", "Aroha", "Bea", "Carlos", "Chidi", "Dana", "Elif", "Emma", "Farid", "Grace",

@@ -106,8 +106,8 @@ proptest! {
     #[test]
     fn more_work_before_never_helps_a_device_that_serves_in_turn(asked in asked(), more in asked(), which in 0..3usize) {
         let text = ["memory", "behind(card(cache=off), raid0(2, memory))", "volume"][which];
-        // Same arrival times, so that only the additional load differs. Its offsets are far away, because volumes merge
-        // adjacent I/Os.
+        // Same arrival times, so that only the additional load differs.
+        // The offsets are far away, because volumes merge adjacent I/Os.
         let extra = more.iter().take(20);
         let mut device = made(text, 1);
         for (_, op, block, blocks) in extra {
@@ -129,8 +129,8 @@ fn throughput_grows_and_answers_take_longer_with_depth() {
             for (less, more) in points.iter().zip(&points[1..]) {
                 assert!(more.iops() >= less.iops() * 0.95, "{text} {reads} {random}: {} {}", less.iops(), more.iops());
                 let (less, more) = (less.latency.mean_s(), more.latency.mean_s());
-                // In a mixed load, a drive with a cache has more writes to choose from at depth, so reads wait less for
-                // them.
+                // In a mixed load,
+                // a drive with a cache has more writes to choose from at depth, so reads wait less for them.
                 let mixed = reads > 0.0 && reads < 1.0;
                 assert!(mixed || more >= less * 0.95, "{text} {reads} {random}: {less} {more}");
             }

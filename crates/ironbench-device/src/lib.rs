@@ -1,9 +1,10 @@
 //! Storage devices as pure functions of time.
 //!
-//! A `Device` computes when an I/O that arrives now will complete. It stores no data, never waits, and reads no clock.
-//! `model` contains the devices, `array` composes several, `text` parses device expressions, and `build` turns an
-//! expression into a device. The front ends use these completion times:
-//! `live` waits until they have passed, `replay` does not.
+//! A `Device` computes when an I/O that arrives now will complete.
+//! A device stores no data, never waits, and reads no clock.
+//! `model` contains the devices, `array` composes several, `text` parses device expressions,
+//! and `build` turns an expression into a device.
+//! The front ends use these completion times: `live` waits until they have passed, `replay` does not.
 
 pub mod array;
 pub mod build;

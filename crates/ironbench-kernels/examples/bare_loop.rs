@@ -1,5 +1,5 @@
-//! Runs the kernels in a bare loop, without threads, clocks and counters around each unit, for comparison with the
-//! harness. Usage: bare_loop scalar|vector|lottery SECONDS. Prints units per second.
+//! Runs the kernels in a bare loop, without threads, clocks and counters around each unit,
+//! for comparison with the harness. Usage: bare_loop scalar|vector|lottery SECONDS. Prints units per second.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

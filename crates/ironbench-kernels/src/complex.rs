@@ -1,5 +1,5 @@
-//! Complex numbers over floating-point or fixed-point parts: the same formulas load the floating-point or the integer
-//! units of a processor.
+//! Complex numbers over floating-point or fixed-point parts:
+//! the same formulas load the floating-point or the integer units of a processor.
 
 use std::ops::{Add, Mul, Sub};
 
@@ -24,8 +24,8 @@ impl Number for f64 {
 
 /// A fixed-point number with 28 fraction bits, which needs only integer arithmetic.
 ///
-/// Each part of a point and of its orbit stays below 6 while they are within the circle of radius 2, so a factor fits
-/// 32 bits and a product 64.
+/// Real and imaginary part of a point and its orbit stay below 6 within the circle of radius 2.
+/// So a factor fits 32 bits and a product 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub struct Fixed(i64);
 

@@ -36,8 +36,9 @@ pub struct Done {
     pub parts: Vec<(&'static str, u64)>,
 }
 
-/// Counters of one thread. They have their own cache lines (two, because processors fetch them in pairs), so that no
-/// thread's counting slows another's.
+/// Counters of one thread.
+/// The counters have their own cache lines (two, because processors fetch them in pairs),
+/// so that no thread's counting slows another's.
 #[repr(align(128))]
 #[derive(Default)]
 struct Counts {
@@ -53,8 +54,8 @@ struct Counts {
 /// The start of the window, and its end.
 type Window = (Instant, Instant);
 
-/// Waits for the threads of a crew without waking up meanwhile: polling every few milliseconds would take time from a
-/// thread on the same core.
+/// Waits for the threads of a crew without waking up meanwhile:
+/// polling every few milliseconds would take time from a thread on the same core.
 pub struct Watch {
     gate: Arc<Gate<Window>>,
     worked: Arc<Gate>,

@@ -108,7 +108,7 @@ mod tests {
             buffer.stamp(&mut random);
             let zeros = buffer.as_mut().iter().filter(|&&byte| byte == 0).count() as f64;
             let share = zeros / (units * UNIT) as f64;
-            // One in 256 random bytes is also zero.
+            // Random bytes are also zero with probability 1/256.
             let expected = f64::from(percent) / 100.0;
             prop_assert!((share - expected - (1.0 - expected) / 256.0).abs() < 0.015, "{}", share);
             prop_assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);

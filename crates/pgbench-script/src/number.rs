@@ -21,7 +21,7 @@ pub fn write_integer(value: i64, out: &mut Vec<u8>) {
     let mut start = digits.len();
     let mut rest = value.unsigned_abs();
     while rest >= 10 {
-        // One division gives two digits.
+        // A single division gives two digits.
         let pair = (rest % 100) as u8;
         rest /= 100;
         start -= 2;

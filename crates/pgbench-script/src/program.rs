@@ -1,4 +1,4 @@
-//! All scripts of a trial together.
+//! The scripts of a trial together.
 
 use super::compile::{Compiled, Shared, compile};
 use super::lexer::is_variable_name;
@@ -139,8 +139,8 @@ fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::resu
         .hint(format!("{}; define it by \\set before, or by -D {name}=VALUE", shared.nearest(name, defined))))
 }
 
-/// Finds undefined variables that are not certainly a mistake: in a part of an expression that need not be evaluated,
-/// and in SQL.
+/// Finds undefined variables that are not certainly a mistake:
+/// in a part of an expression that need not be evaluated, and in SQL.
 fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]) -> Vec<Caution> {
     let mut found = Vec::new();
     for (text, script) in compiled {

@@ -1,8 +1,8 @@
-//! The random numbers of scripts, with the same generator, seeding and distributions as PostgreSQL's pgbench, so that a
-//! script with a given seed draws the same values in both.
+//! The random numbers of scripts, with the same generator, seeding and distributions as PostgreSQL's pgbench,
+//! so that a script with a given seed draws the same values in both.
 //!
-//! Generator: xoroshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), with its
-//! state initialised by SplitMix64.
+//! Generator: xoroshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018),
+//! with its state initialised by SplitMix64.
 
 use std::f64::consts::PI;
 
@@ -21,7 +21,7 @@ impl Random {
         let mut seeds = SplitMix64::new(seed);
         let (low, high) = (seeds.next_u64(), seeds.next_u64());
         if low == 0 && high == 0 {
-            // All zeros is the only state that the generator cannot leave; PostgreSQL replaces it with these constants.
+            // Zero is the only state that the generator cannot leave; PostgreSQL replaces it with these constants.
             return Self { low: 0x5851_F42D_4C95_7F2D, high: 0x1405_7B7E_F767_814F };
         }
         Self { low, high }
@@ -82,8 +82,8 @@ impl Random {
         stretch(min, max, (deviate + parameter) / (parameter * 2.0))
     }
 
-    /// Draws from a bounded Zipf distribution over `min..=max` by rejection (Devroye, "Non-Uniform Random Variate
-    /// Generation", chapter X.6.1); `exponent` > 1.
+    /// Draws from a bounded Zipf distribution over `min..=max` by rejection (Devroye,
+    /// "Non-Uniform Random Variate Generation", chapter X.6.1); `exponent` > 1.
     pub fn zipfian(&mut self, min: i64, max: i64, exponent: f64) -> i64 {
         let size = max - min + 1;
         if size <= 1 {
@@ -132,8 +132,8 @@ impl SplitMix64 {
         Self::mixed(self.0)
     }
 
-    /// Draws from 0 to `n` − 1, with a bias of at most n / 2⁶⁴ (Lemire, "Fast random integer generation in an
-    /// interval", 2019, without the rejection).
+    /// Draws from 0 to `n` − 1, with a bias of at most n / 2⁶⁴ (Lemire,
+    /// "Fast random integer generation in an interval", 2019, without the rejection).
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
@@ -148,9 +148,9 @@ impl SplitMix64 {
     }
 }
 
-/// All seeds of a trial, drawn from its single seed in the order of pgbench with as many threads as clients: first the
-/// clients' functions, then `:default_seed`, then for each thread its choice of scripts and two streams that are not
-/// used here.
+/// Seeds of a trial, drawn from its single seed in the order of pgbench with as many threads as clients:
+/// first the clients' functions, then `:default_seed`,
+/// then for each thread its choice of scripts and two streams that are not used here.
 #[derive(Debug, Clone)]
 pub struct Seeds {
     clients: Vec<u64>,

@@ -1,6 +1,6 @@
-//! The probe client, which uses the database while other work runs on it. It opens a connection from time to time, and
-//! reads a row by its key over a connection that stays open. It measures how a backup, for example, affects other
-//! users of the server.
+//! The probe client, which uses the database while other work runs on it.
+//! The probe client opens a connection from time to time, and reads a row by its key over a connection that stays open.
+//! So the trial measures how a backup, for example, affects other users of the server.
 //!
 //! Requests of both kinds follow a schedule, so that the response time includes waiting for the previous request.
 

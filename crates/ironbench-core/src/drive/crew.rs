@@ -51,8 +51,8 @@ pub trait Worker {
     }
 
     /// Ends the sessions.
-    /// Called after the last samples were taken: when a server process ends, its CPU time moves to its parent, and a
-    /// sample that has already read the parent would miss it.
+    /// Called after the last samples were taken: when a server process ends, its CPU time moves to its parent,
+    /// and a sample that has already read the parent would miss it.
     fn leave(self)
     where
         Self: Sized,

@@ -103,8 +103,8 @@ impl Haul {
         }
     }
 
-    /// Compares the schedule with the transactions started from it. They start in the order of the schedule, so the
-    /// missing ones are the last.
+    /// Compares the schedule with the transactions started from it.
+    /// Transactions start in the order of the schedule, so the missing ones are the last.
     pub(super) fn count_due(&mut self, plan: &Plan, origin: u64, window_start: u64, gave_up: u64) {
         let (Some(mut schedule), Some(scheduled)) = (pace::schedule(plan, origin), self.ended.scheduled) else {
             return;

@@ -1,4 +1,4 @@
-//! Sources of jobs, which choose the transactions of a trial instead of weights. Each client has a role.
+//! Sources of jobs, which choose the transactions of a trial instead of weights. A client has a role.
 //! The role chooses the client's next script, sets its input variables, and is notified of the outcome.
 
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ pub trait Jobs: Sync {
     /// Variables that the source sets, so that scripts need not define them.
     fn variables(&self) -> &'static [&'static str];
 
-    /// Number of clients in addition to those of the plan, numbered after them. They wait for jobs and follow no
-    /// schedule.
+    /// Number of clients in addition to those of the plan, numbered after them.
+    /// These clients wait for jobs and follow no schedule.
     fn waiting_clients(&self) -> usize;
 
     /// # Errors
@@ -45,8 +45,9 @@ pub trait Jobs: Sync {
 
 /// The role of one client.
 pub trait Role {
-    /// The queue in which the client waits for jobs, numbered from `LAGGING_LINE`. None if the client follows the
-    /// schedule of the plan and always has work. All clients of a queue do the same work.
+    /// The queue in which the client waits for jobs, numbered from `LAGGING_LINE`.
+    /// Returns None if the client follows the schedule of the plan and always has work.
+    /// Clients of a queue do the same work.
     fn line(&self) -> Option<usize>;
 
     /// Returns the next job, with its input variables set.

@@ -47,8 +47,8 @@ pub struct Summary {
     /// How long the unfinished transaction that was due first (started or not) had been due at the end of the window.
     #[serde(default)]
     pub longest_wait_s: f64,
-    /// Transactions due before the end of the window that were still unfinished when the trial stopped waiting. They
-    /// enter the response times with the time they had waited by then.
+    /// Transactions due before the end of the window that were still unfinished when the trial stopped waiting.
+    /// The response times include them with the time they had waited by then.
     #[serde(default)]
     pub censored: u64,
     /// The part of `unfinished` that had run longer at the end of the window than 99% of the finished transactions.
@@ -59,8 +59,8 @@ pub struct Summary {
     pub cut_off_s: f64,
     /// Time that transactions finished inside the window had spent before it; their response times include it.
     pub carried_s: f64,
-    /// Commits since the sessions started, including warm-up and drain, for comparison with the server's own counter. A
-    /// script of three statements outside a transaction block commits three times.
+    /// Commits since the sessions started, including warm-up and drain, for comparison with the server's own counter.
+    /// A script of three statements outside a transaction block commits three times.
     pub commits: u64,
     /// Changes that a directory refused since the sessions started; the directory itself counts them as completed.
     #[serde(default)]
@@ -278,8 +278,9 @@ pub(super) fn of(
     summary
 }
 
-/// Counts transactions in progress at the end of the window that had already taken longer than 99% of the finished
-/// ones, and sums the time they had taken. Shorter ones are normal: some transactions are in progress at any instant.
+/// Counts transactions in progress at the end of the window
+/// that had already taken longer than 99% of the finished ones, and sums the time they had taken.
+/// Shorter ones are normal: some transactions are in progress at any instant.
 fn cut_off(haul: &Haul) -> (u64, f64) {
     let (mut service, mut in_flight) = (Histogram::new(), Histogram::new());
     for recording in &haul.recordings {
@@ -301,8 +302,8 @@ impl Summary {
 }
 
 /// Returns the length of the window.
-/// In turns, it is the time per client spent on measured transactions and on the think time after them: throughput is
-/// then exact wherever the ends of slices cut the transactions (see `measure::recorder::turns`).
+/// In turns, it is the time per client spent on measured transactions and on the think time after them:
+/// throughput is then exact wherever the ends of slices cut the transactions (see `measure::recorder::turns`).
 fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
     let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
     match in_turns.reduce(|a, b| a + b) {

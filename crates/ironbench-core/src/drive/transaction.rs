@@ -1,5 +1,5 @@
-//! The interface between the event loop and what it runs: a transaction writes its next message and continues on the
-//! reply.
+//! The interface between the event loop and what it runs:
+//! a transaction writes its next message and continues on the reply.
 
 use super::jobs::Next;
 use crate::measure::Tally;
@@ -31,8 +31,8 @@ pub const EARLY: &str = "the server answered before it had read the whole messag
 pub struct Ending {
     /// The transaction's index in `kinds`.
     pub kind: usize,
-    /// Whether the transaction succeeded. A failed transaction has already counted its failure, errors and retries in
-    /// the tally.
+    /// Whether the transaction succeeded.
+    /// A failed transaction has already counted its failure, errors and retries in the tally.
     pub well: bool,
     /// Number of retries after serialization failures and deadlocks.
     pub retries: u32,
@@ -85,15 +85,15 @@ pub trait Transaction {
         false
     }
 
-    /// Called when the engine closed the connection while the client waited for a job. Returns whether the client can
-    /// continue without a connection until it opens a new one for its next transaction.
+    /// Called when the engine closed the connection while the client waited for a job.
+    /// Returns whether the client can continue without a connection until it opens a new one for its next transaction.
     fn lost_waiting(&mut self) -> bool {
         false
     }
 
     /// Called when the connection is lost. With `inside`, the current transaction counts as failed, for this cause.
-    /// Returns how the transaction ended, or None if no other client can do this client's work, so that the trial has
-    /// to end.
+    /// Returns how the transaction ended,
+    /// or None if no other client can do this client's work, so that the trial has to end.
     fn abandon(&mut self, _inside: bool, _cause: &str, _tally: &mut Tally) -> Option<Ending> {
         None
     }

@@ -4,11 +4,11 @@
 //! Transactions that start inside a turn's slice are measured; connections stay open.
 //! Two systems may have their turns at the same time, on separate CPUs.
 //!
-//! Clients do not start a turn simultaneously. Their first transactions are spread evenly over the mean duration
-//! of their last ones, with a different shift in each turn, so that they compete for CPU, locks and devices as in a
-//! steady state.
-//! At the end of a slice all clients continue until every measured transaction has ended, so that the last transactions
-//! have as much competition as the others.
+//! Clients do not start a turn simultaneously.
+//! The first transactions are spread evenly over the mean duration of their last ones,
+//! with a different shift in each turn, so that they compete for CPU, locks and devices as in a steady state.
+//! At the end of a slice all clients continue until every measured transaction has ended,
+//! so that the last transactions have as much competition as the others.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -133,8 +133,9 @@ impl Turns {
         self.state().over
     }
 
-    /// Starts a turn while all clients rest. Its slice starts after `start_up_ns`, or after the mean duration of a
-    /// transaction if that is longer. Driving threads are pinned to `cpus`, or stay where they are if it is empty.
+    /// Starts a turn while all clients rest.
+    /// The slice starts after `start_up_ns`, or after the mean duration of a transaction if that is longer.
+    /// Driving threads are pinned to `cpus`, or stay where they are if it is empty.
     pub fn begin(&self, start_up_ns: u64, slice_ns: u64, cpus: Vec<usize>) {
         {
             let mut state = self.state();
@@ -189,8 +190,8 @@ impl Turns {
     }
 
     /// Called by a thread whose clients all rest after the turn `last`.
-    /// Pins the thread to the CPUs of the next turn and returns that turn, or None if the trial must end or the kernel
-    /// refuses the CPUs.
+    /// Pins the thread to the CPUs of the next turn and returns that turn,
+    /// or None if the trial must end or the kernel refuses the CPUs.
     pub(super) fn rest(&self, last: Turn, brought: Turned, must_end: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.state();
         state.resting += 1;

@@ -30,8 +30,8 @@ impl Series {
     }
 
     /// Adds a sample.
-    /// Returns true if the memory limit was reached and every second sample was dropped, so that the period must
-    /// double.
+    /// Returns true if the memory limit was reached and every second sample was dropped,
+    /// so that the period must double.
     ///
     /// Tick 0 (the start of the window) and marks (`tick` is None) are never dropped.
     pub fn push(&mut self, t_ns: i64, tick: Option<i64>, raw: &[u8]) -> bool {

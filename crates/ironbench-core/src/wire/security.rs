@@ -1,12 +1,12 @@
 //! Decides which secret may be sent over which channel, for all protocols.
 //!
-//! A proof of the password (challenge-response:
-//! SCRAM, MD5, `mysql_native_password`, `caching_sha2_password`, Ed25519) may be sent over any channel.
-//! The password itself (PostgreSQL's `password`, a full `caching_sha2_password` authentication, LDAP's simple bind and
-//! PLAIN) may be sent only over a trusted channel:
+//! A proof of the password (challenge-response: SCRAM, MD5, `mysql_native_password`, `caching_sha2_password`,
+//! Ed25519) may be sent over any channel.
+//! The password itself (PostgreSQL's `password`, a full `caching_sha2_password` authentication,
+//! LDAP's simple bind and PLAIN) may be sent only over a trusted channel:
 //! TLS with a verified certificate, a Unix socket, or loopback, where only programs on the same machine can listen.
-//! The user may accept less: with `require`, any certificate is sufficient, and each protocol that supports it has a
-//! setting that accepts plain TCP.
+//! The user may accept less: with `require`, any certificate is sufficient,
+//! and each protocol that supports it has a setting that accepts plain TCP.
 
 use super::{address::Endpoint, tls::Mode};
 use crate::{Error, Result};

@@ -72,8 +72,8 @@ impl Mode {
     }
 }
 
-/// Creates the TLS configuration of a connection, once for all its sockets: reading the system's roots takes
-/// milliseconds.
+/// Creates the TLS configuration of a connection, once for all its sockets:
+/// reading the system's roots takes milliseconds.
 pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let roots = if mode.verifies() { roots(wanted)? } else { Vec::new() };
@@ -154,8 +154,8 @@ fn of_version_1() -> rustls::Error {
 }
 
 /// Returns the public key of a version 1 certificate, as SubjectPublicKeyInfo.
-/// TBSCertificate ::= SEQUENCE { serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo }; in other
-/// versions the version number comes first (RFC 5280, 4.1).
+/// TBSCertificate ::= SEQUENCE { serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo };
+/// in other versions the version number comes first (RFC 5280, 4.1).
 fn version_1_key(certificate: &[u8]) -> Option<SubjectPublicKeyInfoDer<'_>> {
     const INTEGER: u8 = 0x02;
     let (certificate, _) = der_value(certificate, SEQUENCE)?;
@@ -286,8 +286,8 @@ enum Hash {
     Sha384,
 }
 
-/// Parses Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, … }, signature } (RFC
-/// 5280).
+/// Parses Certificate ::= SEQUENCE { tbsCertificate SEQUENCE,
+/// signatureAlgorithm SEQUENCE { OID, … }, signature } (RFC 5280).
 fn signature_hash(certificate: &[u8]) -> Option<Hash> {
     const OBJECT_IDENTIFIER: u8 = 0x06;
     /// RSA, 1.2.840.113549.1.1; the last number identifies the hash.

@@ -83,8 +83,8 @@ impl Brokerage {
         Ok(())
     }
 
-    /// For each trader, returns the trader's name and, for each account, the name of the other person who may trade
-    /// for it.
+    /// For each trader, returns the trader's name and, for each account,
+    /// the name of the other person who may trade for it.
     fn executors(&self, traders: &[Trader]) -> Vec<(String, Vec<String>)> {
         let full = |customer| {
             let (first, last) = self.name(customer);

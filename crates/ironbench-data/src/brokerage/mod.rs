@@ -1,8 +1,8 @@
 //! The brokerage: customers, brokers and a market, in the 33 tables that TPC-E describes, with ironbench's own rows.
 //!
 //! Most rows are functions of their numbers, as in all generators.
-//! Rows derived from initial trades are generated in groups of 40 customers, whose trades are simulated in order of
-//! time; docs/adr/0024-trades-by-groups.md explains why.
+//! Rows derived from initial trades are generated in groups of 40 customers,
+//! whose trades are simulated in order of time; docs/adr/0024-trades-by-groups.md explains why.
 
 pub mod costs;
 mod firms;

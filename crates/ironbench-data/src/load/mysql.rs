@@ -9,8 +9,9 @@ use super::{Progress, Queue};
 use crate::plan::Generator;
 use crate::row::CopyText;
 
-/// Takes pieces from the queue until it is empty. Each piece is its own transaction, with its `note`: the server keeps
-/// everything that a transaction has written twice until it commits.
+/// Takes pieces from the queue until it is empty.
+/// Every piece is a separate transaction, with its `note`:
+/// the server keeps everything that a transaction has written twice until it commits.
 ///
 /// LOAD DATA reads the text format of PostgreSQL's COPY by default: tabs, newlines, `\` before both, `\N`.
 pub(super) fn copy(
@@ -52,8 +53,8 @@ pub(super) fn copy(
     Ok(())
 }
 
-/// Adds a hint to errors of a full disk. 1114: the table or the disk is full; 1021: the disk is full; 14: a table's
-/// file cannot grow (`EE_CANT_CHSIZE`).
+/// Adds a hint to errors of a full disk. 1114: the table or the disk is full; 1021: the disk is full; 14:
+/// a table's file cannot grow (`EE_CANT_CHSIZE`).
 fn explain(error: Error) -> Error {
     if matches!(error.number, 14 | 1021 | 1114) {
         return error.hint("free some space or choose a smaller scale; the part that was loaded is not used");

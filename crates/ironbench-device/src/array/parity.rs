@@ -7,11 +7,11 @@
 //! case for redundant arrays of inexpensive disks", SIGMOD 1988; Linux drivers/md/raid5.c, `handle_stripe_dirtying`).
 //!
 //! The new data and parity can be written only when those reads are complete.
-//! But the members get the writes together with the reads, when the I/O arrives: otherwise their I/Os would not be in
-//! order of arrival, and a member that reserves time for a write in the future would idle until then.
+//! But the members get the writes together with the reads, when the I/O arrives: otherwise their I/Os would not be
+//! in order of arrival, and a member that reserves time for a write in the future would idle until then.
 //! The array adds the delay that the member does not know.
-//! If members serve one I/O after another, the rate of small writes equals that of an event-by-event simulation, or
-//! exceeds it by up to 10% (`tests`); reserving the writes in the future gave up to 50% less.
+//! If members serve one I/O after another, the rate of small writes equals that of an event-by-event simulation,
+//! or exceeds it by up to 10% (`tests`); reserving the writes in the future gave up to 50% less.
 
 use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
@@ -78,8 +78,9 @@ impl Parity {
 
     /// Returns when a part is written whose data are known at `ready`.
     ///
-    /// A member that serves one I/O after another starts the write when everything before it is complete; a member that
-    /// serves several concurrently starts it immediately. Either way the write takes the same time after `ready`.
+    /// A member that serves one I/O after another starts the write when everything before it is complete;
+    /// a member that serves several concurrently starts it immediately.
+    /// Either way the write takes the same time after `ready`.
     fn write_part(&mut self, now: u64, ready: u64, part: Part) -> u64 {
         let before = self.busy[part.member].max(now);
         let done = self.submit_part(now, Op::Write, part);

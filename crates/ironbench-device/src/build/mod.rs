@@ -28,9 +28,9 @@ const CHUNK: u64 = 64 << 10;
 /// Maximum number of models in one device: nested arrays multiply their counts, and each model takes memory.
 const MOST: u64 = 4096;
 
-/// Builds the device that `expression` describes, with at least `capacity` bytes. Its models are scaled to that
-/// capacity with unchanged speeds, so that a small database is spread over it as a large one is over the original. None
-/// keeps the models' own capacity.
+/// Builds the device that `expression` describes, with at least `capacity` bytes.
+/// The models are scaled to that capacity with unchanged speeds,
+/// so that a small database is spread over it as a large one is over the original. None keeps the models' own capacity.
 ///
 /// Input errors name the column.
 pub fn build(expression: &Expression, models: &Models, capacity: Option<u64>, seed: u64) -> Result<Box<dyn Device>> {

@@ -142,8 +142,8 @@ impl Filesystem for Files {
             Some(id) => id,
             None => match reply.open_backing(file) {
                 Ok(id) => id,
-                // If passing through fails for the first file, no file is passed through. All files of a mount behave
-                // alike.
+                // If passing through fails for the first file, no file is passed through.
+                // The files of a mount behave alike.
                 Err(_) if passed.is_empty() => {
                     self.passes.store(false, Release);
                     return ours(reply);

@@ -5,14 +5,14 @@
 //! n` of the time, waits for a core for `(runnable − used) / n`, and waits for something else for the rest.
 //! Only computing and the rest are kept: the replay itself determines the wait for a core.
 //!
-//! If the machine used more CPU than the thinking clients can have used, the excess is partly the work's own: if
-//! another I/O completes while one is thought about, the later completion is taken for the cause, and the think time
-//! before it is missing.
+//! If the machine used more CPU than the thinking clients can have used, the excess is partly the work's own:
+//! if another I/O completes while one is thought about, the later completion is taken for the cause,
+//! and the think time before it is missing.
 //! With exponential times and `k` threads that take turns, the total think time is `(1 + runnable) / k` of the
 //! observed one (the first of two such times that compete, the think time and the time to the next completion).
 //! Up to that amount, the excess takes cores and directly delays no client.
-//! CPU use beyond it belongs to other programs and grows with time rather than with the work: on a slow device there
-//! can be more of it than of the work's own, so it is left out.
+//! CPU use beyond it belongs to other programs and grows with time rather than with the work:
+//! on a slow device there can be more of it than of the work's own, so it is left out.
 
 use super::causes::Causes;
 use super::{Processors, Trace};

@@ -14,8 +14,8 @@ const RIGHT: f64 = 1.0;
 const LOWER: f64 = -1.0;
 const UPPER: f64 = 1.0;
 const ESCAPED: f64 = 4.0;
-/// Number of points computed in parallel: two vectors of four 64-bit numbers, so that the steps of one hide the
-/// latency of the other.
+/// Number of points computed in parallel: two vectors of four 64-bit numbers,
+/// so that the steps of one hide the latency of the other.
 const LANES: usize = 8;
 /// Steps between two checks whether any point of the group is still within the circle.
 const STRIDE: u32 = 8;
@@ -74,8 +74,8 @@ pub fn draw_unless(view: View, variant: Variant, steps: &mut [u32], over: &dyn F
     }
 }
 
-/// Checks whether the work is over: every few rows of an ordinary picture, so that the cost is negligible, and every
-/// few points if each may take a million steps.
+/// Checks whether the work is over: every few rows of an ordinary picture, so that the cost is negligible,
+/// and every few points if each may take a million steps.
 struct Looks<'a> {
     over: &'a dyn Fn() -> bool,
     /// Number of points between two checks.

@@ -1,6 +1,6 @@
 //! Handles clients that lose their connection.
-//! Outcomes in order of preference: the client reconnects and continues, the client ends and the others continue (as in
-//! pgbench), or the trial ends.
+//! Outcomes in order of preference: the client reconnects and continues,
+//! the client ends and the others continue (as in pgbench), or the trial ends.
 
 use std::cmp::Reverse;
 
@@ -110,15 +110,15 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether this thread must keep taking part in turns although all its clients are lost: the other threads wait
-    /// for it after each turn.
+    /// Whether this thread must keep taking part in turns although all its clients are lost:
+    /// the other threads wait for it after each turn.
     #[cold]
     pub(super) fn attends(&self) -> bool {
         self.rests_at != NEVER && self.drain_until == NEVER && self.clients.iter().any(|client| client.lost.is_some())
     }
 
-    /// Returns the time inside the slice after clients had lost their connection, summed over those clients. It counts
-    /// as time that clients had, so that throughput is that of the remaining ones.
+    /// Returns the time inside the slice after clients had lost their connection, summed over those clients.
+    /// This time counts as time that clients had, so that throughput is that of the remaining ones.
     pub(super) fn absence(&self) -> u64 {
         let lost = self.clients.iter().filter_map(|client| client.lost);
         lost.map(|lost| self.turn.until.saturating_sub(lost.max(self.turn.from))).sum()

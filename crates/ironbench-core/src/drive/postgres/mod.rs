@@ -1,11 +1,10 @@
 //! Runs scripts on PostgreSQL: each command becomes a message, and its reply determines how the script continues.
 //!
-//! Serialization failures and deadlocks are retried as in pgbench:
-//! ROLLBACK if a transaction block is open, then the whole transaction again with the same variables and random
-//! numbers, up to `max_tries` attempts.
-//! After any other error the transaction block is rolled back, the transaction counts as failed, and the client
-//! continues with its next transaction, unless the plan makes an error in the first second end the trial. (pgbench ends
-//! the client after any such error; the load would then decrease without notice.)
+//! Serialization failures and deadlocks are retried as in pgbench: ROLLBACK if a transaction block is open,
+//! then the whole transaction again with the same variables and random numbers, up to `max_tries` attempts.
+//! After any other error the transaction block is rolled back, the transaction counts as failed,
+//! and the client continues with its next transaction, unless the plan makes an error in the first second end
+//! the trial. (pgbench ends the client after any such error; the load would then decrease without notice.)
 
 mod reply;
 mod request;

@@ -1,15 +1,14 @@
 //! Records a window in turns. The window rests between turns and then continues as if no time had passed.
 //! The last turn can be discarded.
 //!
-//! Clients start together at each turn, so the number of transactions that *end* inside a slice is quantised: if a
-//! transaction takes 0.75 s, a slice of one second contains one or two per client, never 1.33.
-//! Therefore a transaction is measured if it *starts* inside a slice, whenever it ends, and throughput is clients ×
-//! transactions / time that clients spent on them.
+//! Clients start together at each turn, so the number of transactions that *end* inside a slice is quantised:
+//! if a transaction takes 0.75 s, a slice of one second contains one or two per client, never 1.33.
+//! Therefore a transaction is measured if it *starts* inside a slice, whenever it ends,
+//! and throughput is clients × transactions / time that clients spent on them.
 //! A client's first transaction that starts in a slice and its first that starts after the slice are stopping times.
-//! By Wald's identity (A.
-//! Wald, "On cumulative sums of random variables", Annals of Mathematical Statistics 15, 1944) the expected time
-//! between them is the expected number of transactions times their mean duration, for any distribution and any phase in
-//! which a slice finds the clients.
+//! By Wald's identity (A. Wald, "On cumulative sums of random variables", Annals of Mathematical Statistics 15,
+//! 1944) the expected time between them is the expected number of transactions times their mean duration,
+//! for any distribution and any phase in which a slice finds the clients.
 
 use super::{NOTHING, Phase, Recorder, Rounds, Slice, Window};
 use crate::measure::Tally;
@@ -142,8 +141,8 @@ impl Recorder<'_> {
         self.counted = self.counted.plus(one);
     }
 
-    /// While the window rests: discards the measurements and the time of the last turn. Its transactions then count
-    /// like those of the warm-up.
+    /// While the window rests: discards the measurements and the time of the last turn.
+    /// The turn's transactions then count like those of the warm-up.
     pub fn forget(&mut self) {
         if self.phase != Phase::Resting {
             return;

@@ -1,6 +1,6 @@
 //! LDAP version 3 (RFC 4511): basic encoding rules (`ber`), messages (`message`), operations in text form (`operation`,
-//! `filter`, parsed by `text`, encoded by `writer`), connecting (`connect`, `auth`), and a blocking session for
-//! everything outside the measured window (`session`, `ldif`).
+//! `filter`, parsed by `text`, encoded by `writer`), connecting (`connect`, `auth`),
+//! and a blocking session for everything outside the measured window (`session`, `ldif`).
 mod auth;
 pub mod ber;
 mod channel;

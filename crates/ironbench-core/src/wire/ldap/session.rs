@@ -1,5 +1,5 @@
-//! A blocking session, used for everything outside the measured window. Its statements are operations as `operation`
-//! parses them.
+//! A blocking session, used for everything outside the measured window.
+//! The statements are operations as `operation` parses them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection: it
-    /// hangs, or has gone without closing the connection.
+    /// Makes statements also fail if the server is silent for `silence`
+    /// and then does not answer a new connection: it hangs, or has gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -87,8 +87,8 @@ impl Session {
     }
 
     /// Runs one operation.
-    /// Returns the entries of a search (the DN and then the attributes requested by name), and how many entries the
-    /// operation found or changed.
+    /// Returns the entries of a search (the DN and then the attributes requested by name),
+    /// and how many entries the operation found or changed.
     ///
     /// # Errors
     /// Input: the operation is malformed.

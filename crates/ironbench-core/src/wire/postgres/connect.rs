@@ -146,8 +146,8 @@ impl Connector {
         }
         match self.start(&attempt, self.config.as_ref()) {
             // With `prefer`, a server that offers TLS but rejects the client over TLS may accept it without.
-            // If the client rejects the server's certificate, the attempt fails: falling back would silently drop the
-            // encryption.
+            // If the client rejects the server's certificate, the attempt fails:
+            // falling back would silently drop the encryption.
             Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
                 self.start(&attempt, None)
             }
@@ -197,8 +197,8 @@ impl Connector {
                     .hint("switch TLS on in the server (ssl = on), or use sslmode=prefer")
                     .into());
             }
-            // An error instead of an answer. Its text is unauthenticated and must not be shown to users
-            // (CVE-2024-10977).
+            // An error instead of an answer.
+            // The text is unauthenticated and must not be shown to users (CVE-2024-10977).
             b'E' => {
                 return Err(Error::failure(server_at(&self.address), "it answered the request for TLS with an error")
                     .hint("the server's log says why")

@@ -1,5 +1,6 @@
-//! PostgreSQL: its messages (`protocol`), connecting (`connect`, `auth`), and a blocking session for everything outside
-//! the measured window (`session`, `copy`). `channel` is the message stream that connect and session use.
+//! PostgreSQL: its messages (`protocol`), connecting (`connect`, `auth`),
+//! and a blocking session for everything outside the measured window (`session`, `copy`).
+//! `channel` is the message stream that connect and session use.
 mod address;
 mod auth;
 mod channel;

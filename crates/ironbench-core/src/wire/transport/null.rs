@@ -1,5 +1,5 @@
-//! The null engine, which answers every message immediately, or after a fixed time without using CPU. It measures the
-//! cost of the harness.
+//! The null engine, which answers every message immediately, or after a fixed time without using CPU.
+//! This measures the cost of the harness.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,7 +1,7 @@
 //! The io_uring transport: one ring per thread. A round of the loop is one system call, however many clients it serves.
 //!
-//! Every client has one receive that stays armed for the whole trial (multishot) and gets a buffer when something
-//! arrives. A message takes one entry: a send that completes silently.
+//! Every client has one receive that stays armed for the whole trial (multishot)
+//! and gets a buffer when something arrives. A message takes one entry: a send that completes silently.
 //! Sends and receives are independent, so that client and server cannot block each other over a long message.
 //! Only this thread submits, and completions are processed only while it waits (`IORING_SETUP_SINGLE_ISSUER`,
 //! `IORING_SETUP_DEFER_TASKRUN`, Linux 6.1); older kernels use epoll.
@@ -86,8 +86,9 @@ impl Uring {
 
     #[inline]
     fn queue(&mut self, entry: &Entry) {
-        // SAFETY: a message that the socket may not accept immediately is not touched until the kernel reports its
-        // completion. Like the pool, it is freed only after `drop` has waited for all operations.
+        // SAFETY:
+        // a message that the socket may not accept immediately is not touched until the kernel reports its completion.
+        // Like the pool, it is freed only after `drop` has waited for all operations.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             self.submit_queued();
         }

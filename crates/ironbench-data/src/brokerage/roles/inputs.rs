@@ -1,5 +1,5 @@
-//! Inputs of each transaction: customers in proportion to activity, everything else from the data model and random
-//! numbers, so that no query is needed to create an input.
+//! Inputs of each transaction: customers in proportion to activity,
+//! everything else from the data model and random numbers, so that no query is needed to create an input.
 
 use super::sheet::{Input, Sheet};
 use crate::brokerage::fixed::tax_id;

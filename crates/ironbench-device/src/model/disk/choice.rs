@@ -1,12 +1,13 @@
 //! Models how a drive gains by choosing among its queued commands.
 //!
-//! With several commands the drive executes the one it can reach first (shortest positioning time first; Jacobson and
-//! Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991).
-//! The model returns a completion when a command arrives, so later commands cannot overtake. It keeps the order of
-//! arrival and shortens seeks and rotational delays by the mean gain at that queue depth.
+//! With several commands the drive executes the one it can reach first (shortest positioning time first;
+//! Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991).
+//! The model returns a completion when a command arrives, so later commands cannot overtake.
+//! Instead, it keeps the order of arrival and shortens seeks
+//! and rotational delays by the mean gain at that queue depth.
 //! That gain is computed here: a drive with the same geometry chooses among random commands.
-//! Throughput and mean times match the choosing drive; its long tail of commands that are passed over repeatedly is not
-//! modelled.
+//! Throughput and mean times match the choosing drive; its long tail of commands
+//! that are passed over repeatedly is not modelled.
 
 use pgbench_script::Random;
 

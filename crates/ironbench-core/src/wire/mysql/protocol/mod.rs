@@ -1,6 +1,6 @@
-//! The client protocol of MySQL and MariaDB, version 10:
-//! `frontend` appends packets to a caller's buffer, `framing` cuts the server's packets out of a stream, and `backend`
-//! parses them. These modules do no I/O, and allocate nothing during a transaction.
+//! The client protocol of MySQL and MariaDB, version 10: `frontend` appends packets to a caller's buffer,
+//! `framing` cuts the server's packets out of a stream, and `backend` parses them.
+//! These modules do no I/O, and allocate nothing during a transaction.
 //!
 //! Sources: MySQL 8.4 Source Code Documentation, "Client/Server Protocol"; MariaDB Knowledge Base, "MariaDB Protocol".
 
