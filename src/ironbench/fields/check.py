@@ -14,7 +14,7 @@ from ironbench.fields.sections import SHORT, FieldSection
 
 _S = TypeVar("_S")
 Path = tuple[str, ...]
-"""A path, e.g. `("system", "set", "work_mem")`."""
+"""Path of a field as a tuple, such as `("system", "set", "work_mem")`."""
 _KINDS = {
     "str": "text in quotes", "int": "a whole number", "float": "a number", "bool": "true or false",
     "array": "a list [ … ]", "object": "a table", "null": "nothing",
@@ -37,8 +37,8 @@ def text(path: Path) -> str:
 
 
 def mistakes(document: object, struct: type[msgspec.Struct], hint: str = LAB_FILE, path: Path = ()) -> list[Mistake]:
-    """Returns unknown and missing names, values of a wrong type, unknown words, and numbers out of range. `hint`: where
-    the user finds the values of a field."""
+    """Returns unknown and missing names, values of a wrong type, unknown words, and numbers out of range. `hint`: tells
+    the user where permitted values are documented."""
     return list(_mistakes(document, struct, hint, path))
 
 
@@ -126,7 +126,7 @@ def _expected(field: Field) -> str:
 
 
 def _plainly(cause: str) -> str:
-    """Returns msgspec's message ``Expected `int`, got `str` `` in the terms of the file format."""
+    """Returns a message of msgspec, such as ``Expected `int`, got `str` ``, with the type names of the file format."""
 
     def kind(match: re.Match[str]) -> str:
         names = [name for name in map(str.strip, match[1].split("|")) if name != "null" or match[1] == "null"]

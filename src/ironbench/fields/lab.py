@@ -175,7 +175,7 @@ class LabFile(Sections):
 
 
 def range_of(path: str) -> Range:
-    """Returns the range of a lab file's field, e.g. `load.rate`."""
+    """Returns the range of a lab file's field, such as `load.rate`."""
     section, _, name = path.partition(".")
     struct = table(LabFile)[section].section
     known = table(struct)[name].row.range if struct else None

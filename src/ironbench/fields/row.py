@@ -23,7 +23,7 @@ class Row:
     range: Range | None = None
     """Range of the number, size or time; in a list or table it applies to each entry."""
     usual: str = ""
-    """Behaviour without the field, if that is not simply its default value."""
+    """Effect of leaving the field out, if that is more than a default value."""
     metavar: str = ""
     """Placeholder of its value in the help of the command line."""
     option: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Row:
     texts: str = ""
     """Pattern of texts that may replace a number: a search, a curve."""
     instead: str = ""
-    """Examples of such texts, for hints."""
+    """Examples of texts that may replace a number, for hints."""
     variable: str = ""
     """Environment variable that sets the option."""
 
@@ -75,12 +75,12 @@ class Field:
     type: Any
     """Type with its annotations, as msgspec reads it."""
     default: Any
-    """`msgspec.NODEFAULT` if the field is required."""
+    """Default value; `msgspec.NODEFAULT` if the field is required."""
     row: Row
 
     @property
     def usual(self) -> str:
-        """Behaviour without the field, in words; empty if it is then off or empty."""
+        """Effect of leaving the field out, in words; empty if the field is then off or empty."""
         value = self.default
         shown = isinstance(value, str | int | float) and not isinstance(value, bool)
         return self.row.usual or (str(value) if shown else "")
@@ -119,12 +119,12 @@ class Field:
 
     @property
     def many(self) -> bool:
-        """Whether its value is a list or a table, for which an option is repeated."""
+        """Whether its value is a list or a table; the option may then be repeated."""
         return self.origins[0] in (list, dict)
 
     @property
     def switch(self) -> bool:
-        """Whether it is true or false."""
+        """Whether the field is a switch, with the values true and false."""
         return self.kinds == (bool,)
 
     @property

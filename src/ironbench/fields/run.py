@@ -63,4 +63,4 @@ class RunFile(Sections):
     tag: Tags = field(default_factory=dict)
     run: RunSection = field(default_factory=RunSection)
     sweep: list[int] = field(default_factory=list)
-    """Numbers of clients to measure; empty: only `load.clients`."""
+    """Client counts to measure; empty: only `load.clients`."""

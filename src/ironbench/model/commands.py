@@ -26,7 +26,8 @@ class Commands:
     limit_s: Positive = LIMIT_S
     """Time limit of each command; after it, the command is killed with all its child processes."""
     of: str = ""
-    """The value that needs the commands, e.g. `governor=performance`; otherwise `lab`, `block`, `trial` or `run`."""
+    """The factor's value that needs the commands, such as `governor=performance`; otherwise `lab`, `block`, `trial` or
+    `run`."""
 
     def __bool__(self) -> bool:
         return bool(self.prepare or self.cleanup)
@@ -56,7 +57,8 @@ class CommandRun:
     command: str
     """The beginning of the command, on one line."""
     status: int | None
-    """Exit status; negative: the signal that killed it; None: it timed out, or no person was there to carry it out."""
+    """Exit status; negative: number of the signal that killed it; None: it timed out, or was to be carried out by hand
+    and was not."""
     took_s: Amount
     cause: str = ""
     """Why it failed; empty if it succeeded."""
@@ -68,9 +70,9 @@ def asked(command: str) -> str:
 
 
 def plot(commands: Sequence[Commands]) -> str:
-    """Returns a key that is equal for configurations with the same commands by hand; empty if there are none.
+    """Returns a key of the commands that a person carries out; empty if there are none.
 
-    No person is needed between trials of configurations with equal keys.
+    Between trials of configurations with equal keys, nothing needs to be changed by hand.
     """
     return "\n".join(f"{one.prepare}\0{one.cleanup}" for one in commands if one.by_hand)
 

@@ -42,13 +42,13 @@ class Offer:
     """Label of the records that measured it."""
     servers: int
     sockets: int
-    """Per server, as are cores, memory and power."""
+    """Processor sockets per server; cores, memory and power are also per server."""
     cores: int
     """Physical cores."""
     processor: str = ""
     memory_gb: float | None = None
     storage_tb: float = 0.0
-    """Total of all servers."""
+    """Storage of all servers together."""
     watts: float = 0.0
     buy: tuple[str, ...] = ()
     """Names of the prices that the candidate pays."""
@@ -59,7 +59,7 @@ class Offer:
     share: CostRange | None = None
     """Estimated score of one server as a fraction of the score of `share_of`."""
     core_speed: CostRange | None = None
-    """Estimated speed of one core relative to one of `share_of`."""
+    """Estimated speed of one core relative to a core of `share_of`."""
     source: str = ""
     """Source of score, shares and speed."""
 
@@ -80,7 +80,7 @@ class BillLine:
     """Price of one unit, in the currency of the price list."""
     currency: str
     times: Decimal
-    """How many times it is paid: 1, or the number of months or years."""
+    """Number of payments: 1, or the number of months or years."""
     amount: Decimal
     """Total of the item, in the currency of the breakdown."""
     notes: tuple[Note, ...] = ()

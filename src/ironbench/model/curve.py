@@ -25,7 +25,8 @@ class Curve:
     text: str
     """The curve as declared; for a file: its name, number of points and digest."""
     points: Annotated[tuple[tuple[Amount, Amount], ...], Meta(max_length=1_000_000)] = ()
-    """(second, value) pairs, interpolated linearly; two points at one second are a step. The last value stays."""
+    """(second, value) pairs, interpolated linearly; two points at one second are a step. After the last point, its
+    value stays."""
     wave: tuple[Amount, Amount, Positive] | None = None
     """For a sine wave, instead of points: minimum, maximum and period in seconds."""
 

@@ -1,4 +1,4 @@
-"""Facts about the workload and the engine of a trial that code which reads its record needs."""
+"""Facts about the workload and the engine of a trial, for readers of its record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ LEADING = ("throughput", "response_time_mean_s")
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Facts about a workload and an engine. The defaults fit those that this version does not know."""
+    """Facts about a workload and an engine. The defaults are for workloads and engines that this version does not
+    know."""
 
     units: tuple[str, str] = ("transaction", "transactions")
     """Name of the unit of work, singular and plural."""

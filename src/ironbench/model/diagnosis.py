@@ -45,14 +45,14 @@ class Diagnosis:
     """For a machine: `cpu`, `memory`, `time`, `storage`, `power`, `facilities`, `load` or `software`. For a database:
     an area that its engine defines."""
     name: str
-    """Name of the check, e.g. `governor`."""
+    """Name of the check, such as `governor`."""
     about: str
     severity: Severity
     seen: str
     meaning: str
     remedy: str
     visible: bool = True
-    """False: this machine or server does not show the value; `seen` says so."""
+    """False: the value cannot be read on this machine or server; `seen` says so."""
     query: str = ""
     """For a database: the statement that shows the value."""
 

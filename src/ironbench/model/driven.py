@@ -29,15 +29,15 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """How the server's machine was observed; it may be another machine than this one."""
+    """The machine of the server, which may differ from this machine, and how it was observed."""
 
     address: str
     machine: str = ""
     """Content key of its fingerprint in the store."""
     ours: bool = False
-    """The machine is this one, so client and observers use part of its CPU time."""
+    """Whether the server's machine is this machine, so that client and observers use part of its CPU time."""
     own: frozenset[int] = frozenset()
-    """Process ids there; everything that ironbench ran on the machine is a child of one of them."""
+    """Ids of the processes on that machine under which everything of ironbench ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Driven:
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: Mapping[str, list[tuple[float, bytes]]] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Metrics that only a workload that drives itself can measure."""
+    """Metrics that a workload measured itself, if it drives itself."""
     series: tuple[Series, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The workload's own evidence, by file name."""
@@ -81,9 +81,9 @@ class Driven:
     computed: Computed | None = None
     """CPU time while the trial ran; None if unknown."""
     elsewhere: Elsewhere | None = None
-    """The server's machine if it was observed separately; None: all samples are from this machine."""
+    """The server's machine, if it was observed over ssh; None: all samples are from this machine."""
     workers: tuple[WorkerPart, ...] = ()
-    """Empty: this process drove the trial."""
+    """Results of the workers; empty: this process drove the trial."""
     fingerprints: Mapping[int, Any] = field(default_factory=dict)
     """Fingerprints of the workers' machines, by number of the worker."""
     log: bytes = b""

@@ -53,7 +53,7 @@ class Finding:
     method: Note
     """How the confidence interval was computed."""
     advice: Note | None = None
-    """What more data a decision needs; None if the comparison is decided."""
+    """The additional data that a decision would need; None if the comparison is decided."""
     warnings: tuple[Note, ...] = ()
     dropped: tuple[Note, ...] = ()
     """Blocks that were excluded, and why."""
@@ -61,11 +61,12 @@ class Finding:
     """Whether the lab declared this comparison: one of its comparisons on its metric, or the subject of a claim. Other
     comparisons carry no verdict: their conclusion is `CANNOT_TELL` and their p is None."""
     barred: Note | None = None
-    """Why these trials may carry no verdict regardless of the CI, e.g. CPU time of flagged trials."""
+    """Why these trials may carry no verdict regardless of the CI; for example, other programs used too much CPU
+    time."""
 
     lost: tuple[int, int] = (0, 0)
-    """Number of blocks in which the configuration, and in which its baseline, has no usable trial: failed, invalid, or
-    without a value."""
+    """Number of blocks without a usable trial of the configuration, and of its baseline. Trials are unusable if they
+    failed, are invalid, or have no value of the metric."""
 
     changed: Note | None = None
     """How the ratio itself drifted over the blocks."""

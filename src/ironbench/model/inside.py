@@ -17,8 +17,8 @@ class ScriptCommand:
     text: str
     """SQL text with `$1`, `$2` … for its variables."""
     typical: str = ""
-    """SQL text with typical values for the variables; empty if values come only from the server's answers, or if the
-    command is not sent."""
+    """SQL text with typical values in place of the variables; empty if these values come from the server's answers, or
+    if the command is not sent."""
     sent: bool = True
     """False: the script's first transaction skips the command, e.g. in a branch that is not taken."""
 
@@ -30,7 +30,7 @@ class StatementPlan:
     script: str
     number: int
     statement: str
-    """On one line, shortened."""
+    """Text of the statement on one line, shortened."""
     text: str = ""
     steps: tuple[str, ...] = ()
     """Plan nodes without costs; plans with equal steps are alike."""
@@ -60,17 +60,17 @@ class ServerStatement:
     """What one normalised statement cost the server inside the measured window."""
 
     text: str
-    """Without the user's literal values, on one line, shortened."""
+    """Text of the statement without the user's literal values, on one line, shortened."""
     calls: float
     time_s: float
     """Execution time, total of all calls."""
     rows: float = 0.0
     hit_bytes: float = 0.0
-    """Found in the server's buffer cache."""
+    """Bytes found in the server's buffer cache."""
     read_bytes: float = 0.0
     written_bytes: float = 0.0
     temp_bytes: float = 0.0
-    """Written to temporary files."""
+    """Bytes written to temporary files."""
     log_bytes: float = 0.0
     examined: float = 0.0
     """Rows that were read to find the result; 0: not counted."""

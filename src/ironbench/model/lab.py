@@ -50,8 +50,8 @@ class Stage:
     blocks: Annotated[int, Meta(ge=1, le=10_000_000)]
     """Number of blocks in this stage."""
     added: bool = False
-    """Declared after findings had been seen ("repeat N more"). This stage and the stages after it are a separate round,
-    judged on its own blocks only."""
+    """Declared after findings had been seen ("repeat N more"). This stage and the stages after it form a separate
+    round, and the verdict of a round uses only its own blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +162,15 @@ class Lab:
 
 
 SCREEN = "screen"
-"""The design that first screens all factors in few runs, then compares the important ones in fresh blocks."""
+"""The design that first screens all factors in few runs, then compares the important factors in new blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The round that follows a screen: configurations that are compared in fresh blocks."""
+    """The round that follows a screen: it compares configurations in new blocks."""
 
     setups: tuple[Setup, ...]
-    """Setups of the configurations that the screen has not measured; the baseline is already among the screen's."""
+    """Setups of the configurations that the screen has not measured; the baseline is not among them."""
     comparisons: tuple[tuple[str, str], ...]
     stages: Annotated[tuple[Stage, ...], Meta(min_length=1)]
     """The first stage is `added`."""

@@ -10,7 +10,7 @@ CUT_OFF = 0.01
 OWN_DELAY = 0.25
 """Fraction of the service time that replies wait for the drive loop."""
 REARMED = 0.01
-"""Receives per transaction that found all buffers in use."""
+"""Number of receive operations per transaction that found all buffers in use."""
 OUR_SHARE = 0.15
 """Fraction of the CPU time used by client, observers and emulation together."""
 BUSY = 0.05

@@ -40,13 +40,13 @@ class Block:
     """One block device."""
 
     name: str
-    """As in /sys/block, e.g. `nvme0n1`."""
+    """Name in /sys/block, such as `nvme0n1`."""
     number: str
     """`major:minor`."""
     size_bytes: int
     model: str | None = None
     rotational: bool | None = None
-    """As the kernel reports it; often wrong for virtual disks."""
+    """Whether the disk rotates, as reported by the kernel; often wrong for virtual disks."""
     scheduler: str | None = None
     firmware: str | None = None
     write_cache: str | None = None
@@ -62,7 +62,7 @@ class Mount:
     path: str
     source: str
     kind: str
-    """File system type, e.g. `ext4`."""
+    """File system type, such as `ext4`."""
     number: str
     """`major:minor` of the file system; `0:…` if there is no block device under it."""
     options: tuple[str, ...] = ()
@@ -84,8 +84,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The host of a measurement. The host name is left out because it changes with every container; so are quantities
-    that change from second to second."""
+    """The host of a measurement. The host name is left out because it changes with every container. Quantities that
+    change all the time are also left out."""
 
     cpu: Cpu
     memory_bytes: int
@@ -95,7 +95,7 @@ class Machine:
     kernel: str
     os: str
     virtualisation: str
-    """`none`, or the hypervisor by its DMI product name, otherwise `unnamed hypervisor`."""
+    """`none`, or the hypervisor's DMI product name, or `unnamed hypervisor`."""
     container: str
     """`none`, or the kind of container."""
     clock_source: str | None

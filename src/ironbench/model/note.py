@@ -12,7 +12,7 @@ MISSING = "trials-missing"
 """Code of the note on planned trials that have not run yet."""
 _LONGEST_CODE = 400
 TEXT = "text"
-"""Key of the only value of a note that has a sentence instead of facts, as in records before schema 4."""
+"""Name of the only value in notes that contain a sentence instead of facts, as in records before schema 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class NoteRange:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that a reader must know before using the results. Contains facts, and sentences only as messages of an
-    engine or a library."""
+    """Something that a reader must know before using the results. A note contains facts; its only sentences are
+    messages of an engine or a library."""
 
     code: str
-    """Stable and lower-case, e.g. `client-saturated`."""
+    """Stable identifier in lower case, such as `client-saturated`."""
     values: dict[str, Any] = field(default_factory=dict)
     """Name → number, string, or tuple of these. Merged notes also have `NoteRange`s, and notes about several trials or
     configurations contain the `Note`s that these share."""

@@ -10,10 +10,10 @@ from ironbench.model.note import Note
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something that a sampling thread of the core reads at a fixed period, unparsed."""
+    """A data source that a sampling thread of the core reads at a fixed period without parsing it."""
 
     name: str
-    """`observer.part`, e.g. `cpu.stat`."""
+    """`observer.part`, such as `cpu.stat`."""
     kind: str
     """`file` (target: path; `*` allowed, files joined as `==> path\
     `) or `sql` (target: one statement).
@@ -28,7 +28,8 @@ class Source:
     backend_cost_s: float = 0.0
     """Additional CPU time of one reading per backend."""
     most_cost: float = 0.008
-    """Maximum fraction of a core for this source by the figures above; below the promised 1% because they vary."""
+    """Maximum fraction of a core for reading this source, estimated by the costs above. The value is below the promised
+    1% because real costs vary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Counted:
     """Histogram of one quantity in the measured window."""
 
     name: str
-    """Name of a metric, e.g. `device_read_latency_s{role=data}`, which defines unit and meaning."""
+    """Name of the metric that defines unit and meaning, such as `device_read_latency_s{role=data}`."""
     edges: tuple[float, ...]
     """Upper bounds of the non-empty buckets, ascending."""
     counts: tuple[float, ...]

@@ -20,8 +20,7 @@ WORKING = "CPU"
 
 @dataclass(frozen=True, slots=True)
 class OnCores:
-    """CPU time and run-queue time of the backends' processes from the kernel's statistics, in backends (seconds per
-    second)."""
+    """CPU time and run-queue time of the backends' processes, as counted by the kernel, in seconds per second."""
 
     cpu: float
     run_queue: float
@@ -34,7 +33,7 @@ class Waits:
     instants: Sequence[SamplePoint]
     """Number of backends by wait event, one point per sample; `IDLE` and `WORKING` for backends without an event."""
     on_cores: OnCores | None
-    """Absent (None) if the processes are not visible."""
+    """Time on cores and in run queues; None if the processes are not visible."""
     part_of: Callable[[str], str]
     """Wait event → wait class (`PARTS`)."""
 
@@ -48,7 +47,7 @@ TEMP = "temp"  # reading and writing temporary files
 LOCKS = "locks"  # waiting for another transaction's lock on a row, a table or the like
 INTERNAL_LOCKS = "internal locks"  # waiting for LWLocks or latches
 CLIENT = "client"  # the client, the network, and think time
-OTHER = "other"  # known waits of no other class, and time that is not accounted for
+OTHER = "other"  # other known waits, and time that is not accounted for
 
 PARTS = (CPU, RUN_QUEUE, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP, LOCKS, INTERNAL_LOCKS, CLIENT, OTHER)
 SERVER_CPU = "server-cpu"

@@ -43,7 +43,8 @@ class OwnData:
 
     @property
     def key(self) -> str:
-        """Equal keys mean equal data on engines of the same version; file contents count, file names do not.
+        """Equal keys mean equal data on engines of the same version. The key depends on the contents of files, not on
+        their names.
 
         The contents of a template are not part of the key.
         """

@@ -108,8 +108,8 @@ def _at(readings: Sequence[SamplePoint], t_s: float) -> Values:
 def steps(readings: Sequence[SamplePoint]) -> list[tuple[float, CounterGrowth]]:
     """Returns the increase between neighbouring samples, with the middle of each period.
 
-    Samples in quick succession (the extra ones at the edges of the window) are merged with their neighbour: counters in
-    ticks of 1 or 10 ms are too coarse for a shorter period.
+    Samples in quick succession (such as the extra samples at the edges of the window) are merged, because counters in
+    ticks of 1 or 10 ms are too coarse for short periods.
     """
     kept: list[SamplePoint] = []
     shortest = median(b.t_s - a.t_s for a, b in pairwise(readings)) / 2 if len(readings) > 1 else 0.0
@@ -142,7 +142,7 @@ def count_rate_of(key: str) -> Callable[[CounterGrowth], float]:
 
 
 def volume_rate_of(key: str, of: str) -> Callable[[CounterGrowth], float]:
-    """For `rate_series`: bytes or seconds per second that belong to whole events of another counter."""
+    """For `rate_series`: `CounterGrowth.volume` per second."""
     return lambda grown: grown.volume(key, of) / grown.span_s
 
 
@@ -152,7 +152,7 @@ def ratio_of(over: str, under: str) -> Callable[[CounterGrowth], float | None]:
 
 
 def gauge_series(name: str, readings: Sequence[SamplePoint], key: str) -> Series:
-    """Returns a series of a gauge: a quantity that is read as it is, not as the increase of a counter."""
+    """Returns a series of a gauge, whose samples are the values themselves."""
     pairs = [(point.t_s, point.values[key]) for point in readings if key in point.values]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 

@@ -28,9 +28,9 @@ from ironbench.model.search import Limit
 from ironbench.model.system import Cell, Choice, System
 
 SCHEMA = 5
-"""Changes by version: 2: a choice contains digests of its scripts. 3: a record contains digests of its files. 4:
-warnings are notes, and a flagged record has no causes besides them. 5: causes are notes, and the method of measurement
-has separate fields instead of being among the conditions. Older records stay readable (`records.decoded`)."""
+"""Changes by version: in 2, a choice contains digests of its scripts. In 3, a record contains digests of its files. In
+4, warnings are notes, and a flagged record has warnings instead of causes. In 5, causes are notes, and the method of
+measurement has its own fields and is not part of the conditions. Older records stay readable (`records.decoded`)."""
 NOTES_SINCE = 4
 """The first schema with notes; in older records warnings are sentences."""
 CAUSES_SINCE = 5
@@ -48,7 +48,7 @@ CAN_LOSE_DATA = "can-lose-data"
 EMULATED = "emulated"
 """Code of the warning of a trial on an emulated device."""
 CLIENTS_CUT_OFF = "clients-cut-off"
-"""Code of the warning of a trial in which clients had waited for long when it ended."""
+"""Code of the warning of a trial at whose end some clients had waited for a long time."""
 CLIENTS_LOST = "clients-lost"
 """Code of the warning of a trial in which clients stopped because they lost their connection."""
 STOPPED_ON_LOSS = "stopped-on-loss"
@@ -62,7 +62,7 @@ ENGINE_DIED = "engine-died"
 NOT_BACK = "not-back"
 """Code of the cause of a trial whose database did not survive the power cut."""
 NOT_WHOLE = "block-not-whole"
-"""Code of the cause of an interleaved record whose own system did not fail, but another system of its block did."""
+"""Code of the cause of an interleaved trial that is invalid because another system of its block failed."""
 TRIALS, SLICES, DUET = "trials", "slices", "duet"
 """Methods of measuring: one trial after another; interleaved in short slices with the other systems of the block; or at
 the same time as the other system, which only earlier versions did."""
@@ -135,7 +135,7 @@ class Statement:
 
     script: str
     line: Natural
-    """1-based, like the number of the command."""
+    """Line of the command in the script, 1-based."""
     command: Natural
     text: str
     """The beginning of the command as written, on one line."""
@@ -190,8 +190,8 @@ class Record:
     machine: Key = ""
     """Content key of the machine's fingerprint in the store."""
     server_machine: Key = ""
-    """Content key of the fingerprint of the machine of a running server (`--dsn`), if it was observed or is `machine`;
-    otherwise empty, as for other engines. Use `machine_of` to read it."""
+    """For a running server (`--dsn`): content key of its machine's fingerprint, if that machine was observed or is
+    `machine`. Otherwise empty. Read it with `machine_of`."""
     engine: Key = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     scripts: dict[str, Key] = field(default_factory=dict)
@@ -205,8 +205,8 @@ class Record:
     method: Annotated[str, one_of("trials", "slices", "duet")] = TRIALS
     """Method of measurement: `TRIALS`, `SLICES` or `DUET`."""
     turns_since: Label = ""
-    """When interleaving of the block's systems started, ISO 8601; equal for systems that were interleaved with each
-    other. Empty for whole trials."""
+    """Time at which interleaving of the block's systems started, ISO 8601. Equal for systems that were interleaved with
+    each other; empty for whole trials."""
     seed_given: bool = False
     """Whether the user chose the seed."""
     search_range: tuple[Count, Count] | None = None
@@ -222,14 +222,14 @@ class Record:
     answers: Note | None = None
     """How the answers of the workload's queries were checked."""
     files: dict[str, Digest] = field(default_factory=dict)
-    """Other file of the record → SHA-256 of its content; empty in records before schema 3."""
+    """Name of each other file of the record → SHA-256 of its content; empty in records before schema 3."""
     commands: tuple[CommandRun, ...] = ()
     """The user's commands that ended since the previous record, in order: cleanup of the previous trial and preparation
     of this one."""
     statements: tuple[Statement, ...] = ()
-    """Empty without `--report-per-statement`."""
+    """Times of SQL commands; empty without `--report-per-statement`."""
     tags: dict[str, str] = field(default_factory=dict)
-    """The user's tags for all trials of the run or lab, e.g. `commit` → `1f3c2a9`."""
+    """The user's tags for all trials of the run or lab, such as `commit` → `1f3c2a9`."""
     described: Described | None = None
     """Facts about workload and engine; None in records of earlier versions. Use `records.described.described` to read
     it."""
@@ -261,8 +261,8 @@ def machine_of(record: Record) -> str:
     """Returns the content key of the server's machine, which did the work; empty if unknown.
 
     A running server (`--dsn`) may be on any machine. The machine is known if `--server` observed it, or if its
-    processes were visible on the client's machine. Records without `server_machine` show the latter by the CPU time
-    that the processes used.
+    processes were visible on the client's machine. In records without `server_machine`, CPU time of the engine shows
+    that the processes were visible.
     """
     if record.server_machine:
         return record.server_machine

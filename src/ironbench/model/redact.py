@@ -1,8 +1,8 @@
 """Removes passwords from all output, including passwords in settings and connection strings.
 
 Every function takes time proportional to the length of its text, for any text: servers, scripts and imported files are
-not trusted. No pattern may therefore search for its end from many starting points. Where one would, the text is first
-split into words, lines or entries.
+not trusted. No pattern may therefore search for its end from many starting points. If a pattern would, the text is
+first split into words, lines or entries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ironbench.model.secrets import HIDDEN as HIDDEN
 
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|credential|private_key", re.IGNORECASE)
 _SUSPICIOUS = re.compile(r"pass|pwd|secret|token|credential|key|identified|driver|dsn|://", re.IGNORECASE)
-"""A text without any of these contains no password that these functions could find."""
+"""Pattern for a quick check: a text without any of these words contains no password that this module could find."""
 _WORD = re.compile(r"\S+")
 _ADDRESS = re.compile(r"(?<=\w)(://[^\s:/@]*):[^\s@]*@")
 _PAIR = re.compile(rf"\b(password|passwd|pwd)\s*=\s*(?![\"']?{HIDDEN})('(?:[^'\\]|\\.)*'|[^\s&;,]+)", re.IGNORECASE)
@@ -39,7 +39,7 @@ _STRING = re.compile(
 """A TOML 1.0 string (if not closed: the rest of its line, or of the text), or a comment, in which quotes start no
 string."""
 _YEK = re.compile(r"""\s*=\s*["']?([\w-]+)""")
-"""A key and its `=`, reversed."""
+"""A key and its `=` in reverse order of characters."""
 _LONGEST_KEY = 128
 _NUMBER = re.compile(r"\b(password|passwd|pwd)(\s*=\s*)([+-]?\d[^\s,}#]*)", re.IGNORECASE)
 
@@ -70,7 +70,7 @@ def _without_addressed(text: str) -> str:
         return text
 
     def hidden(match: re.Match[str]) -> str:
-        # Up to the last @, so that the search from every start of an address finds an end.
+        # Search only up to the last @, so that every possible start of an address finds an end.
         head, at, tail = match[0].rpartition("@")
         return _ADDRESS.sub(rf"\1:{HIDDEN}@", head + at) + tail if "://" in head else match[0]
 
@@ -87,7 +87,7 @@ def _without_listed(line: str) -> str:
         key_ends = _KEY.match(line, at).end()  # type: ignore[union-attr]
         kept.append(line[at : key_ends + 1])
         at = key_ends + 1
-        # Search for a value only where one may be hidden: the remaining text may be the start of many.
+        # Search for a value only if it must be hidden; otherwise the search could start at every position.
         if line[key_ends : key_ends + 1] != "=" or not _is_secret_key(kept[-1][:-1]):
             continue
         value = _VALUE.match(line, at)

@@ -76,8 +76,8 @@ def _counted(record: Record, rate_name: str | None) -> float | None:
 
 
 def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float:
-    """Returns how long trials like these must last to have enough transactions for these percentiles; 0: they do
-    already."""
+    """Returns how long such trials must last to have enough transactions for these percentiles, in s; 0: their length
+    is sufficient."""
     lasting = [0.0]
     for record in records:
         for metric in metrics:
@@ -88,13 +88,14 @@ def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float
 
 
 _MARGIN = 2
-"""The tail beyond a percentile must be this many times the fraction of transactions that never ended. Such transactions
-are among the slowest, so a percentile below them is exact; the factor covers those that would have been faster."""
+"""Minimum ratio of the tail beyond a percentile to the fraction of transactions that never ended. Unfinished
+transactions are among the slowest, so a percentile below them is exact. The ratio is more than 1 in case some of them
+would have been faster."""
 
 
 def unresolved(record: Record, metric: str) -> bool:
-    """Whether the value is unknown because of transactions that were scheduled but never ended, not even while the
-    trial drained: they are right-censored. A mean and a maximum are then only lower bounds."""
+    """Whether the value is unknown because of transactions that were scheduled and did not end before the trial had
+    drained (right-censored). A mean and a maximum are then only lower bounds."""
     tail = _tail(metric)
     waiting = _never_ended(record) if tail is not None else 0.0
     if tail is None or not waiting:
@@ -125,8 +126,8 @@ def _tail(metric: str) -> float | None:
 
 @cache  # names are few, trials many
 def _needs(metric: str) -> tuple[int, str | None] | None:
-    """Returns the minimum number of transactions for a percentile, and the metric of the rate that counts those of a
-    part."""
+    """Returns the minimum number of transactions for a percentile and, for a part of a trial, the metric of its
+    transaction rate."""
     match = _percentile(metric)
     if match is None:
         return None
@@ -144,8 +145,8 @@ class Times(Protocol):
 
 
 def quantiles(times: Times, shares: Mapping[str, float], least: int | None = None) -> dict[str, float]:
-    """Returns name → quantile for name → quantile level, without those that have fewer values than needed, or than
-    `least`."""
+    """Returns the quantiles by name. `shares`: name → quantile level. Quantiles of fewer values than necessary, or than
+    `least`, are left out."""
     known = {name: share for name, share in shares.items() if times.count >= (least or needed(share))}
     return dict(zip(known, times.quantiles(list(known.values())), strict=True)) if known else {}
 
@@ -175,7 +176,7 @@ def percentile(metric: str) -> tuple[str, float] | None:
 
 
 IN_TABLES = ("response_time_p50_s", "response_time_p99_s")
-"""Percentiles in tables of runs; `show RECORD` has all."""
+"""Percentiles in tables of runs; `show RECORD` prints all percentiles."""
 
 
 def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None = None) -> tuple[Note, ...]:
@@ -191,8 +192,8 @@ def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None =
 
 
 def lacking(records: Sequence[Record], metrics: Sequence[str]) -> tuple[tuple[float, int], ...]:
-    """Returns the percentiles among the metrics for which some trial has too few transactions: (0.99, 299) is the 99th,
-    which needs 299."""
+    """Returns the percentiles among the metrics for which some trial has too few transactions, as (level, transactions
+    needed): (0.99, 299)."""
     names = {name for record in records for name in metrics if name in record.metrics and few(record, name)}
     digits_of = sorted({match[2] for name in names if (match := _percentile(name))}, key=_share)
     return tuple((_share(digits), needed(_share(digits))) for digits in digits_of)

@@ -35,13 +35,14 @@ class Search:
     high: Count
     limits: tuple[Limit, ...] = ()
     repeats: Count = 2
-    """Trials per point, so that the variation is known."""
+    """Number of trials at each load, so that the variation is known."""
     most_repeats: Count = 6
-    """Maximum number of trials of a point that decides the result."""
+    """Maximum number of trials at a load that decides the result."""
     resolution: Annotated[float, Meta(ge=1, le=1000)] = 1.1
-    """The search also measures points above and below the best one that differ from it by less than this factor."""
+    """The search also measures a higher and a lower load that differ from the best load by less than this factor."""
     indifference: Share = 0.02
-    """Of points whose throughput differs by less than this fraction, the lowest load is the best."""
+    """If throughput at several loads differs by less than this fraction, the lowest of these loads counts as the
+    best."""
     expected: Natural = 0
     """Approximate number of trials that the search takes; 0: unknown."""
 

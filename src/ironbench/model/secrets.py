@@ -10,13 +10,13 @@ HIDDEN = "•••"
 _KNOWN: set[str] = set()
 """Passwords that this process has used."""
 _SHORT = 4
-"""Passwords below this number of characters are hidden only as whole words; otherwise parts of most messages would
-vanish."""
+"""Passwords with fewer characters are hidden only where they are whole words; otherwise they would hide parts of most
+messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Secrets of a system, stored separately from it; their repr shows nothing."""
+    """Secrets of a system, stored separately from it, and not shown by repr."""
 
     password: str | None = field(default=None, repr=False)
 

@@ -1,4 +1,4 @@
-"""Protocols of a running engine, as the packages that work with it see it."""
+"""Protocols for access to a running engine."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ class Session(Protocol):
         ...
 
     def restart(self) -> None:
-        """Stops the engine and starts it again with empty caches. Raises FailureError; not for servers that ironbench
-        did not start."""
+        """Stops the engine and starts it again with empty caches. Must not be called for servers that ironbench did not
+        start. Raises FailureError."""
         ...
 
     def stop(self) -> None:
@@ -130,11 +130,11 @@ class Restarted(Protocol):
 
 @runtime_checkable
 class Remote(Protocol):
-    """A session whose engine is a separate process that may stop answering without ending."""
+    """A session whose engine is a separate process, which may hang without ending."""
 
     def limited(self, limit_s: float) -> AbstractContextManager[None]:
         """Limits the time of each statement of this thread. Raises FailureError on exit if a statement was not answered
-        in time, even if its own error was handled."""
+        in time, even if the caller has handled the statement's own error."""
         ...
 
     def require_answer(self) -> None:
@@ -151,7 +151,7 @@ class Freezes(Protocol):
         ...
 
     def freeze(self) -> None:
-        """Pauses the server; returns when none of its processes runs any more. Raises FailureError."""
+        """Pauses the server; returns when all its processes have stopped. Raises FailureError."""
         ...
 
     def thaw(self) -> None:
@@ -164,7 +164,7 @@ class Freezable(Protocol):
     """A session whose server may be paused between two slices."""
 
     def freezer(self) -> Freezes | None:
-        """Returns None if ironbench did not start the server."""
+        """Returns the control to pause the server; None if ironbench did not start it."""
         ...
 
 
@@ -193,7 +193,7 @@ class DirectorySession(Protocol):
         ...
 
     def fill(self, pieces: Iterable[bytes], changes: Iterable[bytes] = ()) -> None:
-        """Loads an LDIF file, then applies the records of `changes`, one operation each. Raises FailureError.
+        """Loads an LDIF file, then applies the change records in `changes` one by one. Raises FailureError.
 
         On a server that ironbench started, the file replaces all entries; elsewhere it is added to them.
         """

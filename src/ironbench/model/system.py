@@ -45,7 +45,7 @@ class Device:
     model: str
     """The device expression in normal form."""
     partitions: tuple[Partition, ...]
-    """In the order of their offsets on the device."""
+    """Partitions in the order of their offsets on the device."""
     file_system: Name = "ext4"
     """`ext4`, `xfs` or `btrfs`, optionally with a mount option after a colon: `btrfs:compress=zstd`."""
     backing: str = "ram"
@@ -64,7 +64,7 @@ class Layout:
     temp: str | None = None
     log: str | None = None
     devices: tuple[Device, ...] = ()
-    """Emulated devices to be mounted for the roles whose directories are on them."""
+    """Emulated devices to mount; some roles have their directories on them."""
 
     @property
     def emulated(self) -> frozenset[str]:
@@ -109,7 +109,7 @@ class System:
     restart: str = ""
     """How to restart the server there: a systemd unit, `NAME.service`, or a command."""
     reference_score: Positive | None = None
-    """CPU benchmark score (e.g. SPEC), higher is faster; charts of queries show the ratio it predicts."""
+    """CPU benchmark score, for example of SPEC; higher is faster. Charts of queries show the ratio that it predicts."""
     commands: tuple[Commands, ...] = ()
     """The user's commands that set the system up: run in order before it is measured, undone in reverse order
     afterwards."""
@@ -168,7 +168,7 @@ class Load:
     def shape(self) -> Load:
         """The load without what a sweep varies or derives: clients, threads, seed, and a warm-up chosen by a pilot."""
         warmup_s = 0.0 if self.warmup_auto else self.warmup_s
-        # The last four do not change what was measured.
+        # The last four fields do not change what is measured.
         return replace(
             self,
             clients=0,
@@ -214,7 +214,7 @@ class Cell:
     """A configuration: a combination of values of the varied factors."""
 
     name: Name
-    """Unique in its series, e.g. `clients=8`."""
+    """Name that is unique in its series, such as `clients=8`."""
     load: Load
     levels: dict[str, str] = field(default_factory=dict)
     """In a lab: factor → name of its value in this configuration."""
@@ -253,6 +253,7 @@ class Trial:
     """0-based repeat."""
     purpose: Purpose = Purpose.SWEEP
     stage: StageNumber = 1
-    """1-based; a later stage is declared before it starts, and its block numbers continue."""
+    """1-based number of the stage; each stage is declared before it starts, and block numbers continue across
+    stages."""
     attempt: StageNumber = 1
-    """1-based; 2: a failed trial was repeated."""
+    """1-based number of the attempt; 2: the trial was repeated after a failure."""

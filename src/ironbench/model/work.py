@@ -54,7 +54,8 @@ class Work:
     folder: str
     """A directory for temporary files of this trial, removed afterwards."""
     show: Callable[[float, str], None]
-    """Reports progress: the fraction done, and a short text. Cheap, but not cheap enough for every unit of work."""
+    """Reports progress: the fraction done, and a short text. A call is cheap, but too expensive for every unit of
+    work."""
     stopping: Callable[[], bool]
     """Whether the user wants the trial to end; ironbench then marks it as aborted and stores the results so far."""
     on_stop: Callable[[Callable[[], None]], None]
@@ -74,7 +75,7 @@ class Outcome:
     errors: Mapping[str, int] = field(default_factory=dict)
     """Number of errors by SQLSTATE or another short name."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
-    """`response_time` of all units, and of parts, e.g. `response_time{query=q1}`."""
+    """Histogram `response_time` of all units, and of parts, such as `response_time{query=q1}`."""
     timeline: Mapping[str, bytes] = field(default_factory=dict)
     """As `DriveResult.timeline`; empty if units are too long or too different for a rate to be meaningful."""
     seconds: Mapping[str, bytes] = field(default_factory=dict)

@@ -21,7 +21,7 @@ class WorkerPart:
     failed: int
     elapsed_s: float
     threads_cpu_share: float
-    """CPU time of its client threads divided by their number and the measured time."""
+    """CPU utilisation of its client threads: their CPU time divided by their number and the measured time."""
     machine_cpu_share: float | None = None
     """Fraction of its machine's CPU time that was used by all programs; None: not visible."""
     response_time_p50_s: float | None = None

@@ -1,8 +1,8 @@
 """Plans the trials of a lab in blocks.
 
 A block measures every configuration once, in its own random order, so that drift favours none of them. Trials before
-the blocks determine a load, a warm-up or the rates; observed trials follow the blocks. Neither kind is part of a
-finding.
+the blocks determine a load, a warm-up or the rates; observed trials follow the blocks. Findings use only the trials of
+blocks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def trials(
     `random` is a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV). A block's order
     depends only on the seed and the block's number, so that a later stage does not change what was planned before.
 
-    `plots`: configuration → its changes by hand; in each block, configurations of the same plot are adjacent
+    `plots`: configuration → key of its changes by hand; in each block, configurations with equal keys follow each other
     (`plan.commands`).
     """
     trials: list[Trial] = []
@@ -59,7 +59,7 @@ def ordered(cells: Sequence[Cell], block: int, seed: int, order: str, plots: Map
 
 
 FIRST = 6
-"""Blocks before the first interim analysis, if there are as many: fewer give no verdict."""
+"""Number of blocks before the first interim analysis: fewer blocks give no verdict."""
 
 
 def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
@@ -87,7 +87,7 @@ def peaks(setups: Sequence[Setup]) -> int:
 
 
 def searching(setups: Sequence[Setup]) -> int:
-    """Returns the approximate number of trials of the searches for the best loads."""
+    """Returns the approximate number of trials that searches for the best loads take."""
     return sum(setup.search.expected for setup in setups if setup.search and not setup.skipped)
 
 

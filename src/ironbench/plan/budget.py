@@ -64,14 +64,14 @@ class Cells:
     own_s: tuple[float | None, ...]
     """Measured time of each configuration if the lab varies it; None: the budget chooses."""
     around_s: tuple[float, ...]
-    """Time of a trial of each configuration besides measuring: warm-up, start, data, checks, stop."""
+    """Time that a trial of each configuration takes outside its measured window: warm-up, start, data, checks, stop."""
     once_s: float
     """Time for loading data before the first trial."""
     peak_trials: int = 0
     """Trials of the first configuration before the first block to determine its peak."""
     declared_peaks: int = 0
-    """The part of `peak_trials` that is needed without fixed-rate configurations: if the lab itself declares a rate as
-    a percentage of the peak."""
+    """The value of `peak_trials` without fixed-rate configurations; above 0 if the lab declares a rate as a percentage
+    of the peak."""
     pilots_s: float = 0.0
     """Time of trials that determine warm-ups, before the first block."""
     search_trials: int = 0
@@ -106,7 +106,7 @@ class Cells:
         return sum(self.rated_around_s) + len(self.rated_around_s) * self._first_s(trial_s)
 
     def rated_s(self, trial_s: float) -> float:
-        """Returns the total time for response times under equal load, including the peak."""
+        """Returns the total time of fixed-rate configurations, including trials that determine the peak."""
         peaks = self.peak_trials * (self.around_s[0] + self._first_s(trial_s)) if self.rated_around_s else 0.0
         return peaks + self.rated_blocks * self.rated_block_s(trial_s)
 
@@ -144,8 +144,8 @@ def sized(
     InputError if the budget is too small for six blocks of the shortest trials.
 
     Fixed-rate configurations are measured if half of the budget is enough for two blocks of them and the rest is enough
-    for six blocks of the others. `rated_wanted`: number of their blocks to prefer if possible, because a claim about
-    them cannot be decided with fewer.
+    for six blocks of the others. `rated_wanted`: preferred number of blocks of fixed-rate configurations, because a
+    claim about them needs that many.
     """
     plain = replace(cells, rated_around_s=(), rated_blocks=0, peak_trials=cells.declared_peaks)
     found = [
@@ -167,7 +167,7 @@ def sized(
 
 
 def _worth(size: Size, rated_wanted: int) -> tuple[bool, float, float, float]:
-    """Returns a sort key; the smallest is the best."""
+    """Returns a sort key; the best size has the smallest key."""
     useful = -min(size.rated_blocks, same_load.USEFUL_BLOCKS)
     return size.rated_blocks < rated_wanted, useful, size.detectable, -size.trial_s
 
@@ -221,9 +221,9 @@ def sized_run(
     """Returns the blocks and trial length of a run with the most precise means within the budget. Raises InputError if
     not even one block of the shortest trials fits.
 
-    `around_s`: time of a trial of each configuration besides measuring, called `around` in messages. The
-    `confirmations` may be trials of the slowest configuration. The mean of n trials varies by 1/√n of the variation of
-    one trial, which depends on its length as in `Spread`.
+    `around_s`: time that a trial of each configuration takes outside its measured window; messages call it `around`.
+    The `confirmations` may all be trials of the slowest configuration. The mean of n trials varies by 1/√n of the
+    variation of one trial, and that depends on its length as in `Spread`.
     """
 
     def fixed_s(trial_s: float) -> float:
@@ -246,14 +246,14 @@ def sized_run(
 def _too_little(
     around_s: Sequence[float], confirmations: int, once_s: float, shortest_s: float, budget_s: float, around: str
 ) -> InputError:
-    """Returns an error with the fewest trials, their time, and each hint that suffices by itself."""
+    """Returns an error with the minimum number of trials, their time, and hints, each of which is sufficient."""
     trials = len(around_s) + confirmations
     apart_s = sum(around_s) + confirmations * max(around_s)
     besides = [name for name, taken_s in (("loading", once_s), (around, apart_s)) if taken_s]
     ways = [f"allow {units.span(spoken_up(once_s + apart_s + trials * shortest_s))}"]
     if around == WARMUP and apart_s and once_s + trials * shortest_s <= budget_s:
         ways.append("give --warmup 0s")
-    # Shorter trials are never chosen, but measured on request; checkpoints may need longer ones.
+    # The user may request shorter trials than the budget would choose; checkpoints may need longer ones.
     fitting_s = math.floor((budget_s - once_s - apart_s) / trials)
     if shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
         ways.append(f"give --duration {fitting_s}s")

@@ -19,7 +19,8 @@ _IN_PARENTHESES = r"\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)"
 _METRIC = re.compile(rf"\s*{_IN_PARENTHESES}\s*$")
 _ORDER = re.compile(rf"\s*order\s*(?:{_IN_PARENTHESES})?\s*:(.*)", re.DOTALL)
 _ORDER_OF = re.compile(r"\s*order\b(?!=)[^:]*:.*>", re.DOTALL)
-"""An order with other text between `order` and the colon; `order=` would be a factor of the user."""
+"""A claim about an order with unexpected text between `order` and the colon. A text with `order=` is about a factor of
+that name."""
 _NUMBER = r"([0-9]*\.?[0-9]+)"
 _RANGES = (
     (re.compile(rf"{_NUMBER}\s+to\s+{_NUMBER}"), (1, 2)),
@@ -154,7 +155,8 @@ def _distinct(claims: Sequence[str], where: str) -> None:
 
 
 def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
-    """Raises InputError for a claim about fixed-rate configurations that are not measured, or that need no rate."""
+    """Raises InputError for a claim about fixed-rate configurations that are not measured, or about a metric that the
+    rate determines."""
     rated = {setup.cell.name: setup.of for setup in lab.rated}
     known = {setup.cell.name for setup in lab.all_setups}
     skipped = tuple(f"{setup.cell.name} {same_load.FACTOR}=" for setup in lab.setups if setup.skipped)

@@ -1,12 +1,12 @@
 """The user's commands of a lab: which are in effect for a trial, for how long, and how often a person is needed.
 
-A trial has a stack of scopes: the lab's, its block's, changes by hand for it, and its own. The scopes that the next
-trial shares with it, from the bottom, stay; the others are undone from the top. A change by hand is requested once for
-all trials of a block that need it. Such trials form a *whole plot* of a split-plot design: plots are drawn in random
-order, and so are the trials of each plot. Every block sets them again, even if the previous block ended with the same
-plot: two blocks that shared one setting would not be independent, and the confidence intervals of their ratios would be
-too narrow (Webb, Lucas and Borkowski, "Factorial experiments when factor levels are not necessarily reset", J. Quality
-Technology 36, 2004).
+A trial has a stack of scopes: commands of the lab, commands of the block, changes by hand, and commands of the trial
+itself. Scopes at the bottom of the stack that the next trial shares stay in effect; the others are undone, starting at
+the top. A change by hand is requested once for all trials of a block that need it. Such trials form a *whole plot* of a
+split-plot design: plots are drawn in random order, and so are the trials of each plot. Every block sets its plots
+again, even if the previous block ended with the same plot: two blocks that shared one setting would not be independent,
+and the confidence intervals of their ratios would be too narrow (Webb, Lucas and Borkowski, "Factorial experiments when
+factor levels are not necessarily reset", J. Quality Technology 36, 2004).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Scope:
     """Commands in effect, and how long they last."""
 
     lasts: tuple[object, ...]
-    """A key; commands stay in effect between trials with equal keys."""
+    """Key of the period in which the commands are in effect; equal for trials in the same period."""
     commands: Commands
 
     @property
@@ -77,7 +77,7 @@ def asks(lab: Lab) -> int:
 
 
 def shared(stack: Sequence[Scope], wanted: Sequence[Scope]) -> int:
-    """Returns how many scopes from the bottom of the stack stay."""
+    """Returns how many scopes at the bottom of the stack stay in effect."""
     same = (have == want for have, want in zip(stack, wanted, strict=False))
     return next((place for place, one in enumerate(same) if not one), min(len(stack), len(wanted)))
 

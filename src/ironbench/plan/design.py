@@ -142,7 +142,7 @@ def named(levels: Mapping[str, str]) -> str:
 
 
 def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping[Path, Any] = {}) -> DeclaredCell:
-    """Returns the configuration with these values and with its own fields."""
+    """Returns the configuration with these values. `own`: fields that are set for this configuration only."""
     chosen = {
         f"{factor.name}={levels[factor.name]}": factor.level(levels[factor.name]).changes for factor in declared.factors
     }

@@ -38,7 +38,7 @@ class DeclaredLab:
     claims: tuple[str, ...]
     source: str
     commands: LabCommandsSection = field(default_factory=LabCommandsSection)
-    """Commands of the lab and its blocks; those of trials are also in `base`."""
+    """Commands of the lab and its blocks; commands of trials are also in `base`."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
 
@@ -71,7 +71,7 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
     """Returns the lab declared by `text`; `name` is the file name. Raises InputError with the path of each invalid
     field.
 
-    `design`: the design that the caller requests; the file may declare the same.
+    `design`: the design that the caller requests; the file may only declare the same one.
     """
     document = paths.with_dotted_keys(typed.document(text, name, "https://toml.io shows how it is written"))
     mistakes = check.mistakes(document, LabFile)
@@ -96,13 +96,13 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
         (lambda: _validate_design(declared(), bool(document.get("vary"))), {"design", "cell"}),
     ]
     strange = wrong.difference(table(LabFile))
-    # An unknown field may be a misspelt one that any of the checks depends on.
+    # An unknown field may be a misspelling of a field that a check depends on.
     collected(check for check, rests_on in checks if not rests_on or not (strange or wrong & rests_on))
     return declared()
 
 
 _LENDING = {"vary", "system", "workload", "devices"}
-"""Sections that define names which values may use: settings, options, variables, devices."""
+"""Sections that may define names for use in [vary]: settings, options, variables, devices."""
 
 
 def _validate_asked(design: str, file: LabFile, name: str) -> None:

@@ -17,7 +17,8 @@ DEVICES = "devices"
 
 
 def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -> Path:
-    """Returns the path for `load.clients`, `clients` or, if the file sets it, `work_mem`. Raises InputError.
+    """Returns the path of a field by its path or short name: `load.clients`, `clients`, or a setting of the file such
+    as `work_mem`. Raises InputError.
 
     `table`: whether the value is a table, so that `data` means the section and not `layout.data`.
     """
@@ -96,7 +97,8 @@ def with_dotted_keys(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
-    """Yields the keys of an open table; `auto_explain.log_nested_statements` is one key that contains a dot."""
+    """Yields the keys of an open table; a name such as `auto_explain.log_nested_statements` is one key that contains a
+    dot."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _keys(path, {f"{key}.{inner}": one for inner, one in value.items()})

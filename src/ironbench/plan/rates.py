@@ -18,7 +18,7 @@ from ironbench.model.system import Cell, Load, Setup
 PEAK_TRIALS = 3
 """Number of trials of the baseline before the first block; their median is the peak."""
 SHARES = (0.5, 0.7, 0.9)
-"""Light load, busy, and near the limit."""
+"""Default fractions of the peak: light load, busy, and near the limit."""
 
 
 def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...]:
@@ -67,7 +67,7 @@ def wanted(setups: Iterable[Setup]) -> bool:
 
 
 def at_peak(cell: Cell, peak: float | None) -> Cell:
-    """Returns the configuration with its absolute rate if that is a percentage and the peak is known."""
+    """Returns the configuration with an absolute rate in place of a percentage, if the peak is known."""
     load = cell.load
     if load.rate_share is None or peak is None:
         return cell

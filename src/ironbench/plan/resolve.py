@@ -65,7 +65,7 @@ def load(
 ) -> Load:
     """Returns the load of a configuration. Raises InputError for options that cannot be combined.
 
-    `usual_…`: the workload's defaults. `folder`: as in `system`.
+    `usual_…`: defaults of the workload for these options. `folder`: as in `system`.
     """
     duration = _time("load.duration", section.duration)
     curve = _curve(section, folder)
@@ -189,8 +189,8 @@ def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
 
 
 def options(sections: Sections, paths: Mapping[str, str], folder: Path | None) -> dict[str, str]:
-    """Returns the workload's options with absolute paths. `paths`: options that are paths → their kind. `folder`: as in
-    `choice`."""
+    """Returns the workload's options with absolute paths. `paths`: name of each option that is a path → its kind.
+    `folder`: as in `choice`."""
     given = texts(sections.workload.options)
     placed = {}
     for name in paths.keys() & given.keys() if folder else ():
@@ -257,8 +257,8 @@ def _path(text: str, folder: Path | None) -> str:
 def with_ideal_parts(system: System, load: Load, cpus: Collection[int]) -> tuple[System, Load]:
     """Returns system and load of a configuration with its zero-latency parts.
 
-    `client`: one thread per core (at most one per client), on any core, without think time, so that the remaining cost
-    of the client is unavoidable. `data`: the caches are full at the start of the trial.
+    Zero-latency `client`: one thread per core (at most one per client), on any core, without think time, so that the
+    remaining cost of the client is unavoidable. Zero-latency `data`: the caches are full at the start of the trial.
     """
     if "client" in system.ideal:
         system = replace(system, client_cpus=None)

@@ -15,8 +15,8 @@ from ironbench.plan import curves, resolve, sweep
 
 
 def read(workload: str, files: Sequence[str] = (), **typed: Any) -> RunFile:
-    """Reads the options, named like the fields' Python attributes; None: not given. Raises InputError with all
-    mistakes."""
+    """Reads options by the names of the fields' Python attributes; options with the value None were not given. Raises
+    InputError with all mistakes."""
     document: dict[str, Any] = {"workload": {"name": workload, "files": list(files)}}
     refused: list[InputError] = []
     for section, field in _fields():

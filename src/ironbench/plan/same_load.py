@@ -19,11 +19,12 @@ from ironbench.plan import rates
 
 FACTOR = "rate"
 MOST_BLOCKS = 6
-"""The minimum for a verdict on the lab's own metric; more blocks would cost more than the question itself."""
+"""Maximum number of blocks, which is also the minimum for a verdict on the lab's own metric; more would cost more than
+the lab's question itself."""
 LEAST_BLOCKS = 2
-"""The minimum for a confidence interval."""
+"""Minimum number of blocks for a confidence interval."""
 USEFUL_BLOCKS = 3
-"""The minimum for a useful confidence interval: a budget prefers shorter trials to fewer blocks than this."""
+"""Minimum number of blocks for a useful confidence interval: a budget prefers shorter trials to fewer blocks."""
 SHARE_OF_BUDGET = 0.5
 """Maximum fraction of the budget for fixed-rate configurations; the rest is for the lab's own question."""
 AUTO, NONE = "auto", "none"
@@ -73,7 +74,8 @@ def without(lab: Lab) -> Lab:
 
 
 def in_blocks(blocks: int) -> int:
-    """Returns in how many blocks, the first ones, fixed-rate configurations are measured if there is no time limit."""
+    """Returns the number of blocks with fixed-rate configurations, which are the first ones, if there is no time
+    limit."""
     return min(blocks, MOST_BLOCKS)
 
 
@@ -122,5 +124,5 @@ def _alike_but_for_the_system(cell: str, baseline: str, possible: Mapping[str, S
 
 
 def _work(load: Load) -> Load:
-    """Returns the load without the state of the system at the start of a trial."""
+    """Returns the load without fields about caches, checkpoints and threads, which do not define the work."""
     return replace(load, cache="", checkpoint_s=None, threads=0)

@@ -19,7 +19,7 @@ from ironbench.plan.labfile import DeclaredLab
 
 BASELINE = "baseline"
 LEAST_FREEDOM = 8
-"""Degrees of freedom of the error: with fewer, the t distribution requires effects that are half as large again."""
+"""Minimum degrees of freedom of the error: with fewer, an effect must be 1.5 times as large to be significant."""
 USUAL_BLOCKS = 3
 MOST_BLOCKS = 10
 FIRST_LOOK = 6
@@ -46,8 +46,8 @@ def usual_blocks(factors: int) -> int:
 
 
 def validate(declared: DeclaredLab) -> None:
-    """Raises InputError for fields that a screen cannot have: it chooses by itself what is compared, how often and in
-    which order."""
+    """Raises InputError for fields that a screen cannot have, because it chooses comparisons, repeats and order
+    itself."""
     where, measure = declared.file, declared.measure
     fits: list[tuple[bool, str, str, str]] = [
         (
@@ -103,8 +103,8 @@ def mirrored(cells: Sequence[tuple[str, Mapping[str, str]]]) -> list[tuple[str, 
 
 
 def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int) -> tuple[Trial, ...]:
-    """Returns the trials of the screen: in each block every pair, its two runs adjacent, in an order that depends only
-    on seed and block."""
+    """Returns the trials of the screen. Every block has all pairs, with the two runs of a pair in succession, in an
+    order that depends only on seed and block."""
     trials: list[Trial] = []
     block = 0
     for stage in stages:

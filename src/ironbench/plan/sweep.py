@@ -44,7 +44,7 @@ def plan(system: System, choice: Choice, cells: Sequence[Cell], repeats: int = 1
     trials: list[Trial] = []
     for block in range(repeats):
         trials += [Trial(cell, block) for cell in order.sample(cells, len(cells))]
-    closed = cells[0].load.rate is None  # a target rate is sustained or not; there is no peak
+    closed = cells[0].load.rate is None  # there is no peak to confirm at a target rate
     return Plan(new_series(), system, choice, tuple(trials), CONFIRMATIONS if len(cells) > 1 and closed else 0)
 
 
@@ -96,7 +96,7 @@ def load_at(search: Search, load: Load, threads: int, point: int) -> Load:
     """Returns the load at one point of the search."""
     if search.of == "rate":
         return replace(load, rate=float(point))
-    # If there are more workers than clients, some only load data (`Builder._require_workers`): keep all of them.
+    # If there are more workers than clients, some workers only load data (`Builder._require_workers`): keep them all.
     workers = min(load.workers, point) if load.workers <= load.clients else load.workers
     return replace(load, clients=point, threads=min(threads, point), workers=workers)
 
@@ -111,7 +111,8 @@ def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str,
 
 
 def setup_at_best(setup: Setup, best: Mapping[str, Best]) -> Setup:
-    """Returns the setup with the load that its search chose, if it has finished; skipped if the search found none."""
+    """Returns the setup with the load that its search chose, or unchanged before that; it is marked as skipped if the
+    search found none."""
     chosen = best.get(setup.cell.name)
     if setup.search is None or chosen is None:
         return setup
@@ -123,8 +124,8 @@ def setup_at_best(setup: Setup, best: Mapping[str, Best]) -> Setup:
 
 
 def lab_at_best(lab: Lab, best: Mapping[str, Best]) -> Lab:
-    """Returns the lab with every configuration at the load that its search chose, without comparisons of those that
-    have none."""
+    """Returns the lab with every configuration at the load that its search chose, without comparisons of configurations
+    whose search found none."""
     setups = tuple(setup_at_best(setup, best) for setup in lab.setups)
     skipped = {setup.cell.name for setup in setups if setup.skipped}
     pairs = tuple(pair for pair in lab.comparisons if skipped.isdisjoint(pair))

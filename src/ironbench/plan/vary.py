@@ -61,7 +61,8 @@ def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: st
 
 
 def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yields `load.clients = […]`, which is a nested table without quotes, in the same form as with quotes."""
+    """Yields factors by name. TOML reads an unquoted `load.clients = […]` as a nested table; it is treated like a
+    quoted key."""
     for name, value in table.items():
         if name in SECTIONS and isinstance(value, Mapping):
             of_fields = {key: inner for key, inner in value.items() if key in SECTIONS[name]}
@@ -79,7 +80,8 @@ def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields a setting with a dot in its name from a table of lists, because the value of a setting is no list."""
+    """Yields the factors of one setting. The value of a setting is never a list, so a table of lists is a setting with
+    a dot in its name."""
     if isinstance(value, Mapping) and value and all(isinstance(inner, list) for inner in value.values()):
         yield from ((f"{name}.{key}", inner) for key, inner in value.items())
     else:
@@ -114,8 +116,8 @@ _RANGE = re.compile(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*\.\.\s*(-?[0-9
 
 
 def _ends(text: str, where: str) -> tuple[int | float | str, int | float | str]:
-    """Returns both ends of `128MB..2GB`; the first is the baseline's. Raises InputError for no range, equal ends, or
-    different units."""
+    """Returns both ends of `128MB..2GB`; the first is the baseline's. Raises InputError if the text is no range, or if
+    its ends are equal or have different units."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise InputError(where, f"{quoted(text)} is no range", 'write for example "128MB..2GB", or a list of values')
@@ -136,9 +138,9 @@ def _number(text: str) -> int | float:
 
 
 def _readings(number: str, unit: str) -> dict[str, float]:
-    """Returns kind of unit → the end of the range in its base unit.
+    """Returns the possible readings of one end of a range: kind of unit → number in base units.
 
-    `m` may be minutes or megabytes; a unit that ironbench does not know is the engine's.
+    The unit `m` may be minutes or megabytes; an unknown unit is assumed to be the engine's.
     """
     if not float(number):
         return {"": 0.0, "size": 0.0, "time": 0.0, unit: 0.0}
@@ -196,7 +198,9 @@ def _no_field_twice(known: Sequence[Varied], file: str) -> None:
     setter: dict[Path, str] = {}
     for factor in known:
         changed = dict.fromkeys(path for level in factor.levels for path in level.changes)
-        for path in (path for path in changed if path[0] != "commands"):  # commands of all factors are run
+        for path in (
+            path for path in changed if path[0] != "commands"
+        ):  # several factors may have commands: all are run
             if path in setter:
                 raise InputError(
                     f"{file}, vary",

@@ -35,7 +35,7 @@ _WITH_CAUSE = msgspec.json.Decoder(_WithCause)
 def decoded(data: bytes) -> Record:
     """Returns the record in a JSON document. Raises msgspec.DecodeError.
 
-    Before schema 4 warnings are sentences, and before schema 5 causes are; their notes have a code and the sentence.
+    Warnings before schema 4 and causes before schema 5 are sentences; they become notes with a code and the sentence.
     """
     found = _RECORD.decode(data)
     if found.schema >= CAUSES_SINCE:

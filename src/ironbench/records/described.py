@@ -1,4 +1,4 @@
-"""Facts about workloads and engines for readers of records, who must look them up here only."""
+"""Facts about workloads and engines for code that reads records, which must look them up only here."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _hold(descriptor: int, path: Path, subject: str) -> None:
         if error.errno not in _NO_LOCKS:
             raise
         ours = True  # the file system has no locks, so other processes cannot be excluded
-    if not ours:  # or the file was removed between opening and locking it
+    if not ours:  # the lock is taken, or the file was removed between opening and locking it
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         cause = f"another ironbench works on it (process {holder})"
         raise InputError(subject, cause, "wait for it, or end it") from None
@@ -221,7 +221,7 @@ def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
 
 
 def _removed(path: Path) -> bool:
-    """Removes the file if no process holds its lock, and returns whether it did; holds the lock meanwhile."""
+    """Removes the file if no process holds its lock; returns whether the file was removed."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

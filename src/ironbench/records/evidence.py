@@ -44,12 +44,12 @@ class Evidence:
     """Column → little-endian float64 values, one row per second."""
     observed: Sequence[Series] = ()
     counted: Sequence[Counted] = ()
-    """Histograms of quantities that were only counted in buckets."""
+    """Quantities of which only counts by bucket are known."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     log: bytes = b""
     """Standard error of the engine's child process."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The workload's own files by name, e.g. `plans.txt`."""
+    """The workload's own files by name, such as `plans.txt`."""
 
 
 def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -> dict[str, str]:

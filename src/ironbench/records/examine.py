@@ -110,7 +110,7 @@ def _names(names: Iterable[str]) -> None:
 
 def _numbers(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
     known = values if name == "t_s" else values[~np.isnan(values)]
-    if known.size and not np.abs(known).max() <= _LARGEST:  # also true for NaN
+    if known.size and not np.abs(known).max() <= _LARGEST:  # NaN is rejected as well
         raise ValueError(f"{name} has values beyond what can be")
 
 

@@ -59,7 +59,7 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
     for kind, keys in shared.items():
         for key in sorted(keys - {""}):
             path = store.directory / kind / f"{key}.json"
-            if store.shared(kind, key):  # if it is damaged, the user has been warned
+            if store.shared(kind, key):  # empty for a damaged file, of which the store has warned
                 writer.add(f"{kind}/{key}.json", _without_secrets(path.read_bytes()))
     if lab is not None:
         for file in sorted((*lab.path.glob("*.json"), *lab.path.glob("*.toml"))):

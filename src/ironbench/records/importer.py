@@ -46,8 +46,8 @@ def take_in(reader: Reader, directory: Path) -> Arrived:
     that gets files of a lab is marked as imported (`labs.IMPORTED`), because the commands in its lab file come from
     another machine.
 
-    Raises InputError if the bundle is truncated, altered, newer, or has files that do not belong in it, or if records
-    exist here with other content.
+    Raises InputError if the bundle is truncated, altered, newer, or has unexpected files, or if the store has other
+    records with the same ids.
     """
     records = _records(reader)
     directory = _place(reader, directory, records)
@@ -122,7 +122,8 @@ def _of_lab(reader: Reader) -> dict[str, str]:
 
 
 def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
-    """Returns the ids that the store already contains. Raises InputError if one has other content there."""
+    """Returns the ids of the bundle's records that the store already contains. Raises InputError if the store's record
+    has other content."""
     trials = directory / "trials"
     there = _names(trials).intersection(ids) if trials.is_dir() else set()
     for id in there:
@@ -178,8 +179,8 @@ def _names(directory: Path) -> set[str]:
 
 
 def _among(aside: Path, directory: Path) -> None:
-    """Renames shared files first, then records, and the lab's plan last, so that readers meanwhile find only complete
-    items."""
+    """Moves the files into the store: shared files first, then records, and the lab's plan last, so that readers find
+    only complete items at any time."""
     for kind in ("machines", "engines", "scripts", "trials"):
         if not (aside / kind).is_dir():
             continue

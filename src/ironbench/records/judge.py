@@ -33,10 +33,10 @@ from ironbench.words import counted
 from ironbench.workloads import steady
 
 UNCOUNTED = 0.20
-"""Limit instead of `BUSY` where the kernel's threads, which also work for the database, count as other programs."""
+"""Limit in place of `BUSY` if kernel threads, which also work for the database, are counted as other programs."""
 FAITHFUL_LOAD = 0.5
-"""Fraction of the maximum I/O rate of an idle CPU above which emulation becomes unreliable, as a database needs the CPU
-as well."""
+"""Fraction of the device's maximum I/O rate above which emulation is unreliable. That maximum was measured on an idle
+CPU, but a database also needs the CPU."""
 FAITHFUL_LATENESS = 0.05
 
 
@@ -74,7 +74,8 @@ NO_LOG_BYTES = 16
 """WAL per transaction below which the transactions count as read-only: the shortest WAL record has 24 bytes."""
 MAINTENANCE = 0.01
 MAINTENANCE_LEAST = 10
-"""Fraction, and number, of writing transactions up to which they count as the server's own (autovacuum, statistics)."""
+"""Fraction of the transactions, and number, up to which writing transactions are attributed to the server itself
+(autovacuum, statistics)."""
 _CANCELLED = frozenset({"over-limit", CANCELLED})
 """Errors of cancelled queries: by the workload at its time limit, or because the trial was stopped."""
 ABORTED = "aborted"
@@ -212,7 +213,7 @@ def _failed_check(check: Check) -> Note:
 def _client(load: Load, driven: Driven) -> list[Note]:
     elapsed_s = driven.summary["elapsed_s"]
     if driven.inside or driven.drives_itself:
-        # The engine, or a workload without client threads, runs in these threads: they should be busy.
+        # These threads run the engine, or a workload that drives itself, so they should be busy.
         return []
     delayed = judge_loop.own_delay(driven)
     if driven.workers:
@@ -245,7 +246,8 @@ def _unseen(system: System, observation: Observation) -> list[Note]:
 
 
 def _taken(system: System, observation: Observation, budget: Budget) -> list[Note]:
-    """Warns of CPU time used by others. The processes of a server that is not visible count as other programs."""
+    """Warns of CPU time used by other programs and virtual machines. The processes of a server that is not visible
+    count as other programs."""
     unseen = system.dsn is not None and "engine_cpu_s" not in observation.metrics
     programs = 0.0 if unseen else budget.other
     counted = unseen or "others_cpu_cores" in observation.metrics
@@ -315,7 +317,7 @@ def _steadiness(load: Load, driven: Driven) -> list[Note]:
     column = driven.timeline.get("transactions", b"")
     if load.rate is not None or load.curve is not None or not steady.is_long_enough(column):
         return []
-    # Clients that finish first leave the last ones with the system to themselves.
+    # With a number of transactions per client, the last clients have the system to themselves.
     share = 1.0 if load.transactions is None else 0.9
     change = steady.changed(column, driven.summary["elapsed_s"], share)
     return [note(steady.CODE, **change)] if change else []

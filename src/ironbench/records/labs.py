@@ -163,7 +163,7 @@ class LabDirectory:
         source, text = self.path / SOURCE, frozen.lab.source.encode()
         if self.begun():
             self.frozen()
-            # Damaged records may still be important to the user.
+            # Count damaged records as well: they may be important to the user.
             if any(not trial.name.startswith(".") for trial in (self.path / "trials").glob("*")):
                 hint = "`ironbench lab resume` goes on with it; another --results begins anew"
                 raise InputError(str(self.path), "holds a lab already", hint)
@@ -196,8 +196,8 @@ class LabDirectory:
     def lab(self) -> Lab:
         """Returns the plan with the stages that have started; an added stage replaces the planned ones that follow.
 
-        Configurations whose load is searched for have that load once it is known, and are skipped if the search found
-        none.
+        A configuration with a search has the load that the search chose, once it is known; it is skipped if the search
+        found none.
         """
         lab, declared = confirmed(self.frozen().lab, self.confirmation()), self.declared()
         replaced = any(one.stage.added and one.stage not in lab.method.stages for one in declared)
@@ -218,7 +218,7 @@ class LabDirectory:
         return sweep.lab_at_best(at_peak, self.best())
 
     def peak(self) -> BaselinePeak | None:
-        """Returns None if the peak has not been measured, or if no rate is a percentage of it."""
+        """Returns the peak; None if it has not been measured, or if no rate is a percentage of it."""
         return _read(self.path / PEAK, BaselinePeak)
 
     def keep_peak(self, peak: BaselinePeak) -> None:
@@ -243,7 +243,8 @@ class LabDirectory:
             (self.path / BEST).unlink(missing_ok=True)
 
     def confirmation(self) -> Confirmation | None:
-        """Returns None if the screen is not finished, found nothing important, or does not exist."""
+        """Returns the confirmation round; None if the lab is no screen, or if its screen is not finished or found
+        nothing important."""
         return _read(self.path / CONFIRMATION, Confirmation)
 
     def keep_confirmation(self, found: Confirmation) -> None:

@@ -41,7 +41,7 @@ class TrialOutcome:
 
 
 def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session: Session | None = None) -> Record:
-    """Judges the trial, writes its record and evidence, and returns the record. `session` is None if no engine was
+    """Judges the trial, writes its record and evidence, and returns the record. `session`: None if no engine was
     started."""
     driven, observation, budget = measured.driven, measured.observation, measured.budget
     prepared = measured.prepared.merge(driven.prepared.conditions, driven.prepared.warnings)

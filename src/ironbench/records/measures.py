@@ -41,8 +41,8 @@ _LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
 
 
 def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[str, float]:
-    """Returns throughput, response and service times, errors, client CPU time and lateness. `of_scripts`: metrics per
-    script."""
+    """Returns the metrics of throughput, response and service times, errors, client CPU time and lateness.
+    `of_scripts`: names of metrics that are also given per script."""
     summary = driven.summary
     if not summary:
         return {}
@@ -83,8 +83,8 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
 
 
 def _own_delay(driven: Driven) -> dict[str, float]:
-    """Returns how long the drive loop worked between two waits for the engine, and on how many replies; empty for
-    threads that block."""
+    """Returns metrics of the drive loop: how long it worked between two waits for the engine, and on how many replies.
+    Empty if client threads block."""
     delay, replies = (driven.histograms.get(name) for name in _OWN_DELAY)
     if delay is None or replies is None or not delay.count:
         return {}

@@ -22,8 +22,8 @@ def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, 
     A trial is done if one of its records is comparable, or if it failed `TRIES` times. An aborted or killed attempt
     does not count.
 
-    Interleaved systems are measured again together: a record whose partners have none because the lab was killed does
-    not count, and a record whose partner failed counts as failed.
+    Interleaved systems are measured again together. If the lab was killed before all of them had a record, their
+    records do not count. If one of them failed, the others count as failed.
     """
     records = list(records)
     there, torn = _by_place(records), Torn.of(records)
@@ -39,7 +39,7 @@ def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, 
 
 
 def over(attempts: Sequence[Record]) -> bool:
-    """Whether the records of a trial's attempts settle it."""
+    """Whether a trial is done, given the records of its attempts."""
     return any(record.status.comparable for record in attempts) or len(failed(attempts)) >= TRIES
 
 
@@ -73,12 +73,12 @@ def _lost(tries: Sequence[Record]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """Ids of records that lack a comparable record of the systems they were interleaved with."""
+    """Ids of interleaved records for which another system of the block has no comparable record."""
 
     killed: frozenset[str]
-    """The lab was killed before the other systems had a record."""
+    """Ids of records whose lab was killed before the other systems had a record."""
     lone: frozenset[str]
-    """The record of another system is not comparable."""
+    """Ids of records for which the record of another system is not comparable."""
 
     @staticmethod
     def of(records: Iterable[Record]) -> Torn:
@@ -96,8 +96,8 @@ class Torn:
 
 
 def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
-    """Returns the records of lab trials by configuration and block, attempts in order. Records that lack their partners
-    are included only if there are no others."""
+    """Returns the records of lab trials by configuration and block, attempts in order. Interleaved records without the
+    other systems' records are included only if there are no others."""
     records = list(records)
     torn = Torn.of(records)
     apart = torn.killed | torn.lone
@@ -106,7 +106,8 @@ def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
 
 
 def measured(records: Iterable[Record]) -> int:
-    """Returns how many trials have a comparable record with comparable partners."""
+    """Returns how many trials have a comparable record. For interleaved systems, all records of the group must be
+    comparable."""
     records = list(records)
     torn = Torn.of(records)
     there = _by_place(one for one in records if one.id not in torn.killed | torn.lone)

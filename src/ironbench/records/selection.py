@@ -46,7 +46,7 @@ class Named:
     records: list[Record]
     store: Store
     cells: tuple[str, ...] = ()
-    """Configurations of the lab in `store`; empty if the word names records, a series or a label."""
+    """Names of configurations of the lab in `store`; empty if the word names records, a series or a label."""
 
 
 def both(a: str, b: str, results: str) -> tuple[Named, Named]:
@@ -102,16 +102,16 @@ def named_in(word: str, directory: LabDirectory) -> Named:
 
 
 def _whole(directory: LabDirectory) -> list[Record]:
-    """Returns the records of a lab, without interleaved records that lack their partners if the trial was measured
-    again."""
+    """Returns the records of a lab. Interleaved records without the other systems' records are left out if the trial
+    was measured again."""
     records = directory.records()
     kept = {one.id for tries in by_place(records).values() for one in tries}
     return [one for one in records if one.purpose != Purpose.LAB or one.id in kept]
 
 
 def _levels(word: str, factors: Sequence[Factor]) -> dict[str, str]:
-    """Returns factor → value that the word names, as a whole or in parts; empty if it names none. Raises InputError for
-    a value of several factors."""
+    """Returns the factors and values that a text names, as a whole or word by word; empty if it names none. Raises
+    InputError for a value of several factors."""
     whole = _level(word, factors)
     parts = [whole] if whole else [_level(part, factors) for part in word.split()]
     return dict(part for part in parts if part) if all(parts) else {}

@@ -38,7 +38,7 @@ def _work(choice: Choice) -> str:
 
 
 def work_name(choice: Choice) -> str:
-    """Returns e.g. `igen-oltp scale=2 weight=light`, in the syntax of the command line."""
+    """Returns the name of the work in the syntax of the command line: `igen-oltp scale=2 weight=light`."""
     values = (f"{key}={value}" for key, value in _values(choice).items())
     return " ".join([choice.workload, *choice.scripts, *values])
 
@@ -54,7 +54,8 @@ def work_of_noise(choice: Choice) -> str:
 
 
 def work_names(choices: Iterable[Choice]) -> str:
-    """Returns the names of several works; scripts without their directories if the names still differ."""
+    """Returns the names of several works. Directories of scripts are left out if the names still differ without
+    them."""
     choices = list(choices)
     whole = dict.fromkeys(map(work_name, choices))
     short = dict.fromkeys(
@@ -64,7 +65,8 @@ def work_names(choices: Iterable[Choice]) -> str:
 
 
 def works_apart(a: Choice, b: Choice) -> tuple[str, str]:
-    """Returns e.g. `igen-oltp scale=2` and `scale=4`: for the same workload, only the options that differ."""
+    """Returns short names of two different works. For the same workload, the names contain only the options that
+    differ: `igen-oltp scale=2` and `scale=4`."""
     if (a.workload, a.scripts) != (b.workload, b.scripts):
         return " ".join([a.workload, *a.scripts]), " ".join([b.workload, *b.scripts])
     known = [_values(one) for one in (a, b)]

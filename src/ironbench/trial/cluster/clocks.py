@@ -18,8 +18,8 @@ LEAD_NS = 30_000_000
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """A request for the time: sent and received by this machine's clock, answered by the other. Nanoseconds since
-    1970."""
+    """The times of one request: sent and answered by this machine's clock, and the answer of the other machine.
+    Nanoseconds since 1970."""
 
     sent_ns: int
     theirs_ns: int
@@ -43,13 +43,13 @@ def offset(answers: Iterable[ClockReading]) -> Offset:
 
 
 def begin_ns(now_ns: int, offsets: Sequence[Offset]) -> int:
-    """Returns the earliest common start by this machine's clock: when the slowest worker has received the
+    """Returns the earliest common start by this machine's clock, late enough for the slowest worker to receive the
     announcement."""
     return now_ns + LEAD_NS + 4 * max((one.error_ns for one in offsets), default=0)
 
 
 STEADY_NS = 100_000_000
-"""A clock that is set changes by more than this, one that is slewed by less."""
+"""Maximum change of a clock that is being slewed; a clock that was set changes by more."""
 
 
 def jump(sent_ns: int, heard_ns: int, begin_ns: int, wait_ns: int) -> int:

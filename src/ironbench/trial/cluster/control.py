@@ -37,8 +37,8 @@ HINT = "pip install 'ray>=2.60,<3'"
 
 
 def sampler(observers: Sequence[Mapping[str, Any]], connection: Mapping[str, Any] | None) -> Sampler:
-    """Returns a connected sampler. Ctrl-C works meanwhile; it leaves a thread behind that waits for an unresponsive
-    server."""
+    """Returns a connected sampler. The connection is made in a thread, so that Ctrl-C works even if the server does not
+    respond."""
     from ironbench import _core
 
     made: Future[Sampler] = Future()
@@ -87,7 +87,7 @@ class Control:
     """The experiment's end of the child process that uses Ray."""
 
     def __init__(self, cluster: str, folder: Path) -> None:
-        """Starts the child process. Raises InputError if the cluster cannot be used; FailureError."""
+        """Starts the child process. Raises InputError if the cluster cannot be used, or FailureError."""
         self.address = cluster
         self.workers: list[dict[str, Any]] = []
         self._started: list[ProcessId] = []
@@ -144,8 +144,8 @@ class Control:
         return self._next(_START_S)[0]
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
-        """Copies rows; returns `rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and
-        `lost`."""
+        """Copies rows; returns `rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and `lost`:
+        the error if a worker was lost."""
         self._child.tell({"ask": "load", "plan": plan})
         counts: list[list[int]] = []
         while True:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Crew:
-    """The workers of an experiment. Starts none before the first trial that has workers."""
+    """The workers of an experiment. No worker is started before the first trial that needs one."""
 
     printer: Printer
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -41,7 +41,7 @@ class Crew:
         self.close()
 
     def of(self, load: Load) -> Crew | None:
-        """Returns None if this process drives the load."""
+        """Returns this crew if the load has workers; None if this process drives the load."""
         return self if load.workers else None
 
     def reach(self, load: Load, target: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class Crew:
         return self.drive(plan, load, progress, started)
 
     def copiers(self, load: Load) -> WorkerCopiers | None:
-        """Returns None if this machine alone copies the rows of large data."""
+        """Returns workers that copy the rows of large data; None if this process copies them."""
         return WorkerCopiers(self, load) if load.workers else None
 
     def copied(self, plan: dict[str, Any], load: Load, show: Callable[[int, int], None]) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Crew:
         try:
             self._control.hire(load.workers, load.fewer_workers)
         except BaseException:
-            self.close()  # the control process ends after an error
+            self.close()  # the control process has ended because of the error
             raise
         return self._control
 
@@ -142,7 +142,7 @@ class WorkerCopiers:
 
     @property
     def here(self) -> int:
-        """At most one if each worker has its own machine."""
+        """Number of workers on this machine: at most one on a cluster, where each worker has its own machine."""
         return 1 if self._load.cluster else self._load.workers
 
     def begin(self, target: dict[str, Any]) -> None:

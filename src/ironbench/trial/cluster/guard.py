@@ -13,7 +13,7 @@ from ironbench.host import processes
 
 
 def wait(owner: int, driver: int) -> NoReturn:
-    """Waits until the owner or the driver ends, ends all child processes, and exits with the driver's status."""
+    """Waits until one of the two processes ends, ends all child processes, and exits with the driver's status."""
     ended = os.pidfd_open(driver)
     select.select([owner, ended], [], [])
     status = os.waitpid(driver, os.WNOHANG)[1]

@@ -34,14 +34,14 @@ _SETTINGS = {
 
 
 class Hired:
-    """The workers that drive or load, and their creation."""
+    """Creates and keeps the workers, which drive trials or load data."""
 
     def __init__(self) -> None:
         self.workers: list[Any] = []
         self.hosts: list[dict[str, Any]] = []
         """Host, process and CPUs of each worker."""
         self._waiting: list[Any] = []
-        """Spare workers from a trial that had more: starting workers takes seconds of CPU time."""
+        """Workers that are not needed at present; they are kept because starting a worker takes seconds of CPU time."""
         self._group: Any = None
         self._address = ""
 
@@ -53,7 +53,7 @@ class Hired:
             "http_proxy",
             "https_proxy",
             "all_proxy",
-        ):  # gRPC would use them within the cluster
+        ):  # gRPC would use these proxies within the cluster
             os.environ.pop(name, None)
             os.environ.pop(name.upper(), None)
         if self._address:
@@ -153,7 +153,7 @@ class Hired:
             if self._group is not None:
                 remove_placement_group(self._group)
             self._group = placement_group([{"CPU": 1}] * asked, strategy="STRICT_SPREAD")
-            # Ray lists a lost machine until it has noticed the loss.
+            # Ray still lists a lost machine until it has noticed the loss.
             if self._group.wait(CLUSTER_S):
                 return asked
             if not fewer:

@@ -26,7 +26,7 @@ def shared(
 ) -> dict[str, Any]:
     """Copies all remaining pieces of the plan. Returns an error to be raised, or an empty dict.
 
-    `slots`: connections of each worker. `look` is called now and then, and raises if a worker was lost.
+    `slots`: connections of each worker. `look`: called regularly; raises an exception if a worker was lost.
     """
     import ray
 

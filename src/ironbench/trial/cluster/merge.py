@@ -38,8 +38,8 @@ class WorkerResult:
 def driven(
     results: Sequence[WorkerResult], load: Load, seen: Mapping[str, Any], began_ns: int, lost: str, started: str
 ) -> Driven:
-    """Returns the merged result. `seen`: samples of observers here. `lost`: why some workers have no result; the others
-    are merged."""
+    """Returns the merged result of the workers that have one. `seen`: samples of observers on this machine. `lost`: why
+    other workers have no result."""
     from ironbench import _core
 
     whole = _core.DriveResult.merged([result.data for result in results])
@@ -94,8 +94,8 @@ def in_words(workers: Sequence[WorkerPart], load: Load) -> str:
 
 
 def second(each: Sequence[Second]) -> Second:
-    """Merges the same second of all workers. The total variance is that within each worker about its own mean, plus
-    that between these means."""
+    """Merges the same second of all workers. The total variance is the variance within each worker about its own mean,
+    plus the variance of these means."""
     done = sum(one[1] for one in each)
     some = [one for one in each if one[1]]
     mean = sum(one[1] * one[3] for one in some) / done if done else math.nan

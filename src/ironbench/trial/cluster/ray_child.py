@@ -1,8 +1,8 @@
 """The child process that uses Ray, so that Ray's threads and exit handlers are not in the experiment's process.
 
 The child starts a private cluster on this machine or joins a running one, and uses one actor per worker to do what the
-parent requests. There are two processes: one uses Ray; the other waits for the first or the parent to end, and then
-immediately ends every remaining process, whatever Ray is doing.
+parent requests. There are two processes. One uses Ray. The other waits until the first one or the parent has ended, and
+then ends every remaining process at once, regardless of Ray.
 
 Messages from the parent: `begin` (once), `workers`, `reach`, `load`, `drive`; `stop` while a trial is running. The
 reply to each is a sequence of messages, the last of which contains `over` or an error.
@@ -113,7 +113,7 @@ class _RayChild:
         return found
 
     def _load(self, plan: dict[str, Any]) -> None:
-        """Loads data and reports now and then how much the workers have copied."""
+        """Loads data, and regularly reports how much the workers have copied."""
         slots = loading.connections(self._hired.hosts)
         began_s = time.monotonic()
 

@@ -49,7 +49,7 @@ class Ready:
     """An engine that is ready for a trial."""
 
     sources: tuple[Source, ...]
-    """Sources of actions that the core performs at fixed times, besides sampling."""
+    """Actions that the core performs at fixed times, in addition to sampling."""
     prepared: TrialNotes
     state: CacheState
     read_bytes: int | None = None
@@ -62,7 +62,7 @@ class Ready:
 def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> Ready:
     """Prepares warm caches, statistics and checkpoints as the trial declares them. Raises FailureError.
 
-    The workload reads its state before the trial only after this, because rehearsals change data.
+    The workload must read the initial state of its data after this call, because rehearsals change data.
     """
     system, load = plan.system, trial.cell.load
     state = _warmed(plan, session, load, rehearse)
@@ -80,8 +80,8 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
 
 
 def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None, chill: Chill = caches.chill) -> Ready:
-    """Finishes the preparation directly before the window: empties caches if requested, and waits until the machine is
-    idle. `quiet_s`: maximum wait; None: no wait. Raises FailureError.
+    """Finishes the preparation directly before the measured window: empties caches if requested, and waits until the
+    machine is idle. `quiet_s`: maximum wait; None: no wait. Raises FailureError.
 
     Caches are emptied last, because reading the state before the trial fills them.
     """
@@ -104,7 +104,7 @@ def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> Cac
 
 
 def after(ready: Ready, session: Session) -> TrialNotes:
-    """Returns conditions and warnings that the trial has shown about its preparation."""
+    """Returns conditions and warnings about the preparation that are known only after the trial."""
     done = ready.prepared.merge({}, ready.clock.warnings())
     if not ready.state.asked:
         return done

@@ -34,7 +34,7 @@ FITS = 0.8
 """Fraction of the available memory up to which data is assumed to stay cached."""
 WARM_SHARE = 0.01
 WARM_BYTES = 1 << 20
-"""Maximum reads from devices in a warm trial: this number of bytes, or `WARM_SHARE` of its data."""
+"""Maximum number of bytes that a warm trial may read from devices; for large data, `WARM_SHARE` of its size."""
 
 Rehearse = Callable[[], None]
 """Runs the workload for a while without measuring it."""
@@ -118,9 +118,9 @@ def read_bytes(session: Session) -> int | None:
     pids = [os.getpid()] if engine.can("in client") else list(session.processes())
     if isinstance(engine, LibraryEngine):
         if engine.can("in client"):
-            session.restart()  # ends the child process of its connection, whose reads then count here
+            session.restart()  # ends the connection's child process, so that its reads count here
         else:
-            pids.append(os.getpid())  # for reads of child processes that have ended
+            pids.append(os.getpid())  # includes reads of child processes that have ended
     counts = [_io(pid) for pid in pids]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
@@ -184,7 +184,8 @@ def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
     FailureError."""
     ways = []
     data = session.directories().get("data")
-    # A memory control group is charged for pages that its processes read first: pages read here would escape the limit.
+    # A memory control group is charged only for pages that its processes read first; pages read here would escape the
+    # limit.
     if data is not None and system.memory_total_bytes is None and system.dsn is None:
         copies.touch(Path(data))
         ways.append("files read")

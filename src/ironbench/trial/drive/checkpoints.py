@@ -67,7 +67,7 @@ def writing(setups: Sequence[Setup]) -> str:
 def prepared(
     session: Session, load: Load, own: bool, by_clock: bool = True
 ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-    """Returns sources that request the checkpoints of a trial, and conditions for the record. `by_clock`: see
+    """Returns the sources that request checkpoints during a trial, and conditions for the record. `by_clock`: see
     `pace_checkpoints`. Raises FailureError."""
     if load.checkpoint_s is None:
         return (), {}

@@ -1,8 +1,8 @@
 """The live state of a trial for observers of an experiment: one small file, overwritten in place about once a second.
 
-The thread that shows progress writes it, not a client thread. The file is neither synced nor renamed, so that only a
-page of the page cache changes and nothing waits for a device. A reader may see a mixture of two states, and then reads
-again.
+The thread that shows progress writes the file, not a client thread. The file is neither synced nor renamed, so that
+only a page of the page cache changes and nothing waits for a device. A reader may see a mixture of two states, and then
+reads again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LiveTrial(msgspec.Struct, frozen=True):
     at: float
     """Unix time in seconds."""
     title: str
-    """Title of the progress bar, e.g. `trial 7 of 24, 12 min left: log=memory, block 2`."""
+    """Title of the progress bar, such as `trial 7 of 24, 12 min left: log=memory, block 2`."""
     cell: str
     block: int
     purpose: str
@@ -56,7 +56,7 @@ class LiveTrial(msgspec.Struct, frozen=True):
     seconds: tuple[tuple[float, int, int, float | None, float | None], ...] = ()
     """Latest seconds of the window: width, transactions, failed, mean and standard deviation of the response time."""
     first: int = 0
-    """Number of the first of `seconds`."""
+    """Number of the first second in `seconds`."""
 
 
 _STATES = msgspec.json.Decoder(LiveTrial)
@@ -64,7 +64,7 @@ _STATES = msgspec.json.Decoder(LiveTrial)
 
 
 class Live:
-    """The file with the live state of an experiment. Errors while writing it are ignored."""
+    """The file with the live state of an experiment. Errors while writing the file are ignored."""
 
     def __init__(self, directory: Path, series: str) -> None:
         self._path = place(directory, series)
@@ -141,7 +141,7 @@ def place(directory: Path, series: str) -> Path:
 
 
 def read(path: Path) -> LiveTrial | None:
-    """Returns None if there is no file, or if it is just being written."""
+    """Returns the state in the file; None if there is no file, or if it is just being written."""
     try:
         with path.open("rb") as file:
             return _STATES.decode(file.read(_MOST_BYTES).partition(b"\n")[0])

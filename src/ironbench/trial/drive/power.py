@@ -25,7 +25,7 @@ WAYS = {
 """The kinds of data loss at a power cut, as implemented by the devices: `crates/ironbench-device/src/live/undo.rs`."""
 NOTHING_AT_STAKE = "nothing-at-stake"
 SUMMARY = "power_cut"
-"""Key that is set in the summary for checks: the engine's own counters have not survived."""
+"""Key in the summary for checks after a power cut, at which the engine's own counters were lost."""
 
 
 class NotBackError(FailureError):

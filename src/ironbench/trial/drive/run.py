@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Follow = Callable[[str, float], None]
 """Called several times a second and at the end with the phase of a trial and the seconds since its window began."""
 Looks = Sequence[Callable[["Progress"], None]]
-"""Called equally often with the progress."""
+"""Called several times a second and at the end with the progress of a trial."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The SQL statements of a workload's scripts with typical values: those that client 0 would send first."""
+"""The SQL statements of a workload's scripts with typical values, namely the values that client 0 would send first."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ Drives = Callable[[bytes, Load, "Progress", str], Driven]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Options of a trial other than its measured window."""
+    """Options of a trial that do not concern its measured window."""
 
     title: str = ""
     """Title of the progress bar."""
@@ -75,7 +75,8 @@ class Surroundings:
     """Returns the summary for the checks, possibly combined with summaries of other trials that changed the same data
     meanwhile; None: skip the checks."""
     by_clock: bool = True
-    """False for interleaved trials, because the clock of a paused server continues."""
+    """Whether checkpoints may be timed by the server's clock; False for interleaved trials, because the clock of a
+    paused server continues."""
 
 
 def drive(
@@ -108,7 +109,7 @@ def drive(
 
 
 def _joined(starved: Starved, words: str) -> str:
-    """Returns messages of the kernel, then the engine's message about the same event."""
+    """Returns the kernel's messages, followed by the engine's message about the same event."""
     return "; ".join(filter(None, (starved.words(), words)))
 
 
@@ -206,8 +207,8 @@ class _Drive:
         )
 
     def _begun_inside(self) -> Inside:
-        """Starts the server's statistics and gets query plans, before caches are emptied because planning reads. An
-        error of the server here does not end the trial; driving it will show the problem."""
+        """Starts the server's statistics and gets query plans. Must precede emptying the caches, because planning reads
+        data. An error of the server here does not end the trial; driving it will show the problem."""
         if not self._plan.observe:
             return NOTHING
         load = self._trial.cell.load
@@ -387,5 +388,5 @@ def _with_cpu(session: Session, work: Callable[[], Driven]) -> Driven:
 
 
 def _cpu_s(session: Session) -> float:
-    """Returns the CPU seconds so far. Parents include the time of ended children that they have waited for."""
+    """Returns the CPU seconds so far. The time of a process includes its ended children that it has waited for."""
     return sum(processes.cpu_s(pid) for pid in (os.getpid(), *session.processes()))

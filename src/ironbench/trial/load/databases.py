@@ -85,7 +85,7 @@ class TrialDatabases:
     """Address of the database → name of its current copy."""
 
     def restored(self, setup: Setup, source: DataSource) -> dict[str, str]:
-        """Replaces the previous copy by a new one; returns conditions of the trial. Raises InputError or
+        """Replaces the previous copy by a new copy; returns conditions of the trial. Raises InputError or
         FailureError."""
         place = _place(setup)
         if place not in self._servers:

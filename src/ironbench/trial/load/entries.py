@@ -125,7 +125,7 @@ def drop(session: Session, dataset: Dataset) -> None:
 
 
 def _top(dataset: Dataset) -> str:
-    """Returns the RDN of the entry above all others; the base completes it."""
+    """Returns the RDN of the entry above all others; the session appends its base DN."""
     return f"{dataset.name},"
 
 
@@ -149,5 +149,5 @@ def _set_mark(session: Session, dataset: Dataset, key: str) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Escapes a text for an operation, which has `?` between its parts."""
+    """Escapes a text for use in an LDAP operation, where `?` separates the parts."""
     return text.replace("%", "%25").replace("?", "%3F").replace("[", "%5B")

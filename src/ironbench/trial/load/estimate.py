@@ -28,7 +28,7 @@ REHEARSING_S = 2.0
 MOUNT_S = 4.0
 """Time for an emulated device: process, file system, calibration, and removal."""
 PIN_S = 0.5
-"""Time to pin a server to CPUs over ssh and undo it: one process there for each of its threads."""
+"""Time to pin a server to CPUs over ssh and to undo it, with one process on the server for each of its threads."""
 MADE_ROWS_PER_S = 0.8e6
 """Rows of large data that one core generates per second, without the server's time: assumed. `bench pieces` measures
 it."""
@@ -83,7 +83,7 @@ def shared_loads(setups: Sequence[Setup]) -> list[SharedLoad]:
         dataset = workloads.get(setup.choice.workload).dataset(setup.system.engine, setup.choice.options)
         if dataset is None or not dataset.large or imported or dataset.key in found:
             continue
-        # Computed for one connection per worker; pieces of large data have a fixed size.
+        # The number of pieces is computed for one connection per worker; pieces of large data have a fixed size.
         pieces = _core.cut_rows(json.dumps(dataset.generator).encode(), workers, b"[]")
         made_s = dataset.rows / MADE_ROWS_PER_S / workers
         found[dataset.key] = SharedLoad(dataset.key, workers, len(pieces), dataset.rows, made_s, CHILD_BYTES)
@@ -97,7 +97,7 @@ def cells(
     rated: Sequence[Setup] = (),
     rated_blocks: int = 0,
 ) -> Cells:
-    """Returns the times of a lab's configurations. `contents`: by name of the configuration. `own_times`: every
+    """Returns the times of a lab's configurations. `contents`: name of the configuration → its data. `own_times`: every
     configuration keeps its measured time, regardless of the budget."""
     loads = {
         contents[setup.cell.name].key: contents[setup.cell.name].bytes / LOAD_BYTES_PER_S / _loaders(setup)
@@ -139,7 +139,8 @@ def _loaders(setup: Setup) -> int:
 
 
 def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> dict[str, float]:
-    """Returns configurations that start from what the previous trial left → time in s of a copy of their data.
+    """Returns the configurations that start from the data that the previous trial left: name → time in s to copy the
+    data.
 
     `trial.load.restore` makes the same decision when the trials run. Configurations in the same directory must have
     equal data.
@@ -190,8 +191,7 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 
 
 def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
-    """Returns the time of a trial besides its measured window; for a pilot including the window, which no budget
-    chooses.
+    """Returns the time that a trial takes outside its measured window; for a pilot, the window is included.
 
     On a running server, only the user's own data is copied, and restarts happen only with permission.
     """

@@ -24,7 +24,7 @@ class Loaded:
     reused: bool = False
     key: str = ""
     resumed: bool = False
-    """The load was interrupted before; times and bytes are those of its last part."""
+    """Whether the load was interrupted before; times and bytes are those of its last part."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
     """Objects restored from the user's dump and compared with its table of contents: `tables`, `rows`, … → number."""

@@ -137,7 +137,8 @@ def set_up(session: Session, data: OwnData, show: Show) -> Counter[str]:
 
 
 def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None = None) -> str:
-    """Returns e.g. `custom dump of version 15.8, 210 MB; about 1.2 GB when loaded into postgres 18.4, about 30 s`.
+    """Returns a description of the load: `custom dump of version 15.8, 210 MB; about 1.2 GB when loaded into postgres
+    18.4, about 30 s`.
 
     `servers`: engines with their versions, as far as known. `kept_bytes`: the size of existing data from an earlier
     load.
@@ -156,8 +157,8 @@ def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None 
 
 
 def require_check(session: Session, data: OwnData | None) -> None:
-    """Raises InputError if the server rejects the user's check query as invalid. The query's result matters only after
-    each trial."""
+    """Raises InputError if the server rejects the user's check query as invalid. The result of the query is ignored
+    here; it is checked after each trial."""
     if data is None or not data.check:
         return
     engine = engines.get(session.engine)

@@ -25,8 +25,8 @@ from ironbench.workloads import Dataset
 
 
 def data_ready(session: Session, plan: Plan, printer: Printer, copiers: Copiers | None = None) -> Loaded:
-    """Returns the data of the plan's workload, complete. Raises InputError for foreign tables or too little space;
-    FailureError."""
+    """Loads or finds the complete data of the plan's workload. Raises InputError for foreign tables or too little
+    space, or FailureError."""
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     if dataset is None:
         return Loaded()

@@ -19,8 +19,8 @@ from ironbench.trial.load.tables import present
 from ironbench.workloads import Dataset
 
 MOST_GARBAGE = 0.02
-"""Fraction of dead tuples to live ones above which a table is vacuumed: less than a trial would notice, and enough to
-avoid reading a large database for nothing. Below 2% of the pages PostgreSQL's vacuum skips the indexes
+"""Ratio of dead tuples to live tuples above which a table is vacuumed. A trial would not notice fewer dead tuples, and
+reading a large database for fewer would be a waste. Below 2% of the pages PostgreSQL's vacuum skips the indexes
 (BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
 
 
@@ -28,9 +28,9 @@ def often(setup: Setup, source: DataSource, restore: str) -> str:
     """Returns when data is restored: for each `trial`, each `block`, or once per `lab`. `restore` is the lab file's
     value: `trial`, `block` or `auto`.
 
-    For `auto`, data is restored before each trial unless that would take more than a tenth of the trial's length.
-    Otherwise once per lab is sufficient for trials that do not write, and once per block for trials whose changes do
-    not last (`Workload.stable`). A workload may require a copy for each trial (`Workload.starts_from_copy`).
+    For `auto`, data is restored before each trial unless that would take more than a tenth of the trial's length. In
+    that case, data is restored once per lab if trials do not write, and once per block if their changes do not last
+    (`Workload.stable`). A workload may require a copy for each trial (`Workload.starts_from_copy`).
     """
     if restore != "auto":
         return restore
@@ -62,14 +62,14 @@ def cost_s(setup: Setup, source: DataSource) -> float:
 
 
 def brought_back(setup: Setup, source: DataSource, databases: TrialDatabases) -> dict[str, str]:
-    """Restores the data of a configuration before a trial, as a copy in its own database or by `restored`; returns
-    conditions of the trial. Raises InputError for too little space; FailureError."""
+    """Restores the data of a configuration before a trial, as a copy in a new database or by `restored`; returns
+    conditions of the trial. Raises InputError for too little space, or FailureError."""
     return databases.restored(setup, source) if source.kind == "database" else restored(setup, source)
 
 
 def restored(setup: Setup, source: DataSource) -> dict[str, str]:
-    """Restores the data of a configuration whose engine is stopped; returns how. Raises InputError for too little
-    space; FailureError."""
+    """Restores the data of a configuration while its engine is stopped; returns conditions of the trial. Raises
+    InputError for too little space, or FailureError."""
     begin = time.perf_counter()
     if source.kind == "snapshot" and source.folder is not None:
         done = engines.get(setup.system.engine).restore(setup.system, source.folder)
@@ -94,7 +94,7 @@ def warnings(setup: Setup, source: DataSource) -> tuple[Note, ...]:
 
 
 def untouched(session: Session, system: System, load: Load, choice: Choice, printer: Printer) -> dict[str, str]:
-    """Loads the data again if the next trial's checks need the original data, and returns that as conditions. Raises
+    """Loads the data again if checks of the next trial need the original data; returns conditions of that trial. Raises
     InputError or FailureError.
 
     On third-party servers only tables with ironbench's mark are dropped. A cold trial is checked afterwards, because a
@@ -135,7 +135,7 @@ def _loaded_anew(setup: Setup, source: DataSource) -> None:
 def without_garbage(session: Session, dataset: Dataset) -> Mapping[str, str]:
     """Removes dead tuples that earlier trials left behind; returns what was done, as conditions of the next trial.
 
-    The next trial then finds the data at their original size.
+    The next trial then finds the data at its original size.
     """
     administration = engines.get(session.engine).administration
     return administration.remove_garbage(session, dataset.tables, MOST_GARBAGE)

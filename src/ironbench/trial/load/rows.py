@@ -37,7 +37,7 @@ WAITING_S = 3600.0
 _BROKEN = ("08", "57P")
 """SQLSTATE classes for a lost connection, or one that the server ends (PostgreSQL, appendix A)."""
 _ATTEMPTS = 3
-"""Attempts of a load by workers; after the loss of a worker, the others continue."""
+"""Maximum number of attempts at a load by workers; after the loss of a worker, the others continue."""
 
 Show = Callable[[float, str], None]
 
@@ -50,11 +50,11 @@ class Copiers(Protocol):
 
     @property
     def here(self) -> int:
-        """How many of them run on this machine."""
+        """Number of workers on this machine."""
         ...
 
     def begin(self, target: dict[str, Any]) -> None:
-        """Starts the workers. Raises InputError if one cannot reach the server; FailureError."""
+        """Starts the workers. Raises InputError if a worker cannot reach the server, or FailureError."""
         ...
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
@@ -156,7 +156,8 @@ def loaded(
 
 
 def complained(session: Session, error: FailureError) -> FailureError:
-    """Returns the error with the server's own messages if connections broke: a full disk may be reported only there."""
+    """Returns the error; if connections broke, with the server's own messages, because a full disk may be reported only
+    there."""
     if not error.sqlstate.startswith(_BROKEN) or not (words := session.last_words()):
         return error
     told = FailureError(error.subject, f"{error.cause}; its messages: {words}", error.hint)
@@ -232,7 +233,7 @@ def _copied(
         return _copied_here(msgspec.json.encode(plan), show_rows, is_stalled)
     except FailureError:
         if stall is not None and stall.error is not None:
-            raise stall.error from None  # the failure of the copy is only a consequence
+            raise stall.error from None  # the error of the copy is only a consequence of the stall
         raise
 
 

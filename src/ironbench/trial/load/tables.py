@@ -12,13 +12,13 @@ from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
 _ELSEWHERE = "name another database"
-"""The first hint for all tables that are in the way, because they may be the user's only copy."""
+"""The first hint if existing tables are in the way, because they may be the user's only copy."""
 _LONGEST = 200
 """Maximum length of sums that are stored as text."""
 
 
 def present(session: Session, tables: Sequence[str]) -> list[str]:
-    """Returns those of `tables` that exist where an unqualified name would find them, in the same order."""
+    """Returns the tables among `tables` that an unqualified name would find, in the same order."""
     names = {row[0] for row in session.query(_dialect(session).present(tables))}
     return [table for table in tables if table in names]
 

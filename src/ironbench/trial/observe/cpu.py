@@ -85,7 +85,7 @@ def _share_of(core: str, kind: str) -> Callable[[CounterGrowth], float | None]:
 
 
 _DIGITS = 5
-"""Records are small, and the kernel counts in hundredths of a second."""
+"""Number of digits of a fraction: records must be small, and the kernel counts in hundredths of a second."""
 
 
 @dataclass(frozen=True, slots=True)

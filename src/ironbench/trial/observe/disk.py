@@ -1,8 +1,8 @@
 """I/O of the block devices under `data`, `temp` and `log` (Linux: Documentation/block/stat.rst).
 
-/proc/self/mountinfo maps each role's directory to its device, and the device's counters are read from /sys/dev/block:
-the numbers of /proc/diskstats for one device at a time. Roles on the same device show the same numbers. A role in
-memory, on a network file system or on ZFS has no visible block device, and therefore no metrics.
+The observer uses /proc/self/mountinfo to map each role's directory to its device, and the device's counters are read
+from /sys/dev/block: the numbers of /proc/diskstats for one device at a time. Roles on the same device show the same
+numbers. A role in memory, on a network file system or on ZFS has no visible block device, and therefore no metrics.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def _ended_per_s(observation: Observation) -> float:
 
 
 def _done(summary: Mapping[str, Any]) -> int:
-    """Returns the number of transactions of scripts that send any statements."""
+    """Returns the number of transactions, without scripts that send no statements."""
     scripts = summary.get("scripts")
     if not scripts:
         return int(summary.get("transactions", 0))

@@ -4,9 +4,8 @@ Waits of backends are sampled. The kernel counts CPU time and run-queue time of 
 Linux: Documentation/scheduler/sched-stats.rst), and these counts take precedence over samples: a backend that was woken
 shows its old wait event until it gets a core, and one that starts to wait first runs in the kernel.
 
-- CPU and run queue are the counted times. Time of backends without a wait event beyond both is `other`: unknown.
-- If the counts exceed the time without a wait event, the excess is subtracted from all waits in proportion to their
-  time.
+The counts are the times of the classes CPU and run queue. If backends had no wait event for longer than both, the rest
+is `other`. If for a shorter time, the excess is subtracted from all waits in proportion to their time.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str
     Backends sampled at the same instant wait for the same flush or row, and successive instants are similar. The
     variance of the fraction p is therefore estimated from batch means, and the number of independent draws with this
     variance is p(1−p) divided by it (design effect: Kish, Survey Sampling, 1965, 8.2; batch means: Conway, Management
-    Science 10(1), 1963). At least 1, at most every backend of every sample.
+    Science 10(1), 1963). The result is at least 1, and at most the number of backends in all samples.
     """
     seen = [_of_part(point.values, part, part_of) for point in instants]
     every = sum(sum(point.values.values()) for point in instants)
@@ -89,7 +88,8 @@ def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str
 
 
 def _of_part(values: Values, part: str, part_of: Callable[[str], str]) -> float:
-    """Returns the fraction of an instant's backends in a wait class; `other` is among those without a wait event."""
+    """Returns the fraction of backends in a wait class at one instant. Time of the class `other` is hidden among
+    backends without a wait event."""
     total = sum(values.values())
     kinds = (part, CPU) if part == OTHER else (part,)
     return sum(n for event, n in values.items() if part_of(event) in kinds) / total if total else 0.0

@@ -80,8 +80,9 @@ def engine_growth(
 
 
 def _whole(readings: list[SamplePoint]) -> list[SamplePoint]:
-    """Returns the samples without final ones that decrease. Such a sample was taken while processes were ending, as all
-    backends do after the window: it includes neither their own time nor the time added to their parent."""
+    """Returns the samples without the last ones if the sum decreases there. Such a sample was taken while processes
+    were ending, as all backends do after the window: it includes neither their own time nor the time added to their
+    parent."""
     while len(readings) > 1 and readings[-1].values["engine"] < readings[-2].values["engine"]:
         readings = readings[:-1]
     return readings
@@ -143,8 +144,8 @@ def _programs_s(stats: Mapping[int, _Stat], ours: set[int]) -> float | None:
 
 
 def programs_and_own_s(machine: Tree, own: Set[int]) -> tuple[float | None, float]:
-    """Returns the CPU seconds so far of programs that are neither `own` nor their descendants (None if some are not
-    visible), and of those that are."""
+    """Returns the CPU seconds so far of other programs (None if some are not visible), and of the processes `own` with
+    their descendants."""
     stats = {}
     for name in filter(str.isdigit, machine.names("/proc")):
         if (stat := _stat(machine.read(f"/proc/{name}/stat") or "")) is not None:
