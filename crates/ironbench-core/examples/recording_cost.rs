@@ -1,8 +1,7 @@
 //! Measures the cost of recording one transaction, without reading the clock: ns per record, one line per run.
 //!
 //! Time stamps are generated outside the loop, so that only the recorder is timed.
-//! An open loop records most (response, service, second and lateness histograms, the timeline);
-//! the rate is one transaction per 2 µs.
+//! The rate is one transaction per 2 µs in an open loop, which records most: four histograms and the timeline.
 
 use std::time::Instant;
 

@@ -1,6 +1,11 @@
 //! Student's t distribution, computed with the incomplete beta function of statrs and the error function of libm.
 //!
-//! |T| ≤ t has probability I_y(1/2, ν/2) with y = t²/(ν + t²), and |T| > t has I_x(ν/2, 1/2) with x = 1 − y (Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.1 and 26.5.27). statrs (0.19) computes I from differences of ln Γ, which lose one digit for each digit of ν. From ν = 1000 on, the normal distribution with Hill's expansion replaces it. The error function of statrs is off by 4e-11 at 2 standard deviations, so it only provides the start of the search, and libm's function provides the result.
+//! The probability of |T| ≤ t is I_y(1/2, ν/2) with y = t²/(ν + t²), that of |T| > t is I_x(ν/2, 1/2) with x = 1 − y.
+//! Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.1 and 26.5.27.
+//! The crate statrs (0.19) computes I from differences of ln Γ, which lose one digit for each digit of ν.
+//! From ν = 1000 on, the normal distribution with Hill's expansion replaces it.
+//! The error function of statrs is off by 4e-11 at 2 standard deviations, so it only provides the start of the search.
+//! The result comes from libm's function.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -9,8 +14,8 @@ use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc_inv;
 use statrs::function::gamma::ln_gamma;
 
-/// Up to this t² the code computes the probability inside ±t, and above it the probability outside:
-/// so neither loses digits to 1 − x.
+/// Limit of t² up to which the probability inside ±t is computed, and above it the probability outside.
+/// So neither loses digits to 1 − x.
 const MIDDLE: f64 = 3.0;
 /// Degrees of freedom from which Hill's expansion is exact to 1e-13 for probabilities of at least 1e-15.
 const MANY: f64 = 1000.0;

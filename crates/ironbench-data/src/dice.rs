@@ -1,7 +1,7 @@
 //! Random numbers that depend only on the seed and their purpose.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014): its output function
-//! is a good mixer, so a row's generator can be initialised from the row's number without generating the rows before.
+//! The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
+//! The output function is a good mixer, so a row's generator can be initialised from the row's number.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -1,8 +1,8 @@
 //! The order-entry data of `igen-oltp`: customers in world regions, products, stock, orders and order lines.
 //!
 //! Customers are numbered from 1, one region after another; a customer's orders are numbered from 1 without gaps.
-//! The number of orders per customer is uniform in 1..=`most_orders`,
-//! the distribution that the workload's inserts and deletes maintain (docs/concepts/igen-oltp.md).
+//! The number of orders per customer is uniform in 1..=`most_orders`.
+//! The workload's inserts and deletes maintain this distribution (docs/concepts/igen-oltp.md).
 //! So a fresh database is already in the steady state of the workload.
 
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,8 @@
 //! Generates the rows of the built-in workloads in parallel, and streams them into an engine.
 //!
-//! A row is a pure function of its table, its number and a seed,
-//! so the same plan gives the same rows with any number of threads.
-//! `row` encodes values; `brokerage`, `igen`, `pgbench`, `tpch` and `wide` generate tables,
-//! and `entries` the entries of a directory. `statements` splits SQL files supplied by users.
+//! A row is a pure function of its table, number and seed, so the rows do not depend on the number of threads.
+//! `brokerage`, `igen`, `pgbench`, `tpch` and `wide` generate tables, `entries` the entries of a directory.
+//! `row` encodes values. `statements` splits SQL files supplied by users.
 //! `load` distributes the work over connections, and `populate` does so inside the measured window.
 
 pub mod batch;

@@ -24,13 +24,13 @@ pub struct LoadPlan {
     /// Load only these pieces, because other workers load the rest. Empty means all that are not done.
     #[serde(default)]
     pub only: Vec<Units>,
-    /// Statement that runs in the transaction of each piece, with `:table`, `:first` and `:past` replaced,
-    /// to record what is loaded so that another load can continue.
+    /// Statement that runs in the transaction of each piece, with `:table`, `:first` and `:past` replaced.
+    /// The statement records what is loaded, so that another load can continue.
     /// If it is empty, loads cannot continue, and a connection's pieces may share one transaction.
     #[serde(default)]
     pub note: String,
-    /// The load fails if the server neither accepts nor sends a byte for this long
-    /// and then does not answer a new connection. Without a value, the load waits without limit.
+    /// The load fails if no byte is sent or received for this long
+    /// and the server then does not answer a new connection. Without a value, the load waits without limit.
     #[serde(default)]
     pub silence_s: Option<f64>,
 }

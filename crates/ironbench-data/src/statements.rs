@@ -1,7 +1,8 @@
 //! Splits SQL files into statements, like the servers' own clients.
 //!
-//! `Dialect::Postgres` follows psql (`src/fe_utils/psqlscan.l` and `src/bin/psql/mainloop.c` of PostgreSQL 18),
-//! `Dialect::Mariadb` the client mariadb (`client/mysql.cc` of MariaDB 11: `read_and_execute`, `add_line`).
+//! `Dialect::Postgres` follows psql (`src/fe_utils/psqlscan.l` and `src/bin/psql/mainloop.c` of PostgreSQL 18).
+//! `Dialect::Mariadb` follows the client mariadb (`read_and_execute`
+//! and `add_line` in `client/mysql.cc` of MariaDB 11).
 //! The scanner reads a file once, piece by piece, and keeps one statement in memory.
 //! Time is linear in the size of the file.
 
@@ -178,8 +179,8 @@ impl Scanner {
                 continue;
             }
             if escapes {
-                // Two quotes are an escaped quote inside a literal. Closing
-                // and reopening the literal would have the same effect, except for backslash escapes.
+                // Two quotes are an escaped quote inside a literal.
+                // Except for backslash escapes, closing and reopening the literal would have the same effect.
                 match self.text.get(found + 1) {
                     None if !last => return false,
                     Some(&next) if next == quote => {

@@ -51,8 +51,8 @@ enum Purpose {
     Payload,
 }
 
-/// Checksums over all rows: the sum of the digests of every column except the key,
-/// and the sum of the low bits of the keys. `src/ironbench/workloads/wide.py` computes the same sums in SQL.
+/// Checksums over all rows: the sum of the digests of all columns except the key, and the sum of the keys' low bits.
+/// `src/ironbench/workloads/wide.py` computes the same sums in SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sums {
     pub rows: u64,

@@ -11,8 +11,7 @@ pub enum Op {
 
 /// A device model. The same seed and the same arrivals give the same completions.
 pub trait Device: Send {
-    /// Returns when an I/O that arrives at `now` completes:
-    /// at `now` or later, both in nanoseconds since the device was created.
+    /// Returns when an I/O that arrives at `now` completes, in nanoseconds since the device was created.
     ///
     /// Calls come in order of arrival. `offset + length` is at most `capacity()`.
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64;

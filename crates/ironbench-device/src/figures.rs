@@ -122,8 +122,8 @@ pub struct VolumeFigures {
     pub rate: f64,
     pub read_latency: f64,
     pub write_latency: f64,
-    /// Maximum size of an operation:
-    /// a larger I/O counts as several, and sequential smaller ones are merged up to this size.
+    /// Maximum size of an operation.
+    /// A larger I/O counts as several, and sequential smaller ones are merged up to this size.
     pub io_size: f64,
     /// Time over which unused operations and bytes accumulate.
     pub burst: f64,

@@ -130,7 +130,7 @@ fn throughput_grows_and_answers_take_longer_with_depth() {
                 assert!(more.iops() >= less.iops() * 0.95, "{text} {reads} {random}: {} {}", less.iops(), more.iops());
                 let (less, more) = (less.latency.mean_s(), more.latency.mean_s());
                 // In a mixed load,
-                // a drive with a cache has more writes to choose from at depth, so reads wait less for them.
+                // a drive with a cache can choose from more writes at depth, so reads wait less for them.
                 let mixed = reads > 0.0 && reads < 1.0;
                 assert!(mixed || more >= less * 0.95, "{text} {reads} {random}: {less} {more}");
             }

@@ -2,8 +2,8 @@
 //!
 //! A `Device` computes when an I/O that arrives now will complete.
 //! A device stores no data, never waits, and reads no clock.
-//! `model` contains the devices, `array` composes several, `text` parses device expressions,
-//! and `build` turns an expression into a device.
+//! `model` contains the devices, and `array` composes several.
+//! `text` parses device expressions, and `build` turns an expression into a device.
 //! The front ends use these completion times: `live` waits until they have passed, `replay` does not.
 
 pub mod array;

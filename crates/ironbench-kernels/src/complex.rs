@@ -1,5 +1,5 @@
-//! Complex numbers over floating-point or fixed-point parts:
-//! the same formulas load the floating-point or the integer units of a processor.
+//! Complex numbers over floating-point or fixed-point parts.
+//! The same formulas load the floating-point or the integer units of a processor.
 
 use std::ops::{Add, Mul, Sub};
 

@@ -37,8 +37,7 @@ pub struct Done {
 }
 
 /// Counters of one thread.
-/// The counters have their own cache lines (two, because processors fetch them in pairs),
-/// so that no thread's counting slows another's.
+/// The counters have separate cache lines (in pairs, as processors fetch them), so that threads do not slow each other.
 #[repr(align(128))]
 #[derive(Default)]
 struct Counts {
@@ -54,8 +53,7 @@ struct Counts {
 /// The start of the window, and its end.
 type Window = (Instant, Instant);
 
-/// Waits for the threads of a crew without waking up meanwhile:
-/// polling every few milliseconds would take time from a thread on the same core.
+/// Waits for the threads of a crew without polling, which would take time from a thread on the same core.
 pub struct Watch {
     gate: Arc<Gate<Window>>,
     worked: Arc<Gate>,

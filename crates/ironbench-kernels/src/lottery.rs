@@ -1,5 +1,4 @@
-//! A lottery in memory: an array of sold tickets in order of their numbers,
-//! and draws that search for their number in it.
+//! A lottery in memory: an array of sold tickets in order of their numbers, and draws that search in it.
 //!
 //! A quarter of the numbers is sold: the ticket at index i has the number 4i + h(i), where h is a two-bit hash.
 //! So the numbers look random and must be read from memory, but a formula also determines whether a number is sold.
@@ -35,8 +34,8 @@ pub fn fill(tickets: &mut [u64], first: u64) {
 
 /// Makes `draws` draws and counts the winners. Each draw is a binary search through memory.
 ///
-/// The search has no branches to predict, so that every step waits for memory, as in a tree:
-/// 27 steps in 1 GB, of which the first stay in caches.
+/// The search has no branches to predict, so that every step waits for memory, as in a tree.
+/// There are 27 steps in 1 GB, of which the first stay in caches.
 #[inline(never)]
 pub fn search(tickets: &[u64], random: &mut SplitMix64, draws: u64) -> u64 {
     let count = tickets.len() as u64;

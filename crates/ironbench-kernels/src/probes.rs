@@ -1,9 +1,8 @@
 //! Memory measurements for one thread: bandwidth of long copies and sums, and latency of dependent reads.
 //!
-//! Copy and triad are those of STREAM (McCalpin,
-//! "Memory Bandwidth and Machine Balance in Current High Performance Computers", 1995): c = a, and a = b + s·c.
-//! Bytes are counted as in STREAM: what the program reads and writes,
-//! not the lines that a processor reads before overwriting them.
+//! Copy (c = a) and triad (a = b + s·c) are those of STREAM.
+//! Source: McCalpin, "Memory Bandwidth and Machine Balance in Current High Performance Computers", 1995.
+//! As in STREAM, only bytes that the program itself reads and writes count.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -93,8 +92,8 @@ fn chase(words: &[u64], mut at: usize, reads: usize) -> usize {
     at
 }
 
-/// Creates a random cycle over the first words of all lines (Sattolo,
-/// "An algorithm to generate a random cyclic permutation", 1986), so that no prefetcher can guess the next line.
+/// Creates a random cycle over the first words of all lines, so that no prefetcher can guess the next line.
+/// Source: Sattolo, "An algorithm to generate a random cyclic permutation", 1986.
 fn cycle(words: &mut [u64], seed: u64) {
     let lines = words.len() / LINE_WORDS;
     for line in 0..lines {

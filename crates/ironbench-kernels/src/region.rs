@@ -78,8 +78,7 @@ impl Region {
         found.map(|bytes| bytes.min(self.bytes as u64))
     }
 
-    /// Returns the pages on each NUMA node,
-    /// in the format of /proc/self/numa_maps (`N0=262144`); None if the kernel does not report it.
+    /// Returns the pages on each NUMA node as in /proc/self/numa_maps (`N0=262144`); None if the file is missing.
     pub fn nodes(&self) -> Option<String> {
         let text = std::fs::read_to_string("/proc/self/numa_maps").ok()?;
         let start = self.start as u64;

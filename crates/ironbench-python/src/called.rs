@@ -20,13 +20,14 @@ use crate::door;
 use crate::drive::{DriveResult, Progress, plan_of, roles_of};
 
 /// Runs one trial like `drive`. `connect` gets the number of a client and its SQL commands.
-/// A command is a text with `?` for parameters, which rows are wanted (`gset`: those of its last statement,
-/// `aset`: of each, empty: none), and whether it consists of several statements (`\;`).
-/// The connection that it returns has:
+/// A command consists of three values. The first is a text with `?` for parameters.
+/// The second tells which rows are wanted (`gset`: those of its last statement, `aset`: of each, empty: none).
+/// The third tells whether the text has several statements (`\;`). The connection that it returns has:
 ///
 /// - `steps`: a function for each command, which runs the command with its values to its last row.
-///   Returns whether a transaction is open afterwards; if rows are wanted, a tuple of that,
-///   the number of rows of its last statement, and names and texts of the columns of the last rows wanted
+///   Returns whether a transaction is open afterwards.
+///   If rows are wanted, returns a tuple: that, the number of rows of the last statement,
+///   and names and texts of the columns of the last rows
 /// - `inside`: whether the engine does its work in the calling thread
 /// - `rollback()`
 /// - `trouble(error)`: describes an error that one of these raised, as an object with `sqlstate`,

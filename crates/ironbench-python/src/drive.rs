@@ -91,9 +91,10 @@ impl Progress {
 
     /// Waits until all clients are connected, or have ended their turn, and rest.
     ///
-    /// Returns the transactions that started in the slice and succeeded; those that failed;
-    /// and times in seconds: that all clients spent on these and on the think time after them, before the slice,
-    /// and from its end until the last client rested. Returns None if the drive is over.
+    /// Returns the numbers of transactions that started in the slice and succeeded
+    /// or failed, and three times in seconds.
+    /// The times are: spent by all clients on these transactions and thinking after them; before the slice;
+    /// from its end until the last client rested. Returns None if the drive is over.
     fn rested(&self, py: Python<'_>) -> PyResult<Option<Rested>> {
         let turns = &self.control.turns;
         let turned = door::leave(py, |poll| Ok(turns.rested(poll)))?;

@@ -46,8 +46,8 @@ impl SqliteConnection {
     /// Runs `sql` without returning rows to Python.
     /// Returns the number of rows, and the instants before the statement and after its last row.
     ///
-    /// Runs in this thread, where the statement itself lets Python check for Ctrl-C:
-    /// starting and ending another thread would take time between two statements.
+    /// Runs in this thread, where the statement itself lets Python check for Ctrl-C.
+    /// Starting and ending another thread would take time between two statements.
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
         let signalled: Arc<Mutex<Option<PyErr>>> = Arc::default();
         let raised = signalled.clone();

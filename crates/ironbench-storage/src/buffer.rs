@@ -9,8 +9,9 @@ use ironbench_core::SplitMix64;
 const UNIT: usize = 4096;
 
 /// Size from which a block is in huge pages if the kernel grants them, unless the pass requests small ones.
-/// A block of many small pages has more segments than a device may accept in one request (`max_segments`,
-/// Documentation/ABI/stable/sysfs-block), so the kernel splits it, and virtual disks need time for each segment.
+/// A block of many small pages may have more segments than a device accepts in one request,
+/// so the kernel splits it (`max_segments`, Documentation/ABI/stable/sysfs-block).
+/// Also, virtual disks need time for each segment.
 const LARGE: usize = 128 << 10;
 const LARGE_PAGE: usize = 2 << 20;
 

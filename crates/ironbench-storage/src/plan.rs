@@ -34,8 +34,7 @@ pub struct Pass {
     pub sync_at_end: bool,
     /// Whether buffers use ordinary pages, as in most programs.
     pub small_pages: bool,
-    /// Whether the file is evicted from the page cache whenever it starts again,
-    /// so that a scan through the cache finds nothing there.
+    /// Whether the file is evicted from the page cache before each scan, so that the scan finds nothing there.
     pub evict: bool,
     pub until: Until,
     pub io: Io,

@@ -1,13 +1,10 @@
 //! A thread that keeps `depth` I/Os in flight with io_uring.
 //!
-//! A round is one system call: it submits the I/Os started since the last one,
-//! and waits for a completion if there is none.
-//! A round handles at most four completions,
-//! so that a device that completes many at once has others to work on meanwhile.
-//! Buffers and file are registered,
-//! so that the kernel neither pins pages nor counts references for each I/O (io_uring_register(2)).
-//! The clock is read once per round:
-//! the time of an I/O is from the round that submitted it to the round that handled its completion.
+//! A round is one system call, which submits the I/Os started since the last and waits if there is no completion.
+//! A round handles at most four completions, so that a device that completes many at once always has others in flight.
+//! Buffers and file are registered (io_uring_register(2)), so that the kernel need not pin pages for each I/O.
+//! The clock is read once per round.
+//! The time of an I/O is from the round that submitted it to the round that handled its completion.
 
 use std::fs;
 use std::io;
@@ -26,8 +23,8 @@ use super::record::Recording;
 use ironbench_core::SplitMix64;
 
 /// Maximum number of completions per round.
-/// Without a limit, the disk of a virtual machine completed 84% to 91% of the random 4 KiB I/Os
-/// that it completes for fio, which replaces each I/O separately.
+/// Without a limit, the disk of a virtual machine completed 84% to 91% as many random 4 KiB I/Os as with fio.
+/// The tool fio replaces each I/O separately.
 /// With a limit of four it completed as many as for fio, with two thirds of fio's CPU time (`bench/storage.py`).
 const ROUND: usize = 4;
 
@@ -149,8 +146,8 @@ pub fn refusal() -> Option<String> {
 /// Completions are processed only while this thread waits for them (Linux 6.1), except where I/O may block.
 ///
 /// I/O that may block is done by helper threads of the kernel.
-/// With an ordinary ring they post their completions themselves,
-/// so that this thread often finds the next one without waiting, which saves a sleep each time.
+/// With an ordinary ring they post their completions themselves.
+/// So this thread often finds the next completion without waiting, which saves a sleep each time.
 fn ring(depth: u32, may_block: bool) -> io::Result<IoUring> {
     let entries = depth.next_power_of_two();
     if may_block {

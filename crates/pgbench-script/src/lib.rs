@@ -1,9 +1,9 @@
 //! pgbench's script language, compiled once and evaluated per transaction, without a database.
 //!
-//! [`Program::compile`] parses one or more scripts and rejects, with line,
-//! column and caret, what pgbench would reject at run time.
-//! A client steps through the [`Command`]s of a script: it evaluates each expression with [`evaluate`] and its own
-//! [`Variables`] and [`Random`], and sends each [`Sql`] as text with `$n` and parameters, or as text with values.
+//! [`Program::compile`] parses scripts and rejects, with line, column and caret, what pgbench would reject at run time.
+//! A client steps through the [`Command`]s of a script.
+//! Expressions are evaluated by [`evaluate`] with the client's [`Variables`] and [`Random`].
+//! An [`Sql`] is sent as text with `$n` and parameters, or as text with values.
 //!
 //! ```
 //! use pgbench_script::{Automatic, Program, Seeds, Source, Variables};
@@ -20,8 +20,8 @@
 //! # Ok::<(), pgbench_script::Error>(())
 //! ```
 //!
-//! Expressions, functions, random distributions and their sequences are those of PostgreSQL 18's pgbench:
-//! with one client and the same seed, both send the same statements. `\shell` and `\setshell` are rejected.
+//! Expressions, functions, random distributions and their sequences are those of PostgreSQL 18's pgbench.
+//! With one client and the same seed, both send the same statements. `\shell` and `\setshell` are rejected.
 //!
 //! Language reference: PostgreSQL 18 documentation, pgbench, "Custom Scripts".
 
@@ -108,8 +108,7 @@ impl SqlMode {
 }
 
 /// The names of all variables that the scripts mention.
-/// The list is complete after compilation,
-/// because a column of `\gset` or `\aset` that no script mentions need not be kept.
+/// The list is complete after compilation: a column of `\gset` or `\aset` that no script mentions need not be kept.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     names: Vec<String>,

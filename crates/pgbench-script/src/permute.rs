@@ -6,9 +6,9 @@ const ROUNDS: usize = 6;
 
 /// Returns the image of `value` (modulo `size`, as unsigned) under the permutation of `0..size` that `seed` chooses.
 ///
-/// Six rounds, each with a random odd multiplication, exclusive or and rotation of the lower
-/// and then the upper 2^k values (2^k is the largest power of two not above `size`), and a random offset.
-/// Every step is invertible.
+/// There are six rounds.
+/// A round applies a random odd multiplication, exclusive or and rotation to the lower and then the upper 2^k values,
+/// and adds a random offset. 2^k is the largest power of two not above `size`. Every step is invertible.
 pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;

@@ -139,8 +139,7 @@ fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::resu
         .hint(format!("{}; define it by \\set before, or by -D {name}=VALUE", shared.nearest(name, defined))))
 }
 
-/// Finds undefined variables that are not certainly a mistake:
-/// in a part of an expression that need not be evaluated, and in SQL.
+/// Finds undefined variables that may be a mistake: in SQL, and in a part of an expression that need not be evaluated.
 fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]) -> Vec<Caution> {
     let mut found = Vec::new();
     for (text, script) in compiled {

@@ -1,8 +1,9 @@
-//! The random numbers of scripts, with the same generator, seeding and distributions as PostgreSQL's pgbench,
+//! The random numbers of scripts.
+//! Generator, seeding and distributions are those of PostgreSQL's pgbench,
 //! so that a script with a given seed draws the same values in both.
 //!
-//! Generator: xoroshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018),
-//! with its state initialised by SplitMix64.
+//! The generator is xoroshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018).
+//! SplitMix64 initialises its state.
 
 use std::f64::consts::PI;
 
@@ -82,8 +83,8 @@ impl Random {
         stretch(min, max, (deviate + parameter) / (parameter * 2.0))
     }
 
-    /// Draws from a bounded Zipf distribution over `min..=max` by rejection (Devroye,
-    /// "Non-Uniform Random Variate Generation", chapter X.6.1); `exponent` > 1.
+    /// Draws from a bounded Zipf distribution over `min..=max` by rejection; `exponent` > 1.
+    /// Source: Devroye, "Non-Uniform Random Variate Generation", chapter X.6.1.
     pub fn zipfian(&mut self, min: i64, max: i64, exponent: f64) -> i64 {
         let size = max - min + 1;
         if size <= 1 {
@@ -132,8 +133,8 @@ impl SplitMix64 {
         Self::mixed(self.0)
     }
 
-    /// Draws from 0 to `n` − 1, with a bias of at most n / 2⁶⁴ (Lemire,
-    /// "Fast random integer generation in an interval", 2019, without the rejection).
+    /// Draws from 0 to `n` − 1, with a bias of at most n / 2⁶⁴.
+    /// Source: Lemire, "Fast random integer generation in an interval", 2019, without the rejection.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
@@ -148,9 +149,9 @@ impl SplitMix64 {
     }
 }
 
-/// Seeds of a trial, drawn from its single seed in the order of pgbench with as many threads as clients:
-/// first the clients' functions, then `:default_seed`,
-/// then for each thread its choice of scripts and two streams that are not used here.
+/// Seeds of a trial, drawn from its single seed in the order of pgbench with as many threads as clients.
+/// First come the clients' functions, then `:default_seed`.
+/// Then follow, for each thread, its choice of scripts and two streams that are not used here.
 #[derive(Debug, Clone)]
 pub struct Seeds {
     clients: Vec<u64>,

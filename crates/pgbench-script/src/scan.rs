@@ -1,8 +1,9 @@
 //! Finds where SQL commands end.
-//! For PostgreSQL, quotes, comments and parentheses are parsed like in psql's lexer (psql's reference,
-//! "SQL interpolation", and PostgreSQL's "Lexical Structure"), with `standard_conforming_strings` on.
-//! For MySQL and MariaDB they are parsed like in the server, with the given SQL mode (MySQL 8.4 Reference Manual,
-//! 11.1.1 "String Literals", 11.7 "Comments").
+//! For PostgreSQL, quotes, comments and parentheses are parsed like in psql's lexer,
+//! with `standard_conforming_strings` on.
+//! Source: psql's reference, "SQL interpolation", and PostgreSQL's "Lexical Structure".
+//! For MySQL and MariaDB they are parsed like in the server, with the given SQL mode.
+//! Source: MySQL 8.4 Reference Manual, 11.1.1 "String Literals", 11.7 "Comments".
 
 use super::Dialect;
 use super::lexer::{begins_name, continues_name};
@@ -59,8 +60,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the length of the opening of a comment whose text the server executes:
-    /// `/*!`, and only for MariaDB `/*M!`, each with a version. 0 if there is none.
+    /// Returns the length of the opening of a comment whose text the server executes; 0 if there is none.
+    /// Such openings are `/*!` and, only for MariaDB, `/*M!`, with a version.
     fn executed_opening(self, rest: &[u8]) -> usize {
         let opening = [&b"/*!"[..], b"/*M!"].into_iter().find(|opening| rest.starts_with(opening));
         let Some(opening) = opening.filter(|_| self.is_mysql()) else { return 0 };
@@ -82,8 +83,8 @@ impl<'a> Scanner<'a> {
         self.at = command.at;
         let ends_at = command.at - usize::from(stop == Stop::Backslash);
         let raw = command.finish(ends_at);
-        // A comment by itself is not worth a round trip, but a semicolon by itself is an empty query,
-        // which users may want to measure.
+        // A comment by itself is not worth a round trip.
+        // But a semicolon by itself is an empty query, which users may want to measure.
         let wanted = stop == Stop::Semicolon || raw.statements > 0;
         Ok((wanted.then_some(raw), stop))
     }
@@ -347,8 +348,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// The body of `CREATE [OR REPLACE] FUNCTION|PROCEDURE … BEGIN ATOMIC … END`,
-/// in which semicolons do not end the command.
+/// The body of `CREATE [OR REPLACE] FUNCTION|PROCEDURE … BEGIN ATOMIC … END`. Semicolons in it do not end the command.
 #[derive(Default)]
 struct Body {
     /// Initials of the statement's first identifiers, as long as they are among the five keywords.

@@ -15,8 +15,8 @@ pub struct Substituted {
 }
 
 /// Splits the text at its variables. The simple form replaces them everywhere, like pgbench.
-/// The form with `$n` leaves quotes and comments unchanged,
-/// where a server accepts no parameter (pgbench's command fails there).
+/// The form with `$n` leaves quotes and comments unchanged, where a server accepts no parameter.
+/// In pgbench, such a command fails.
 pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
     let text = &raw.text;
     let mut out = Substituted::default();

@@ -93,8 +93,8 @@ impl Clone for Variables {
         Self { symbols: Arc::clone(symbols), held: held.clone(), collected: collected.clone() }
     }
 
-    /// Allocates nothing unless there is text;
-    /// the drive loop saves variables before each transaction that it may retry.
+    /// Allocates nothing unless there is text.
+    /// The drive loop saves variables before each transaction that it may retry.
     fn clone_from(&mut self, source: &Self) {
         let Self { symbols, held, collected } = source;
         self.symbols.clone_from(symbols);

@@ -122,8 +122,8 @@ impl Control {
         self.window_start.store(instant, Relaxed);
     }
 
-    /// Seconds since the start of the window:
-    /// negative during the warm-up, 0 before the start is known, constant after the end.
+    /// Seconds since the start of the window.
+    /// Negative during the warm-up, constant after the end, 0 while the start is unknown.
     pub fn elapsed_s(&self) -> f64 {
         let (start, end) = (self.window_start.load(Relaxed), self.window_end.load(Relaxed));
         if start == 0 {

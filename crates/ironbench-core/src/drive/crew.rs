@@ -50,9 +50,9 @@ pub trait Worker {
         false
     }
 
-    /// Ends the sessions.
-    /// Called after the last samples were taken: when a server process ends, its CPU time moves to its parent,
-    /// and a sample that has already read the parent would miss it.
+    /// Ends the sessions. Called after the last samples were taken.
+    /// When a server process ends, its CPU time moves to its parent.
+    /// A sample that has already read the parent would miss that time.
     fn leave(self)
     where
         Self: Sized,

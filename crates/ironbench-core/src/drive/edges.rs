@@ -1,7 +1,6 @@
 //! CPU time of driving threads at the edges of the window, read by another thread.
 //!
-//! A client of a library or driver notices the edge of the window only
-//! when its call returns, which may be seconds later.
+//! A client of a library or driver notices the edge of the window when its call returns, maybe seconds later.
 //! CPU time that it read then would cover another period than the window.
 //! So a separate thread reads the CPU clocks of all others on time.
 
@@ -36,8 +35,8 @@ impl Edges {
         clocks[thread] = ThreadClock::of_thread();
     }
 
-    /// Returns the CPU time of the calling thread from the start of the window to its end,
-    /// or to now if the window is open. Returns None if the clocks were not read at the start.
+    /// Returns the CPU time of the calling thread inside the window, up to now if the window is still open.
+    /// Returns None if the clocks were not read at the start.
     pub fn inside(&self, thread: usize) -> Option<Cpu> {
         let state = self.state();
         let read = |all: &[Option<Cpu>]| all.get(thread).copied().flatten();

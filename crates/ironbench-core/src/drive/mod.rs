@@ -1,5 +1,5 @@
-//! The drive loop, which runs transactions against an engine,
-//! once per trial. Its input is a frozen plan, its output one result.
+//! The drive loop, which runs transactions against an engine.
+//! Called once per trial, it takes a frozen plan and returns one result.
 pub mod blocking;
 mod bystander;
 pub mod control;
@@ -49,8 +49,8 @@ use std::sync::atomic::AtomicUsize;
 const MOST_CLIENTS: usize = 10_000;
 
 /// Runs one trial. Several threads may call it at once, each with its own plan and control.
-/// `poll` is called at least every 50 ms from the calling thread and returns whether to continue;
-/// `control` can also stop the trial. `jobs` chooses the transactions; if it is None, the weights of the scripts do.
+/// `poll` is called at least every 50 ms from the calling thread and returns whether to continue.
+/// The `control` can also stop the trial. Transactions are chosen by `jobs`, if present, or by the scripts' weights.
 ///
 /// # Errors
 /// Input: the plan or a script cannot be used, or the server refuses the user.

@@ -28,8 +28,8 @@ pub struct Plan {
     pub stop: Stop,
     /// Length of the warm-up: transactions that end in it are not measured.
     pub warmup_s: f64,
-    /// Maximum tries of a transaction after serialization failures and deadlocks,
-    /// like pgbench's --max-tries: 1 means no retry, 0 no limit.
+    /// Maximum tries of a transaction after serialization failures and deadlocks, like pgbench's --max-tries.
+    /// A value of 1 means no retry, 0 no limit.
     pub max_tries: u32,
     /// Whether a transaction that fails in the first second ends the trial.
     #[serde(default)]
@@ -126,8 +126,7 @@ pub enum Engine {
         /// Number of requests after which a client reconnects, between two transactions; 0 means never.
         #[serde(default)]
         reconnect: u64,
-        /// Whether a client that has bound as another user must bind
-        /// as the connection's user again before its transaction ends.
+        /// Whether a client that has bound as another user ends its transaction with a bind as the connection's user.
         #[serde(default)]
         bind_back: bool,
     },
@@ -198,8 +197,8 @@ pub struct ScriptSource {
 pub enum Schedule {
     /// Closed loop: the next transaction starts `think_time_s` after the last one ended.
     Closed { think_time_s: f64 },
-    /// Open loop: transactions start on a schedule, however slow the server is,
-    /// and response time counts from the scheduled start.
+    /// Open loop: transactions start on a schedule, however slow the server is.
+    /// Response time counts from the scheduled start.
     Open { rate: f64, arrivals: Arrivals },
     /// Closed loop in which a curve gives the number of active clients, from the start of the warm-up.
     ClosedCurve { pieces: Vec<Piece>, think_time_s: f64 },

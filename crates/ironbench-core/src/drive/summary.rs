@@ -278,8 +278,8 @@ pub(super) fn of(
     summary
 }
 
-/// Counts transactions in progress at the end of the window
-/// that had already taken longer than 99% of the finished ones, and sums the time they had taken.
+/// Returns number and total time of the transactions in progress at the end of the window that count as cut off.
+/// Such a transaction had already taken longer than 99% of the finished ones.
 /// Shorter ones are normal: some transactions are in progress at any instant.
 fn cut_off(haul: &Haul) -> (u64, f64) {
     let (mut service, mut in_flight) = (Histogram::new(), Histogram::new());
@@ -302,8 +302,8 @@ impl Summary {
 }
 
 /// Returns the length of the window.
-/// In turns, it is the time per client spent on measured transactions and on the think time after them:
-/// throughput is then exact wherever the ends of slices cut the transactions (see `measure::recorder::turns`).
+/// In turns, it is the time per client spent on measured transactions and on the think time after them.
+/// Throughput is then exact wherever slices cut the transactions (see `measure::recorder::turns`).
 fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
     let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
     match in_turns.reduce(|a, b| a + b) {

@@ -1,5 +1,5 @@
-//! The interface between the event loop and what it runs:
-//! a transaction writes its next message and continues on the reply.
+//! The interface between the event loop and transactions.
+//! A transaction writes its next message and continues on the reply.
 
 use super::jobs::Next;
 use crate::measure::Tally;
@@ -92,8 +92,8 @@ pub trait Transaction {
     }
 
     /// Called when the connection is lost. With `inside`, the current transaction counts as failed, for this cause.
-    /// Returns how the transaction ended,
-    /// or None if no other client can do this client's work, so that the trial has to end.
+    /// Returns how the transaction ended.
+    /// Returns None if the trial has to end, because no other client can do this client's work.
     fn abandon(&mut self, _inside: bool, _cause: &str, _tally: &mut Tally) -> Option<Ending> {
         None
     }

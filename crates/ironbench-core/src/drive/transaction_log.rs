@@ -1,13 +1,12 @@
-//! Writes a line for each measured transaction, in the format of `pgbench -l` (PostgreSQL manual,
-//! pgbench, "Per-Transaction Logging"):
+//! Writes a line for each measured transaction, like `pgbench -l` (PostgreSQL manual, "Per-Transaction Logging"):
 //!
 //! ```text
 //! client_id transaction_no time script_no time_epoch time_us [schedule_lag] [retries]
 //! ```
 //!
 //! A driving thread fills its own buffers and passes full ones to one writer thread.
-//! The driving thread never waits for the disk: when [`MOST_WAITING`] buffers are queued,
-//! or writing has failed, the trial aborts.
+//! The driving thread never waits for the disk.
+//! When [`MOST_WAITING`] buffers are queued, or writing has failed, the trial aborts.
 //! So the log of a valid trial is complete, and logging never slows down a transaction.
 
 use std::fs::File;

@@ -6,9 +6,9 @@
 //!
 //! Clients do not start a turn simultaneously.
 //! The first transactions are spread evenly over the mean duration of their last ones,
-//! with a different shift in each turn, so that they compete for CPU, locks and devices as in a steady state.
-//! At the end of a slice all clients continue until every measured transaction has ended,
-//! so that the last transactions have as much competition as the others.
+//! with a different shift in each turn. So they compete for CPU, locks and devices as in a steady state.
+//! At the end of a slice all clients continue until every measured transaction has ended.
+//! So the last transactions have as much competition as the others.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -190,8 +190,8 @@ impl Turns {
     }
 
     /// Called by a thread whose clients all rest after the turn `last`.
-    /// Pins the thread to the CPUs of the next turn and returns that turn,
-    /// or None if the trial must end or the kernel refuses the CPUs.
+    /// Pins the thread to the CPUs of the next turn and returns that turn.
+    /// Returns None if the trial must end or the kernel refuses the CPUs.
     pub(super) fn rest(&self, last: Turn, brought: Turned, must_end: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.state();
         state.resting += 1;

@@ -1,7 +1,7 @@
 //! The buckets behind a `Histogram`, for the hot path. Recording a value is a shift, an addition and an increment.
 //!
-//! The buckets are those of HdrHistogram for a lowest value of 1 and 3 significant digits (HdrHistogram's
-//! documentation, "Counts array"): 2048 of width 1, then 1024 for each doubling.
+//! The buckets are those of HdrHistogram for a lowest value of 1 and 3 significant digits.
+//! There are 2048 of width 1, then 1024 for each doubling (HdrHistogram's documentation, "Counts array").
 //! So converting to a `Histogram` loses nothing.
 
 use super::Histogram;

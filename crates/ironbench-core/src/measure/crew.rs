@@ -1,5 +1,5 @@
-//! Groups of threads, which are named and pinned when started, synchronised at a gate,
-//! ended by the gate's flag, and joined with their errors.
+//! Groups of threads, which are named and pinned when started, and synchronised at a gate.
+//! The gate's flag ends them, and they are joined with their errors.
 //!
 //! A thread that fails or panics ends all threads that share its gate. The first error is the result of the group.
 

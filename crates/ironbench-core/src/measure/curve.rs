@@ -1,9 +1,10 @@
 //! A quantity that follows a declared curve over time: its value, its integral, and the inverse of the integral.
 //!
-//! Transactions of an open loop start where the integral of the rate passes integers,
-//! or where it passes the sums of exponential gaps of mean 1.
-//! The latter are a Poisson process with exactly that rate (the time change of Çınlar,
-//! "Introduction to Stochastic Processes", 1975, chapter 4.7). The rate is followed continuously, not in steps.
+//! With fixed arrivals, transactions of an open loop start where the integral of the rate passes integers.
+//! With Poisson arrivals, they start where it passes the sums of exponential gaps of mean 1.
+//! The latter are a Poisson process with exactly that rate.
+//! (Time change; Çınlar, "Introduction to Stochastic Processes", 1975, chapter 4.7.)
+//! The rate is followed continuously, not in steps.
 
 use std::f64::consts::TAU;
 
@@ -61,8 +62,8 @@ impl Piece {
         }
     }
 
-    /// Returns the time at which the integral is `sum`,
-    /// which is above zero and at most the integral of the whole piece.
+    /// Returns the time at which the integral is `sum`.
+    /// The sum is above zero and at most the integral of the whole piece.
     fn place(&self, sum: f64) -> f64 {
         match *self {
             // This form of the quadratic formula loses no digits, whether the line rises or falls.

@@ -140,8 +140,8 @@ impl Histogram {
 
 /// Inflates the V2 format and checks that its header claims no more memory than the data itself.
 ///
-/// The deserializer would allocate any length and digits
-/// that the header claims. https://github.com/HdrHistogram/HdrHistogram, `AbstractHistogram.encodeIntoByteBuffer`
+/// The deserializer would allocate any length and digits that the header claims.
+/// Source: https://github.com/HdrHistogram/HdrHistogram, `AbstractHistogram.encodeIntoByteBuffer`
 fn inflated(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let compressed = bytes.get(8..).ok_or("it is cut short")?;
     let mut plain = Vec::new();

@@ -12,8 +12,8 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLog
 use super::Histogram;
 use crate::{Error, Result};
 
-/// Writes one tagged line per histogram, all with the same interval. Maxima are
-/// in milliseconds, as usual in this format.
+/// Writes one tagged line per histogram, all with the same interval.
+/// As usual in this format, maxima are in milliseconds.
 pub fn write(histograms: &BTreeMap<String, Histogram>, start_unix_s: f64, interval_s: f64) -> Result<String> {
     let bad = |what: &str| Error::failure("latency log", format!("cannot be written: {what}"));
     let duration = |s: f64| Duration::try_from_secs_f64(s).map_err(|e| bad(&e.to_string()));

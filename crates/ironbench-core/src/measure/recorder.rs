@@ -2,15 +2,14 @@
 //!
 //! Counts, throughput and service times cover transactions that end inside the window, whenever they started.
 //! Transactions in progress when the window closes count as unfinished.
-//! The recorder also keeps how much both edges add to the sum of service times,
-//! so that the sum can be compared with clients × window.
+//! The recorder also keeps how much both edges of the window add to the sum of service times.
+//! So the sum can be compared with clients × window.
 //!
-//! Response times cover transactions that were due inside the window (in a closed loop: that started there),
-//! including those that end while the trial drains: leaving those out would drop exactly the slow ones.
-//! A transaction that is unfinished even then is right-censored: it enters with the time it had waited,
-//! which is a lower bound of its response time.
-//! If a number of transactions ends the window instead of the clock,
-//! response times cover transactions that ended inside.
+//! Response times cover transactions that were due inside the window (in a closed loop: that started there).
+//! Transactions that end while the trial drains are included: without them, exactly the slow ones would be missing.
+//! A transaction that is unfinished even then is right-censored.
+//! The time it had waited counts, which is a lower bound of its response time.
+//! If a number of transactions ends the window, response times cover transactions that ended inside.
 //! In turns, all measurements cover transactions that start inside a slice: see `turns`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -102,8 +101,8 @@ pub struct Recording {
     pub total: Tally,
     pub response: Vec<Histogram>,
     pub service: Vec<Histogram>,
-    /// Waiting times of transactions due before the end of the window that were unfinished
-    /// when the thread gave up; their response times are longer.
+    /// Waiting times of transactions that were due inside the window and unfinished when the thread gave up.
+    /// The response times of these transactions are longer.
     pub censored: Histogram,
     /// Time inside the window of transactions in progress when it closed.
     pub in_flight: Histogram,
@@ -113,8 +112,8 @@ pub struct Recording {
     pub answers: Vec<Histogram>,
     /// The part of the measured transactions' time that lies before the window.
     pub carried_ns: u64,
-    /// In turns: time that all clients of the thread spent on measured transactions, including failed ones,
-    /// and on the think time after them.
+    /// In turns:
+    /// time that the thread's clients spent on measured transactions (also failed ones) and thinking after them.
     pub busy_ns: Option<u64>,
     pub lateness: Histogram,
     /// How long jobs without a schedule waited for a client.

@@ -46,8 +46,7 @@ impl Follower {
 
 impl Schedule {
     /// Schedules one transaction every `1 / rate` seconds.
-    /// `phase` (0 to 1) shifts the first by that fraction of a gap,
-    /// so that the schedules of several processes interleave.
+    /// `phase` (0 to 1) shifts the first by that fraction of a gap, to interleave the schedules of several processes.
     pub fn fixed(origin: u64, rate: f64, phase: f64) -> Self {
         let gap_ns = 1e9 / rate;
         Self { kind: Kind::Fixed { gap_ns }, next_ns: gap_ns * phase, origin }

@@ -2,8 +2,8 @@
 //!
 //! Samples are parsed after the run (`src/ironbench/trial/observe`). Sampling never ends a trial: errors become notes.
 //! Files and SQL have one thread each, so that the machine is still observed while a server does not answer.
-//! Every request (SQL with an effect, such as CHECKPOINT) has its own thread and connection,
-//! so that a slow request delays no sample.
+//! Requests (SQL with an effect, such as CHECKPOINT)
+//! have separate threads and connections, so that they delay no sample.
 
 mod files;
 mod pace;
@@ -207,9 +207,8 @@ fn files(root: &Path, sources: &[ObserverSource]) -> Group {
 
 impl Sampler {
     /// Samples every source now, in addition to the ticks.
-    /// The drive loop calls it at the end of the measured window,
-    /// so that differences of counters cover exactly the window (which starts at tick 0).
-    /// Never blocks: the marks are served at the latest by `stop`.
+    /// The drive loop calls it at the end of the measured window, which starts at tick 0.
+    /// So differences of counters cover exactly the window. Never blocks: the marks are served at the latest by `stop`.
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
         for worker in self.workers.iter().filter(|worker| !worker.requests) {

@@ -30,8 +30,7 @@ impl Series {
     }
 
     /// Adds a sample.
-    /// Returns true if the memory limit was reached and every second sample was dropped,
-    /// so that the period must double.
+    /// If the memory limit is reached, drops every second sample and returns true: the period must double.
     ///
     /// Tick 0 (the start of the window) and marks (`tick` is None) are never dropped.
     pub fn push(&mut self, t_ns: i64, tick: Option<i64>, raw: &[u8]) -> bool {

@@ -126,8 +126,8 @@ impl<S: Session> Reader for Statement<S> {
 
 /// Whether the next try may succeed: a rollback by the server, missing resources, a lock, or a cancelled statement.
 /// PostgreSQL 18 documentation, Appendix A: classes 40, 53, 55 and code 57014.
-/// MySQL's SQLSTATEs are broader, so these are its numbers for a lock wait timeout, an interrupted statement,
-/// and a statement that ran too long. A lost connection has no SQLSTATE.
+/// MySQL's SQLSTATEs are broader, so its error numbers are used: lock wait timeout, interrupted, statement timeout.
+/// A lost connection has no SQLSTATE.
 fn passing(sqlstate: &str, number: u16) -> bool {
     ["40", "53", "55"].iter().any(|class| sqlstate.starts_with(class))
         || sqlstate == "57014"

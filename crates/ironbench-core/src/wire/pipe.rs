@@ -1,7 +1,7 @@
 //! A blocking byte stream over a plain or TLS socket, from which a protocol cuts its messages.
 //!
-//! Only `poll` waits, always for both directions:
-//! if the server sends while the client is writing (notices during a COPY), the two must not wait for each other.
+//! Only `poll` waits, always for both directions.
+//! If the server sends notices while the client is writing a COPY, the two must not wait for each other.
 //! Socket calls use `MSG_DONTWAIT`, so the descriptor's own mode does not matter.
 
 use std::{
@@ -22,8 +22,7 @@ use super::{fault::Broken, interrupt::Interrupt};
 /// How often a wait checks for an interrupt while the server is silent or busy.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 /// Size of the pieces in which input is read.
-/// For a larger message the buffer grows only as its bytes arrive,
-/// so the length that a server announces allocates nothing.
+/// For a larger message the buffer grows only as its bytes arrive, not when the server announces a length.
 const READ_SIZE: usize = 64 * 1024;
 
 /// Limit of what may arrive while a message is being sent (mostly notices).
@@ -36,9 +35,9 @@ const LARGEST_PIECE: usize = 1 << 20;
 pub enum Stream {
     /// A plain socket in blocking mode, with `TCP_NODELAY` for TCP.
     Plain(OwnedFd),
-    /// A TLS session after its handshake, with nothing left to write.
-    /// The owner moves the bytes itself: `read_tls` from the socket, `process_new_packets`, `reader()`;
-    /// `writer()`, `write_tls` to the socket.
+    /// A TLS session after its handshake, with nothing left to write. The owner moves the bytes.
+    /// To read: `read_tls` from the socket, `process_new_packets`, `reader()`.
+    /// To write: `writer()`, `write_tls` to the socket.
     Tls { fd: OwnedFd, tls: Box<ClientConnection> },
 }
 
@@ -126,8 +125,8 @@ impl Pipe {
         self.input.unread()
     }
 
-    /// Reads the one-byte answer to SSLRequest, and no more: what follows belongs to TLS,
-    /// and plain text injected after the answer must not be taken for a message (CVE-2021-23222).
+    /// Reads only the one-byte answer to SSLRequest.
+    /// The next byte belongs to TLS, so that injected plain text cannot be taken for a message (CVE-2021-23222).
     pub fn read_byte(&mut self) -> io::Result<u8> {
         let mut byte = [0];
         loop {

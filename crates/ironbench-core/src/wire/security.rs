@@ -1,12 +1,12 @@
 //! Decides which secret may be sent over which channel, for all protocols.
 //!
-//! A proof of the password (challenge-response: SCRAM, MD5, `mysql_native_password`, `caching_sha2_password`,
-//! Ed25519) may be sent over any channel.
-//! The password itself (PostgreSQL's `password`, a full `caching_sha2_password` authentication,
-//! LDAP's simple bind and PLAIN) may be sent only over a trusted channel:
-//! TLS with a verified certificate, a Unix socket, or loopback, where only programs on the same machine can listen.
-//! The user may accept less: with `require`, any certificate is sufficient,
-//! and each protocol that supports it has a setting that accepts plain TCP.
+//! A proof of the password by challenge-response may be sent over any channel.
+//! Such methods are SCRAM, MD5, `mysql_native_password`, `caching_sha2_password` and Ed25519.
+//! The password itself may be sent only over a trusted channel.
+//! Methods that send it are PostgreSQL's `password`, a full `caching_sha2_password`, and LDAP's simple bind and PLAIN.
+//! Trusted are TLS with a verified certificate, a Unix socket, and loopback, where only local programs can listen.
+//! The user may accept less. With `require`, any certificate is sufficient.
+//! Protocols that support plain TCP have a setting that accepts it.
 
 use super::{address::Endpoint, tls::Mode};
 use crate::{Error, Result};

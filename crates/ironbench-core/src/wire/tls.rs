@@ -1,6 +1,6 @@
-//! TLS as libpq's `sslmode` defines it.
-//! `require` encrypts without authenticating the server, `verify-ca` requires a certificate from a trusted authority,
-//! and `verify-full` also the right host name in it. Source: PostgreSQL 18 documentation, 32.19.
+//! TLS as libpq's `sslmode` defines it. `require` encrypts without authenticating the server.
+//! `verify-ca` requires a certificate from a trusted authority, and `verify-full` also the right host name in it.
+//! Source: PostgreSQL 18 documentation, 32.19.
 
 use std::{path::Path, sync::Arc};
 
@@ -72,8 +72,8 @@ impl Mode {
     }
 }
 
-/// Creates the TLS configuration of a connection, once for all its sockets:
-/// reading the system's roots takes milliseconds.
+/// Creates the TLS configuration of a connection, once for all its sockets.
+/// Reading the system's roots takes milliseconds.
 pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let roots = if mode.verifies() { roots(wanted)? } else { Vec::new() };
@@ -154,8 +154,8 @@ fn of_version_1() -> rustls::Error {
 }
 
 /// Returns the public key of a version 1 certificate, as SubjectPublicKeyInfo.
-/// TBSCertificate ::= SEQUENCE { serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo };
-/// in other versions the version number comes first (RFC 5280, 4.1).
+/// TBSCertificate ::= SEQUENCE { serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo }.
+/// In other versions the version number comes first (RFC 5280, 4.1).
 fn version_1_key(certificate: &[u8]) -> Option<SubjectPublicKeyInfoDer<'_>> {
     const INTEGER: u8 = 0x02;
     let (certificate, _) = der_value(certificate, SEQUENCE)?;
@@ -224,8 +224,9 @@ impl ServerCertVerifier for Verifier {
             rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             ) if self.mode == Mode::VerifyCa => trusted,
-            // A self-signed certificate that is itself in the file of roots, as PostgreSQL's documentation proposes
-            // (18.9.5). webpki refuses to accept an authority's certificate as a server's; libpq accepts it.
+            // A self-signed certificate that is itself in the file of roots,
+            // as PostgreSQL's documentation proposes (18.9.5).
+            // Such a certificate is accepted by libpq, but not by webpki: it belongs to an authority.
             rustls::Error::InvalidCertificate(CertificateError::Other(_))
                 if self.roots.iter().any(|root| root.as_ref() == end_entity.as_ref()) =>
             {
@@ -268,8 +269,8 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Returns `tls-server-end-point` (RFC 5929): a digest of the server's certificate with the hash of its signature,
-/// where SHA-256 replaces older hashes.
+/// Returns `tls-server-end-point` (RFC 5929).
+/// This is a digest of the server's certificate with the hash of its signature; SHA-256 replaces older hashes.
 /// Returns None for SHA-512 and unknown signatures; SCRAM then works without channel binding.
 pub(super) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     let certificate = tls.peer_certificates()?.first()?;

@@ -30,8 +30,8 @@ pub const UNASKED: &str = "the server answered what nobody asked";
 /// Maximum length of a server message in bytes: PostgreSQL may send up to 8 MiB.
 const LONGEST_TEXT: usize = 4000;
 
-/// Cleans a server's message:
-/// UTF-8 without control characters (which could move a terminal's cursor), limited in length.
+/// Cleans a server's message.
+/// The result is UTF-8, limited in length, without control characters, which could move a terminal's cursor.
 pub(super) fn said(text: &[u8]) -> String {
     let cut = text.len() > LONGEST_TEXT;
     let kept = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);

@@ -9,8 +9,8 @@ pub const TIERS: u64 = 3;
 /// First and last quantity of each commission band.
 pub const BANDS: [(i64, i64); 4] = [(1, 200), (201, 500), (501, 2000), (2001, 9_999_999)];
 
-/// Returns the charge for an order, $2.50 to $6.50:
-/// less for active customers, more for order types that must be watched.
+/// Returns the charge for an order, $2.50 to $6.50.
+/// Active customers pay less; order types that must be watched cost more.
 pub fn charge_cents(kind: Kind, tier: u64) -> i64 {
     let most = match kind {
         Kind::MarketBuy | Kind::MarketSell => 450,

@@ -83,8 +83,7 @@ impl Brokerage {
         Ok(())
     }
 
-    /// For each trader, returns the trader's name and, for each account,
-    /// the name of the other person who may trade for it.
+    /// Returns the name of each trader and, for each account, of the other person who may trade for it.
     fn executors(&self, traders: &[Trader]) -> Vec<(String, Vec<String>)> {
         let full = |customer| {
             let (first, last) = self.name(customer);

@@ -2,7 +2,7 @@
 //!
 //! Most rows are functions of their numbers, as in all generators.
 //! Rows derived from initial trades are generated in groups of 40 customers,
-//! whose trades are simulated in order of time; docs/adr/0024-trades-by-groups.md explains why.
+//! whose trades are simulated in order of time. The reasons are in docs/adr/0024-trades-by-groups.md.
 
 pub mod costs;
 mod firms;

@@ -55,8 +55,8 @@ pub fn account_range(tier: u64) -> (u64, u64) {
     [(1, 4), (2, 8), (5, 10)][tier as usize - 1]
 }
 
-/// Returns the number of accounts of the customer at this rank:
-/// uniform over the range of the tier, 5000 in a load unit.
+/// Returns the number of accounts of the customer at this rank.
+/// Uniform over the range of the tier; the total of a load unit is 5000.
 pub fn accounts(place: u64) -> u64 {
     // In this order, an incomplete last round also has the mean.
     let rounds: &[u64] = match tier(place) {

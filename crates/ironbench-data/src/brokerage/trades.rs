@@ -140,11 +140,11 @@ fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64,
     (bid, 0)
 }
 
-/// Draws from a negative exponential distribution with a maximum, using only integers,
-/// because logarithms differ between machines.
+/// Draws from a negative exponential distribution with a maximum.
+/// Uses only integers, because logarithms differ between machines.
 ///
-/// −log₂ of a uniform number: its leading zeros, and for the remaining m in 0..1 the parabola m + 0.3437 m (1 − m),
-/// which is within 0.01 of log₂ (1 + m).
+/// The integer part of −log₂ of a uniform number is its number of leading zeros.
+/// For the remaining m in 0..1, the parabola m + 0.3437 m (1 − m) is within 0.01 of log₂ (1 + m).
 pub fn delay_ms(dice: &mut Dice) -> i64 {
     let drawn = dice.below(1 << 32) | 1;
     let zeros = u64::from(drawn.leading_zeros()) - 32;

@@ -10,8 +10,7 @@ use crate::plan::Generator;
 use crate::row::CopyText;
 
 /// Takes pieces from the queue until it is empty.
-/// Every piece is a separate transaction, with its `note`:
-/// the server keeps everything that a transaction has written twice until it commits.
+/// Every piece is a separate transaction, with its `note`, because the server keeps uncommitted rows twice.
 ///
 /// LOAD DATA reads the text format of PostgreSQL's COPY by default: tabs, newlines, `\` before both, `\N`.
 pub(super) fn copy(

@@ -1,7 +1,7 @@
 //! Populates a table inside the measured window. A transaction is one commit.
 //!
-//! Commits are assigned to the clients in rotation before the start, so that every client knows its share,
-//! and rows with consecutive numbers arrive at about the same time.
+//! Commits are assigned to the clients in rotation before the start.
+//! So every client knows its share, and rows with consecutive numbers arrive at about the same time.
 //! The first error ends the trial, because an incomplete population is useless.
 
 mod mysql;
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::wide::Wide;
 
-/// Limit for the parameters of a statement: PostgreSQL numbers them with 16 bits,
-/// and SQLite allows 32 766 (SQLITE_MAX_VARIABLE_NUMBER).
+/// Limit for the parameters of a statement.
+/// PostgreSQL numbers them with 16 bits, and SQLite allows 32 766 (SQLITE_MAX_VARIABLE_NUMBER).
 pub const MOST_BATCHED: u64 = 6_000;
 
 /// The `work` of a drive plan that populates a table.

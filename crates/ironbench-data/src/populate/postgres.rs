@@ -1,8 +1,8 @@
 //! Populates a table on PostgreSQL, with single-row or multi-row INSERTs or a stream.
 //!
 //! Values are sent in binary.
-//! A single row or stream is committed by autocommit; several statements are enclosed in BEGIN,
-//! which is sent together with the first of them as drivers do, and COMMIT.
+//! A single row or stream is committed by autocommit; several statements are enclosed in BEGIN and COMMIT.
+//! As in drivers, BEGIN is sent together with the first statement.
 
 use std::ops::Range;
 

@@ -39,8 +39,7 @@ pub fn run(populate: &Populate, path: &str, pragmas: &[String], orders: &Orders,
 const BEGIN: usize = 0;
 const COMMIT: usize = 1;
 const FULL: usize = 2;
-/// Index of the statement for shorter INSERTs (the last of a commit),
-/// which is prepared again when the number of rows changes.
+/// Index of the statement for shorter INSERTs (the last of a commit). Prepared again when the number of rows changes.
 const SHORT: usize = 3;
 const STATEMENTS: usize = 4;
 

@@ -14,8 +14,7 @@ pub(super) struct Statement {
     pub first: Vec<u8>,
     words: usize,
     parentheses: usize,
-    /// Initials of `create [or replace] function` or `procedure`,
-    /// after which a body of `begin … end` may contain semicolons.
+    /// Initials of `create [or replace] function` or `procedure`, whose body (`begin … end`) may contain semicolons.
     initials: [u8; 4],
     bodies: usize,
     after_from: bool,
@@ -186,8 +185,7 @@ impl Scanner {
         }
     }
 
-    /// Returns the width of the dollar-quote tag at the scanner's position;
-    /// 0 if there is none, None if more of it may arrive.
+    /// Returns the width of the dollar-quote tag here. Returns 0 if there is none, None if more of it may arrive.
     fn tag(&self, last: bool) -> Option<usize> {
         let rest = &self.text[self.at + 1..];
         let end = rest.iter().position(|&byte| !begins_word(byte));
@@ -254,8 +252,7 @@ impl Scanner {
                 }
                 byte if begins_word(byte) => {
                     let Some(end) = self.word_end(last) else { return false };
-                    // A delimiter may directly follow a word,
-                    // and may begin with a character that continues a word, e.g. `$$`.
+                    // A delimiter may directly follow a word, and may begin with a word character, e.g. `$$`.
                     let first = self.delimiter[0];
                     let inside = continues_word(first);
                     let word = &self.text[self.at..end];

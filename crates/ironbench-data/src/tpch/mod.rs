@@ -1,8 +1,8 @@
 //! The rows of TPC-H-derived workloads: eight tables, and the orders that refresh sets insert.
 //!
 //! Rows come from the crate `tpchgen` and are identical to those of the reference generator.
-//! A unit is one part of `tpchgen`'s partitioning of a table,
-//! so that any range of units can start without generating the rows before it.
+//! A unit is one part of `tpchgen`'s partitioning of a table.
+//! Any range of units can be generated without the rows before it.
 
 pub mod arrow;
 mod refresh;
@@ -36,8 +36,8 @@ pub const WIDE_ABOVE: f64 = 300.0;
 /// Properties of a table, known without generating its rows.
 struct Known {
     table: Table,
-    /// Number of rows that `tpchgen` partitions at scale factor 1 (orders for lines,
-    /// parts for part suppliers); 0 if never partitioned.
+    /// Number of rows that `tpchgen` partitions at scale factor 1; 0 if never partitioned.
+    /// Lines are partitioned by orders, part suppliers by parts.
     base: u64,
     /// Number of those rows in one unit: about half a megabyte of text.
     per_unit: u64,

@@ -1,8 +1,8 @@
 //! The rows that the sets of refresh function RF1 insert.
 //!
 //! A set inserts as many orders as it deletes,
-//! populated by the rules of the initial population (TPC-H specification 2.17.3, clauses 2.6 and 4.2),
-//! so a new order differs from the one it replaces in everything but the neighbourhood of its key.
+//! by the rules of the initial population (TPC-H specification 2.17.3, clauses 2.6 and 4.2).
+//! So a new order differs from the one it replaces in everything but the neighbourhood of its key.
 //! New rows come from the random number streams of the loaded orders, continued after the last one.
 //! Sets 3,001 to 4,000 insert the loaded rows again, after which the database is as it was loaded.
 
@@ -20,8 +20,8 @@ const SPARSE: i64 = 2;
 /// The orders of one set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewOrders {
-    /// First part of the rows, in `tpchgen`'s partitioning into `SETS` parts;
-    /// parts beyond `SETS` have rows that are not loaded.
+    /// First part of the rows, in `tpchgen`'s partitioning into `SETS` parts.
+    /// Parts beyond `SETS` have rows that are not loaded.
     pub part: i32,
     /// Number of orders.
     pub count: i64,
@@ -51,8 +51,8 @@ impl NewOrders {
         }
     }
 
-    /// Returns the parts that contain the rows, and the key before which the set ends:
-    /// the last set includes the remainder of the division.
+    /// Returns the parts that contain the rows, and the key before which the set ends.
+    /// The last set includes the remainder of the division.
     pub fn parts(&self, scale_factor: f64) -> impl Iterator<Item = (i32, i64)> {
         let each = OrderGenerator::calculate_row_count(scale_factor, 1, SETS as i32);
         let first = i64::from(self.part - 1) * each;

@@ -1,8 +1,8 @@
 //! Devices behind a controller or a bus, which limits them all together.
 //!
 //! I/Os reserve their slot when they arrive, so that the limits hold whatever the devices behind do meanwhile.
-//! A controller with a battery-backed cache may accept writes into it: they are complete then,
-//! and leave the cache when the devices have written them.
+//! A controller with a battery-backed cache may accept writes into it.
+//! The writes are complete then, and leave the cache when the devices have written them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

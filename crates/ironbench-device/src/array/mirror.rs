@@ -17,8 +17,9 @@ impl Mirror {
         Self { members, states, turn: 0 }
     }
 
-    /// Chooses the member for a read: the one whose last read ended at this offset, so that a sequential stream stays
-    /// on one arm, otherwise the one that is free first, like Linux's md (drivers/md/raid1.c, `read_balance`).
+    /// Chooses the member for a read, like Linux's md (drivers/md/raid1.c, `read_balance`).
+    /// If a member's last read ended at this offset, that member is chosen,
+    /// so that a sequential stream stays on one arm. Otherwise the member that is free first is chosen.
     fn reader(&self, now: u64, offset: u64) -> usize {
         let streaming = self.states.iter().position(|(_, end)| *end == offset);
         let count = self.states.len();

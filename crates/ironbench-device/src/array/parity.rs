@@ -2,16 +2,19 @@
 //! The parity member rotates from row to row.
 //!
 //! The layout is Linux md's default, left-symmetric.
-//! A write that does not cover a whole row first reads the chunks needed to compute the new parity: either the data it
-//! replaces and the old parity, or the chunks it leaves unchanged, whichever are fewer (Patterson, Gibson, Katz, "A
-//! case for redundant arrays of inexpensive disks", SIGMOD 1988; Linux drivers/md/raid5.c, `handle_stripe_dirtying`).
+//! A write that does not cover a whole row first reads the chunks needed to compute the new parity.
+//! These are either the replaced data and the old parity, or the unchanged chunks, whichever are fewer.
+//! Sources: Patterson, Gibson, Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988;
+//! Linux drivers/md/raid5.c, `handle_stripe_dirtying`.
 //!
 //! The new data and parity can be written only when those reads are complete.
-//! But the members get the writes together with the reads, when the I/O arrives: otherwise their I/Os would not be
-//! in order of arrival, and a member that reserves time for a write in the future would idle until then.
+//! But the members get the writes together with the reads, when the I/O arrives.
+//! Otherwise the I/Os of a member would not be in order of arrival.
+//! A member that reserves time for a write in the future would also idle until then.
 //! The array adds the delay that the member does not know.
-//! If members serve one I/O after another, the rate of small writes equals that of an event-by-event simulation,
-//! or exceeds it by up to 10% (`tests`); reserving the writes in the future gave up to 50% less.
+//! If members serve one I/O after another,
+//! the rate of small writes is 0% to 10% above that of an event-by-event simulation (`tests`).
+//! Reserving the writes in the future gave up to 50% less.
 
 use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
@@ -78,8 +81,7 @@ impl Parity {
 
     /// Returns when a part is written whose data are known at `ready`.
     ///
-    /// A member that serves one I/O after another starts the write when everything before it is complete;
-    /// a member that serves several concurrently starts it immediately.
+    /// A serial member starts the write when everything before it is complete; a parallel member starts it immediately.
     /// Either way the write takes the same time after `ready`.
     fn write_part(&mut self, now: u64, ready: u64, part: Part) -> u64 {
         let before = self.busy[part.member].max(now);

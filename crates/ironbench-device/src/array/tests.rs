@@ -146,8 +146,8 @@ impl Device for Serial {
 /// A time and, for a write whose reads complete then, its two members.
 type Event = (u64, Option<(usize, usize)>);
 
-/// Simulates small writes per second on RAID 5 of such members, with `depth` in flight, event by event:
-/// the members get the writes when the reads before them have completed.
+/// Simulates small writes on RAID 5 of such members, with `depth` in flight, event by event.
+/// The members get the writes when the reads before them have completed. Returns writes per second.
 fn simulated_small_writes(members: usize, depth: u32, count: u64) -> f64 {
     let mut random = pgbench_script::Random::new(1);
     let mut devices: Vec<Serial> = (0..members).map(|_| Serial::default()).collect();

@@ -30,7 +30,7 @@ const MOST: u64 = 4096;
 
 /// Builds the device that `expression` describes, with at least `capacity` bytes.
 /// The models are scaled to that capacity with unchanged speeds,
-/// so that a small database is spread over it as a large one is over the original. None keeps the models' own capacity.
+/// so that a small database is spread over the whole device. With None, the models keep their own capacity.
 ///
 /// Input errors name the column.
 pub fn build(expression: &Expression, models: &Models, capacity: Option<u64>, seed: u64) -> Result<Box<dyn Device>> {

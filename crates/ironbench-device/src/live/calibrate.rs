@@ -39,15 +39,16 @@ impl Probe {
 
     /// Measures the mean time in nanoseconds of sequentially issued I/Os at scattered offsets.
     /// The result is the median of group means, each without the slowest tenth of its group.
-    /// So other load on the machine has no effect, unless it lasts for most of the time (median of means:
-    /// Lugosi and Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019).
+    /// So other load on the machine has no effect, unless it lasts for most of the time.
+    /// This is a median of means:
+    /// Lugosi and Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019.
     pub fn mean_ns(&self, op: Op, size: usize, count: usize) -> io::Result<f64> {
         let mut taken = self.taken(op, size, count + count / 8)?;
         Ok(median_of_means(&mut taken[count / 8..]))
     }
 
-    /// Measures the same for 4 KiB reads, and also how much time they spend before and after the block device,
-    /// if the kernel's statistics (`stat`) cover exactly these reads.
+    /// Measures the same for 4 KiB reads, and also how much time they spend before and after the block device.
+    /// The latter is None unless the kernel's statistics (`stat`) cover exactly these reads.
     /// That time is a plain mean, because the kernel reports a sum.
     pub fn reads_ns(&self, stat: Option<&Path>, count: usize) -> io::Result<(f64, Option<f64>)> {
         let stats = stat.map(Path::to_owned).into_iter().collect::<Vec<_>>();

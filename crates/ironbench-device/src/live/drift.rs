@@ -1,9 +1,9 @@
 //! Tracks the I/O path overhead while the device is used.
-//! The overhead changes by a few microseconds, a large part of an SSD's latency,
-//! when other programs or virtual machines use the processors differently.
+//! The overhead changes by a few microseconds, a large part of an SSD's latency.
+//! The cause is that other programs or virtual machines use the processors differently.
 //!
-//! The kernel reports how long requests to a block device took (Documentation/block/stat.rst),
-//! and this process knows how long it held their answers. The difference is the current overhead.
+//! The kernel reports how long requests to a block device took (Documentation/block/stat.rst).
+//! This process knows how long it held their answers. The difference is the current overhead.
 
 use std::fs;
 use std::io;
@@ -126,8 +126,8 @@ struct Since(Option<(Seen, Answered)>);
 
 impl Since {
     /// Returns the means since the last call, when there are enough I/Os.
-    /// Returns None as long as there are not, or if the counts cannot be compared:
-    /// writes that wait for flushes take longer than their own answers, and the kernel counts flushes as writes.
+    /// Returns None as long as there are not, or if the counts cannot be compared.
+    /// Writes that wait for flushes take longer than their own answers, and the kernel counts flushes as writes.
     fn means(&mut self, seen: Seen, answered: Answered) -> Option<Means> {
         let (seen_before, before) = *self.0.get_or_insert((seen, answered));
         let (arrived, count) = (seen.since(seen_before), answered.count - before.count);

@@ -1,7 +1,7 @@
 //! Delays answers until their time: a heap, and a thread that sleeps for most of the wait and spins for the rest.
 //!
-//! A sleeping thread wakes some microseconds late, and later after a longer sleep (timers,
-//! idle states of the processor); a spinning thread is on time.
+//! A sleeping thread wakes some microseconds late, because of timers and idle states of the processor.
+//! The longer the sleep, the later it wakes. A spinning thread is on time.
 //! So the thread sets its wake-up early by twice its recent wake-up latency, and spins until the answer must leave.
 
 use std::cmp::Reverse;
@@ -17,12 +17,11 @@ use ironbench_core::measure::crew::{Gate, Post, Resident, Timing};
 /// Assumed wake-up latency before the first measurement.
 const LATE_NS: u64 = 15_000;
 /// Maximum spin, however high the wake-up latency.
-/// If a wait is longer than this, the spin also takes at most a quarter of it,
-/// since wake-ups from short sleeps are less late.
+/// In a longer wait, the spin also takes at most a quarter of the wait, since wake-ups from short sleeps are less late.
 const LONGEST_SPIN_NS: u64 = 100_000;
 const SHORT_SPIN_NS: u64 = 20_000;
-/// From this queue depth on, no client waits for a single answer,
-/// so there is no spinning and the CPU is left to the clients.
+/// From this queue depth on, no client waits for a single answer.
+/// So there is no spinning, and the CPU is left to the clients.
 /// Answers that are less than `TOGETHER_NS` apart leave together, some slightly early, others slightly late.
 const MANY: usize = 8;
 const TOGETHER_NS: u64 = 16_000;
@@ -214,8 +213,8 @@ impl<T> Shared<T> {
 
 impl<T: Send + 'static> Due<T> {
     /// Starts the thread.
-    /// The thread calls `answer` for each item in the order of due times (equal ones in order of arrival),
-    /// with the time by which `ahead` made the call earlier.
+    /// The thread calls `answer` for each item in the order of due times (equal ones in order of arrival).
+    /// The second argument is the time by which `ahead` made the call earlier.
     /// `ahead` gets the time for which nothing will have happened by then.
     pub fn start(
         clock: Clock,

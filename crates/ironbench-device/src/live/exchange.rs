@@ -63,8 +63,7 @@ pub enum Cleared {
 
 /// The model treats a discard as a write of this many bytes, because one block of the device's map changes.
 const DISCARD: u64 = 4096;
-/// For a power cut, discards and zeroing are logged in pieces of this many bytes,
-/// skipping pieces that contain only zeros.
+/// For a power cut, discards and zeroing are logged in pieces of this size, skipping pieces that are already zero.
 const PIECE: u64 = 1 << 20;
 
 /// An I/O whose answer is delayed.
@@ -354,8 +353,8 @@ impl Exchange {
     fn settled(&self, covers: u64) -> bool {
         let Some(undo) = &self.undo else { return true };
         let mut undo = locked(undo);
-        // A power cut takes its writes back under the same lock,
-        // so either the cut sees this flush or this flush sees the cut.
+        // A power cut takes its writes back under the same lock.
+        // So either the cut sees this flush, or this flush sees the cut.
         let powered = !self.dead.load(Acquire);
         if powered {
             undo.flushed(covers);

@@ -22,9 +22,10 @@ impl Image {
         Memory::new(length).map(Self::Memory)
     }
 
-    /// Creates an image in memory that is also a file, to be passed to the kernel.
-    /// The memory is allocated now: pages allocated on write belong to the control group of the writer,
-    /// even through the loop driver (Linux: drivers/block/loop.c), and would count against a server's memory limit.
+    /// Creates an image in memory that is also a file, to be passed to the kernel. The memory is allocated now.
+    /// Pages allocated on write belong to the control group of the writer,
+    /// even through the loop driver (Linux: drivers/block/loop.c).
+    /// Such pages would count against a server's memory limit.
     pub fn in_shared_memory(length: u64) -> Result<Self> {
         Memory::shared(length).map(Self::Memory)
     }
@@ -93,8 +94,8 @@ fn from_file(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
 }
 
 /// Anonymous memory, or the memory of a file.
-/// As on a disk, the file system must avoid concurrent reads
-/// and writes of the same bytes: they may happen in any order, and affect nothing but the bytes.
+/// As on a disk, the file system must avoid concurrent reads and writes of the same bytes.
+/// The order of such accesses is undefined, and affects nothing but the bytes.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,

@@ -1,5 +1,5 @@
-//! A live emulated device, on which real file systems can be created:
-//! files in a FUSE file system, whose answers leave when the model says.
+//! A live emulated device, on which real file systems can be created.
+//! Technically, the device is a set of files in a FUSE file system, whose answers leave when the model says.
 //!
 //! The caller creates loop devices from the files (in Python, `ironbench.devices` does).
 //! Nothing here may wait for memory that only a write to this device would free: see `process`.
@@ -107,8 +107,7 @@ impl Live {
         Ok(Self { exchange, watch: Mutex::new(None), session, passes, granted, _awake: awake })
     }
 
-    /// Measures the I/O path through a block device created from one of the files,
-    /// whose first `length` bytes are overwritten.
+    /// Measures the I/O path through a block device created from one of the files. Overwrites the first `length` bytes.
     pub fn calibrate(&self, block_device: &str, length: u64) -> Result<Calibration> {
         let measured = self.measured(block_device, length);
         self.exchange.pace(Mode::Free);

@@ -29,8 +29,7 @@ pub struct Plan {
     /// May be before the arrival, if the I/O path overhead alone exceeds the time of the model.
     pub due: u64,
     /// When the I/O reached the model, by the clock of the exchange.
-    /// This is not before the completion (in model time) of the I/Os that it follows,
-    /// and after all I/Os that reached the model before.
+    /// The I/O reaches the model after all earlier ones, and after the completion (in model time) of those it follows.
     pub reached: u64,
     /// When the I/O is complete by the clock of the model.
     pub done: u64,
@@ -49,10 +48,11 @@ pub struct Plan {
 impl Plan {
     /// Returns the completion time for a trace: the model's, or the time the answer leaves if that is later.
     /// An I/O that is assumed to follow this one reaches the model no earlier.
-    /// With the actual arrival times, an I/O could arrive before the completion that it follows,
-    /// if the path is currently shorter than assumed, and would seem to follow another I/O.
-    /// Therefore lateness up to the path overhead is not part of the device's time
-    /// in a trace; it counts as time between I/Os.
+    /// If the path is currently shorter than assumed,
+    /// an I/O could actually arrive before the completion that it follows.
+    /// In the trace, it would seem to follow another I/O.
+    /// Therefore lateness up to the path overhead does not count
+    /// as the device's time in a trace, but as time between I/Os.
     pub fn over(&self, leaves: u64) -> u64 {
         leaves.max(if self.modelled { self.due + self.way_ns } else { self.reached })
     }
@@ -96,8 +96,7 @@ struct Inner {
     mode: Mode,
     /// Difference between real time and model time, which stops while the model is not used.
     behind: u64,
-    /// The earliest time at which the next request may reach the model:
-    /// after the last one, so that arrival times keep the order of the calls.
+    /// The earliest time at which the next request may reach the model, to keep arrivals in the order of the calls.
     next: u64,
     /// Completions, in model time, whose answers have left and which no request has followed yet.
     answered: BinaryHeap<Reverse<u64>>,
@@ -110,9 +109,9 @@ impl Inner {
     }
 
     /// Returns when a request that arrives now reaches the model.
-    /// A client that has an answer must see the device as done with that I/O,
-    /// even if the path was shorter than usual. Requests are assumed to follow answers in the order of completion;
-    /// if nothing else is in flight, the request follows all of them.
+    /// A client that has an answer must see the device as done with that I/O, even if the path was shorter than usual.
+    /// Requests are assumed to follow answers in the order of completion.
+    /// If nothing else is in flight, the request follows all answers.
     /// A completion older than `way_ns` has been followed or never will be.
     fn reaches(&mut self, arrival: u64, others: u64, way_ns: u64) -> u64 {
         let now = arrival.saturating_sub(self.behind).max(self.next);
@@ -178,7 +177,7 @@ impl Pace {
                     plan
                 } else {
                     self.under_way.fetch_add(1, Relaxed);
-                    // Not counted from the arrival:
+                    // Counted from the arrival,
                     // model time would drift away from real time with each I/O that arrives too early.
                     Plan { due: (done + inner.behind).saturating_sub(way_ns), modelled: true, ..plan }
                 }
@@ -211,8 +210,8 @@ impl Pace {
         Answered { count, bytes, held_ns, others }
     }
 
-    /// Returns the current path overhead in nanoseconds, for an I/O that takes `takes_ns` on the device,
-    /// with this many others in flight.
+    /// Returns the current path overhead in nanoseconds, for an I/O that takes `takes_ns` on the device.
+    /// `others` is the number of other I/Os in flight.
     fn way(&self, op: Op, length: u32, takes_ns: u64, others: u64) -> u64 {
         let overhead = self.overhead();
         let longer_ns = self.longer_ns[op as usize].load(Relaxed).min(overhead.longest_more(op, takes_ns, others));

@@ -19,8 +19,8 @@ use crate::Op;
 const ROWS: usize = 16 << 10;
 /// Maximum number of pieces that wait to be written; beyond it, rows are dropped and counted.
 const PIECES: usize = 64;
-/// Size of a row in bytes: time, offset, completed, CPU used, runnable, own CPU (8 each), length (4),
-/// op (1), padding (3); little-endian.
+/// Size of a row in bytes, little-endian.
+/// The columns time, offset, completed, CPU used, runnable and own CPU have 8 each, length 4, op 1, padding 3.
 const ROW: usize = 56;
 
 #[derive(Debug)]

@@ -38,9 +38,8 @@ pub fn is_counters(inode: u64) -> bool {
     inode == COUNTERS
 }
 
-/// Texts of open `counters` files.
-/// A text is generated when read from offset 0, as in `/proc` (Linux: Documentation/filesystems/seq_file.rst),
-/// so that it does not mix two moments.
+/// Texts of open `counters` files. A text is generated when read from offset 0, so that it does not mix two moments.
+/// `/proc` does the same (Linux: Documentation/filesystems/seq_file.rst).
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<Open>);
 

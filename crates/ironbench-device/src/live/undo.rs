@@ -56,8 +56,8 @@ impl Undo {
         }
     }
 
-    /// Returns the writes that bring the partitions into the state after the cut, in order,
-    /// and the number of unflushed writes.
+    /// Returns the writes that bring the partitions into the state after the cut, in order.
+    /// Also returns the number of unflushed writes.
     pub fn cut(&mut self, how: Cut, seed: u64) -> (Vec<(usize, u64, Vec<u8>)>, usize) {
         let mut dice = SplitMix64::new(seed);
         let written: Vec<Written> = self.written.drain(..).collect();

@@ -28,8 +28,8 @@ impl Way {
     }
 }
 
-/// Additional delay of an answer after an idle period: the waiting client's processor goes to sleep,
-/// and on a virtual machine the host gives it to others.
+/// Additional delay of an answer after an idle period.
+/// The waiting client's processor goes to sleep; on a virtual machine, the host gives the processor to others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct AfterHold {
     /// Idle times in nanoseconds, without any request or answer, in ascending order.
@@ -63,8 +63,7 @@ pub struct Overhead {
     pub waking: AfterHold,
     /// Usual lateness of held answers, included in the overheads.
     pub late_ns: u64,
-    /// The part of a read's overhead before and after the block device; None
-    /// if the kernel has no block device statistics.
+    /// The part of a read's overhead before and after the block device; None without block device statistics.
     pub beyond: Option<AfterHold>,
 }
 
@@ -83,8 +82,8 @@ impl Overhead {
         }
     }
 
-    /// Returns the maximum credible increase of the overhead since mount, in nanoseconds:
-    /// the measured overhead itself, waking up, and waiting for others.
+    /// Returns the maximum credible increase of the overhead since mount, in nanoseconds.
+    /// This is the sum of the overhead itself, waking up, and waiting for others.
     /// A larger increase is not overhead: the load exceeds the capacity of the path.
     pub fn longest_more(&self, op: Op, takes_ns: u64, others: u64) -> i64 {
         let each_ns = self.of(op, 0);

@@ -1,14 +1,15 @@
 //! A cloud volume: two token buckets, one for operations and one for bytes, and a latency.
 //!
 //! An operation has at most `io_size` bytes.
-//! A larger I/O counts as several operations;
-//! small I/Os that are physically sequential are merged into one (Amazon EBS user guide,
-//! "I/O characteristics and monitoring", docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html).
-//! I/Os of 32 KiB or more are merged "before processing" (AWS knowledge center,
-//! "How does Amazon EBS calculate the optimal I/O size", repost.aws/knowledge-center/ebs-calculate-optimal-io-size);
-//! "each I/O operation under 32 KiB counts as 1 operation" (the user guide's edition of 2020).
-//! So an I/O joins the previous one only while that one is in flight:
-//! writes that wait for each other, such as WAL appends, are never merged.
+//! A larger I/O counts as several operations; small I/Os that are physically sequential are merged into one.
+//! Source: Amazon EBS user guide,
+//! "I/O characteristics and monitoring" (docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html).
+//! I/Os of 32 KiB or more are merged "before processing".
+//! Source: AWS knowledge center,
+//! "How does Amazon EBS calculate the optimal I/O size" (repost.aws/knowledge-center/ebs-calculate-optimal-io-size).
+//! The user guide of 2020 says that "each I/O operation under 32 KiB counts as 1 operation".
+//! So an I/O joins the previous one only while that one is in flight.
+//! Writes that wait for each other, such as WAL appends, are never merged.
 
 use super::line::{PerByte, nanoseconds};
 use crate::device::{Device, Op};

@@ -1,8 +1,8 @@
 //! Infers which I/O each I/O waited for, from the order of arrivals and completions. A trace does not contain this.
 //!
 //! If one thread is active at a time, an I/O comes from the thread that the last completion woke.
-//! If `k` threads are active, the oldest of them issues the next I/O, and the k-th last completion woke it,
-//! because threads take turns on the cores.
+//! If `k` threads are active, the oldest of them issues the next I/O, because threads take turns on the cores.
+//! The k-th last completion woke that thread.
 //! The number of active threads is the machine's count of runnable threads; without that count, one is assumed.
 
 use std::cmp::Reverse;

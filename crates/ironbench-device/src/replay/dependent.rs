@@ -1,14 +1,14 @@
 //! Replays a trace on another device.
 //!
 //! In a closed replay an I/O waits for the one that caused it (`causes`).
-//! The time in between is think time (`thinking`): the program's own work, which stays the same,
-//! while the I/O takes the new device's time.
+//! The time in between is think time (`thinking`): the program's own work, which stays the same.
+//! The I/O itself takes the new device's time.
 //! So a trace of fixed work takes less time on a faster device, and I/Os issued together stay together.
-//! (The idea is that of inferred dependencies in trace replay;
-//! Tarihi, Asadi, Sarbazi-Azad, "DiskAccel", SIGMETRICS 2015, and Mesnier et al., "//TRACE", FAST 2007,
-//! which infers them by throttling nodes.) If the trace contains processor usage, computing needs a core, of
-//! which there are as many as on the recorded machine: on a fast device, the cores become the bottleneck.
-//! An open replay keeps the recorded arrivals.
+//! Related work infers dependencies in trace replay: Tarihi, Asadi, Sarbazi-Azad, "DiskAccel", SIGMETRICS 2015;
+//! Mesnier et al., "//TRACE", FAST 2007, which throttles nodes.
+//! If the trace contains processor usage,
+//! computing needs a core, of which there are as many as on the recorded machine.
+//! On a fast device, the cores become the bottleneck. An open replay keeps the recorded arrivals.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -61,8 +61,8 @@ fn one_client_is_predicted_exactly_and_several_that_wait_for_the_device_nearly()
     }
 }
 
-/// Tests the limitation for many clients with long think times that docs/concepts/devices.md describes
-/// and `devices/replay.py` warns of.
+/// Tests the limitation for many clients with long think times.
+/// See docs/concepts/devices.md, and the warning in `devices/replay.py`.
 #[test]
 fn several_clients_that_think_for_long_are_predicted_as_if_they_waited_for_each_other() {
     let faster = error("disk", "flash", 8, 10e6);
@@ -71,8 +71,8 @@ fn several_clients_that_think_for_long_are_predicted_as_if_they_waited_for_each_
     assert!((1.1..2.2).contains(&slower), "{slower}");
 }
 
-/// The machine of clients that compute between two reads:
-/// threads take turns on its cores, and the machine counts its usage.
+/// The machine of clients that compute between two reads.
+/// Threads take turns on its cores, and the machine counts its usage.
 struct Machine {
     cores: u32,
     running: u32,

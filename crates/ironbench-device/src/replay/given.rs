@@ -1,8 +1,9 @@
 //! Submits given I/Os to a model in their order, as seen by a program that waits for them.
 //!
 //! In comparison with a live device, this is the model without waiting, at exactly the same offsets.
-//! Other offsets would add uncertainty: on a disk, the mean of 1,000 random reads differs from the mean of all by up
-//! to 3%, and a pass that starts elsewhere is in other zones.
+//! Other offsets would add uncertainty.
+//! On a disk, the mean of 1,000 random reads differs from the mean of all by up to 3%,
+//! and a pass that starts elsewhere is in other zones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -32,7 +33,7 @@ pub struct Given {
 /// Measures the device, whose time starts at 0. `places` are the offsets of the I/Os.
 ///
 /// The time is from the last completion of the warm-up to the last measured completion,
-/// so that it covers exactly the counted I/Os. Input errors: there are too few I/Os, or one is outside the device.
+/// exactly that of the counted I/Os. Input errors: there are too few I/Os, or one is outside the device.
 pub fn given(device: &mut dyn Device, load: &Given, places: &[u64]) -> Result<Measured> {
     let last = load.warm_up.saturating_add(load.count);
     if load.count == 0 || places.len() < last {

@@ -23,7 +23,7 @@ pub struct Probe {
     pub count: u64,
     pub warm_up: u64,
     /// If above zero:
-    /// measures what completes within this many seconds after the first `ramp_s`, instead of a number of I/Os.
+    /// measures I/Os that complete within this many seconds after the first `ramp_s`, instead of `count`.
     pub seconds: f64,
     pub ramp_s: f64,
     /// Only this many bytes at the start are accessed; 0 for the whole device.

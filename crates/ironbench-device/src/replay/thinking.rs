@@ -1,18 +1,20 @@
 //! Divides a program's time between two I/Os into computing, waiting for a core, and waiting for something else.
 //!
 //! The machine's counts are divided among the clients that think at a moment.
-//! If `n` clients think while `used` cores compute and `runnable` threads run or want to, each computes for `used /
-//! n` of the time, waits for a core for `(runnable − used) / n`, and waits for something else for the rest.
+//! If `n` clients think while `used` cores compute and `runnable` threads run or want to,
+//! a client computes for `used / n` of the time.
+//! A client waits for a core for `(runnable − used) / n` of the time, and for something else for the rest.
 //! Only computing and the rest are kept: the replay itself determines the wait for a core.
 //!
-//! If the machine used more CPU than the thinking clients can have used, the excess is partly the work's own:
-//! if another I/O completes while one is thought about, the later completion is taken for the cause,
-//! and the think time before it is missing.
-//! With exponential times and `k` threads that take turns, the total think time is `(1 + runnable) / k` of the
-//! observed one (the first of two such times that compete, the think time and the time to the next completion).
+//! If the machine used more CPU than the thinking clients can have used, the excess is partly the work's own.
+//! If another I/O completes while one is thought about, the later completion is taken for the cause.
+//! The think time before that completion is missing.
+//! With exponential times and `k` threads that take turns,
+//! the total think time is `(1 + runnable) / k` of the observed one.
+//! The observed time is the minimum of two exponential times: the think time and the time to the next completion.
 //! Up to that amount, the excess takes cores and directly delays no client.
-//! CPU use beyond it belongs to other programs and grows with time rather than with the work:
-//! on a slow device there can be more of it than of the work's own, so it is left out.
+//! CPU use beyond it belongs to other programs and grows with time rather than with the work.
+//! On a slow device there can be more of this than of the work's own, so it is left out.
 
 use super::causes::Causes;
 use super::{Processors, Trace};

@@ -43,8 +43,9 @@ impl Processors {
 }
 
 impl Trace {
-    /// Decodes columns from little-endian bytes: `time`, `offset` and `completed` 8 per value, `length` 4,
-    /// `op` 1 (0 read, 1 write, 2 flush). Input error if their lengths do not match.
+    /// Decodes columns from little-endian bytes.
+    /// A value of `time`, `offset` and `completed` has 8, of `length` 4, of `op` 1 (0 read, 1 write, 2 flush).
+    /// Input error if their lengths do not match.
     pub fn from_bytes(time: &[u8], op: &[u8], offset: &[u8], length: &[u8], completed: &[u8]) -> Result<Self> {
         let rows = op.len();
         let whole = [time.len(), offset.len(), completed.len()].iter().all(|bytes| *bytes == rows * 8);

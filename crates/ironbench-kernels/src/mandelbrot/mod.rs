@@ -1,7 +1,8 @@
 //! The Mandelbrot set: for each point the number of steps of z → z² + c until |z| > 2, or a limit.
 //!
-//! Rows alternate between floating-point and fixed-point arithmetic: adjacent rows need about the same number of steps,
-//! and a step has the same operations in both, so about half of the work is floating-point and half integer.
+//! Rows alternate between floating-point and fixed-point arithmetic.
+//! Adjacent rows need about the same number of steps, and a step has the same operations in both.
+//! So about half of the work is floating-point and half integer.
 
 #[cfg(test)]
 mod tests;
@@ -14,8 +15,8 @@ const RIGHT: f64 = 1.0;
 const LOWER: f64 = -1.0;
 const UPPER: f64 = 1.0;
 const ESCAPED: f64 = 4.0;
-/// Number of points computed in parallel: two vectors of four 64-bit numbers,
-/// so that the steps of one hide the latency of the other.
+/// Number of points computed in parallel: two vectors of four 64-bit numbers.
+/// The steps of one vector hide the latency of the other.
 const LANES: usize = 8;
 /// Steps between two checks whether any point of the group is still within the circle.
 const STRIDE: u32 = 8;
@@ -74,8 +75,9 @@ pub fn draw_unless(view: View, variant: Variant, steps: &mut [u32], over: &dyn F
     }
 }
 
-/// Checks whether the work is over: every few rows of an ordinary picture, so that the cost is negligible,
-/// and every few points if each may take a million steps.
+/// Checks whether the work is over.
+/// The checks are every few rows of an ordinary picture, at negligible cost,
+/// and every few points if a point may take a million steps.
 struct Looks<'a> {
     over: &'a dyn Fn() -> bool,
     /// Number of points between two checks.
@@ -109,8 +111,8 @@ pub fn instructions() -> &'static str {
     "baseline"
 }
 
-/// Computes eight FNV-1a hashes (Fowler, Noll, Vo: the 64-bit offset basis and prime), each over every eighth point,
-/// and the hash of those eight: in parallel they take 1% of the time of a picture.
+/// Computes eight FNV-1a hashes, each over every eighth point, and the hash of those eight.
+/// In parallel they take 1% of the time of a picture. Source of the 64-bit offset basis and prime: Fowler, Noll, Vo.
 pub fn checksum(steps: &[u32]) -> u64 {
     let mut hashes = [OFFSET_BASIS; LANES];
     let groups = steps.chunks_exact(LANES);

@@ -88,8 +88,7 @@ fn every_point_agrees_with_a_plain_loop_over_doubles() {
             if is_float(row) {
                 assert_eq!(found, count, "row {row} column {column}");
             } else {
-                // Numbers with 28 fraction bits differ from those with 52 where an orbit
-                // is chaotic, right at the edge of the set.
+                // Results with 28 and 52 fraction bits differ where an orbit is chaotic, right at the edge of the set.
                 differing += usize::from(found != count);
             }
         }

@@ -46,8 +46,8 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
         }
     }
 
-    /// Waits until each client has received something (a cancelled statement ends without
-    /// rows) or its connection has closed.
+    /// Waits until each client has received something or its connection has closed.
+    /// A cancelled statement ends without rows.
     fn await_ends(&mut self, until: u64) {
         let mut awaited = vec![false; self.clients.len()];
         for &id in &self.given_up.clients {

@@ -1,6 +1,5 @@
-//! Handles clients that lose their connection.
-//! Outcomes in order of preference: the client reconnects and continues,
-//! the client ends and the others continue (as in pgbench), or the trial ends.
+//! Handles clients that lose their connection. There are three outcomes, in order of preference.
+//! The client reconnects and continues. The client ends and the others continue, as in pgbench. The trial ends.
 
 use std::cmp::Reverse;
 
@@ -110,8 +109,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether this thread must keep taking part in turns although all its clients are lost:
-    /// the other threads wait for it after each turn.
+    /// Whether this thread must keep taking part in turns although all its clients are lost.
+    /// The other threads wait for this thread after each turn.
     #[cold]
     pub(super) fn attends(&self) -> bool {
         self.rests_at != NEVER && self.drain_until == NEVER && self.clients.iter().any(|client| client.lost.is_some())

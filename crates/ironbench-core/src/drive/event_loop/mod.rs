@@ -353,8 +353,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Returns the first step of the client's next transaction, or None if the client thinks,
-    /// waits for a scheduled start, or has ended.
+    /// Returns the first step of the client's next transaction.
+    /// Returns None if the client thinks, waits for a scheduled start, or has ended.
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
         let drained = self.drain_until != NEVER && !self.pace.is_open();
@@ -382,8 +382,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Returns the first step of the client's next transaction, or None if the client thinks,
-    /// or rests until the curve makes it active.
+    /// Returns the first step of the client's next transaction.
+    /// Returns None if the client thinks, or rests until the curve makes it active.
     #[cold]
     fn next_of_active(&mut self, client: usize, now: u64) -> Option<Step> {
         let free = now + self.pace.think_ns();

@@ -1,5 +1,5 @@
-//! Opens and closes the measured window,
-//! and ends clients when the window closes or when they lose their work or connection.
+//! Opens and closes the measured window.
+//! Ends clients when the window closes or when they lose their work or connection.
 
 use std::cmp::Reverse;
 
@@ -58,8 +58,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// After the end of the slice:
-    /// whether clients may rest because every measured transaction has ended in every thread.
+    /// After the end of the slice: whether clients may rest, because no thread has an unfinished measured transaction.
     #[cold]
     pub(super) fn rests(&mut self) -> bool {
         if !self.settled && self.straddling == 0 {

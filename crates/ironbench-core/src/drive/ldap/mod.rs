@@ -1,8 +1,9 @@
 //! Runs scripts on an LDAP directory. Each command is an operation, as `wire::ldap::operation` parses it.
 //!
-//! Every operation takes effect separately, so there is no rollback: after a result code other than success
-//! the transaction fails, its remaining commands are skipped, and the client continues with its next transaction.
-//! Only `busy` is retried. Operations of a pipeline are sent together and may be answered in any order.
+//! Every operation takes effect separately, so there is no rollback.
+//! After a result code other than success, the transaction fails and its remaining commands are skipped.
+//! The client then continues with its next transaction. Only `busy` is retried.
+//! Operations of a pipeline are sent together and may be answered in any order.
 
 mod operations;
 mod replay;
@@ -64,8 +65,7 @@ pub struct LdapScript<'p> {
     lifetime: Lifetime,
     /// The bind that restores the connection's own user; None if the client stays bound as the last user.
     own: Option<&'p OwnBind>,
-    /// Whether the client has bound as another user, successfully or not,
-    /// since the last bind as the connection's own user.
+    /// Whether the client has tried to bind as another user since the last bind as the connection's own user.
     is_others: bool,
     /// Message ID of the pending request that binds as the connection's own user again.
     back: Option<i32>,

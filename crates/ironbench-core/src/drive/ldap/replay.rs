@@ -1,5 +1,5 @@
-//! Replays an access log: runs each operation at its recorded time,
-//! on as many connections as were open at once in the log.
+//! Replays an access log.
+//! Operations run at their recorded times, on as many connections as were open at once in the log.
 //!
 //! A client runs the operations of several recorded connections, one connection after another.
 //! Operations run one at a time; those that become due meanwhile wait, and the response time includes the wait.

@@ -1,10 +1,10 @@
 //! Runs scripts on MySQL and MariaDB: each command becomes a packet, and its reply determines how the script continues.
 //!
-//! Deadlocks, lock wait timeouts and MariaDB's "record has changed" are
-//! retried like serialization failures on PostgreSQL: ROLLBACK if a transaction is open,
-//! then the whole transaction again with the same variables and random numbers, up to `max_tries` attempts.
-//! After any other error the transaction is rolled back and counts as failed,
-//! and the client continues with its next transaction.
+//! Deadlocks,
+//! lock wait timeouts and MariaDB's "record has changed" are retried like serialization failures on PostgreSQL.
+//! An open transaction is rolled back, and the whole transaction runs again with the same variables and random numbers.
+//! The limit is `max_tries` attempts. After any other error the transaction is rolled back and counts as failed.
+//! The client then continues with its next transaction.
 
 mod reply;
 mod request;
@@ -51,15 +51,15 @@ pub struct MysqlScript<'p> {
     lifetime: Lifetime,
 }
 
-/// Whether the same transaction may succeed after this error:
-/// record has changed (MariaDB's `innodb_snapshot_isolation`), lock wait timeout, or deadlock.
+/// Whether a retry may succeed after this error: record has changed, lock wait timeout, or deadlock.
+/// The first occurs with MariaDB's `innodb_snapshot_isolation`.
 fn is_retryable(error: &ServerError) -> bool {
     matches!(error.number, 1020 | 1205 | 1213)
 }
 
-/// Whether the server closes the connection after this error: it is shutting down,
-/// or the session was killed (1927 in MariaDB, 3169 and 4031 in MySQL).
-/// Source: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
+/// Whether the server closes the connection after this error.
+/// The server is shutting down (1053), or the session was killed (1927 in MariaDB,
+/// 3169 in MySQL) or idle for too long (4031). Source: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1927 | 3169 | 4031)
 }

@@ -1,10 +1,11 @@
 //! Runs scripts on PostgreSQL: each command becomes a message, and its reply determines how the script continues.
 //!
-//! Serialization failures and deadlocks are retried as in pgbench: ROLLBACK if a transaction block is open,
-//! then the whole transaction again with the same variables and random numbers, up to `max_tries` attempts.
-//! After any other error the transaction block is rolled back, the transaction counts as failed,
-//! and the client continues with its next transaction, unless the plan makes an error in the first second end
-//! the trial. (pgbench ends the client after any such error; the load would then decrease without notice.)
+//! Serialization failures and deadlocks are retried as in pgbench.
+//! An open transaction block is rolled back,
+//! and the whole transaction runs again with the same variables and random numbers. The limit is `max_tries` attempts.
+//! After any other error the transaction block is rolled back and the transaction counts as failed.
+//! The client then continues with its next transaction, unless an error in the first second must end the trial.
+//! In pgbench, any such error ends the client, so the load decreases without notice.
 
 mod reply;
 mod request;

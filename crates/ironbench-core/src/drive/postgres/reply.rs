@@ -35,8 +35,8 @@ pub struct Reply<'p> {
     /// The command whose rows become variables.
     gathers: Option<&'p Sql>,
     columns: Vec<Option<Slot>>,
-    /// Whether rows are stored only at the end: with combined queries, `\gset` uses only the row of the last query,
-    /// so each row is kept until the next query or the end.
+    /// Whether rows are stored only at the end. With combined queries, `\gset` uses only the row of the last query.
+    /// Therefore a row is kept until the next query or the end.
     holds: bool,
     held: Vec<u8>,
     /// Rows of the statement that is being answered.

@@ -70,8 +70,8 @@ impl<'p> Requests<'p> {
     }
 
     /// Appends a command without the end of its group.
-    /// The messages are the same as those of libpq (`PQsendQueryGuts` in fe-exec.c),
-    /// including Describe although most results are discarded. So the server does the same work as with pgbench.
+    /// The messages are the same as those of libpq (`PQsendQueryGuts` in fe-exec.c).
+    /// Describe is included, although most results are discarded. So the server does the same work as with pgbench.
     #[inline]
     pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) {
         let name = match self.protocol {

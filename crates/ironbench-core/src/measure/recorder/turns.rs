@@ -1,14 +1,15 @@
 //! Records a window in turns. The window rests between turns and then continues as if no time had passed.
 //! The last turn can be discarded.
 //!
-//! Clients start together at each turn, so the number of transactions that *end* inside a slice is quantised:
-//! if a transaction takes 0.75 s, a slice of one second contains one or two per client, never 1.33.
-//! Therefore a transaction is measured if it *starts* inside a slice, whenever it ends,
-//! and throughput is clients × transactions / time that clients spent on them.
+//! Clients start together at each turn, so the number of transactions that *end* inside a slice is quantised.
+//! For example, with 0.75 s per transaction, a slice of one second contains one or two per client, never 1.33.
+//! Therefore a transaction is measured if it *starts* inside a slice, whenever it ends.
+//! Throughput is clients × transactions / time that clients spent on them.
 //! A client's first transaction that starts in a slice and its first that starts after the slice are stopping times.
-//! By Wald's identity (A. Wald, "On cumulative sums of random variables", Annals of Mathematical Statistics 15,
-//! 1944) the expected time between them is the expected number of transactions times their mean duration,
-//! for any distribution and any phase in which a slice finds the clients.
+//! Wald's identity applies (A. Wald, "On cumulative sums of random variables",
+//! Annals of Mathematical Statistics 15, 1944).
+//! The expected time between the two is the expected number of transactions times their mean duration.
+//! This holds for any distribution and any phase in which a slice finds the clients.
 
 use super::{NOTHING, Phase, Recorder, Rounds, Slice, Window};
 use crate::measure::Tally;

@@ -182,7 +182,7 @@ fn scram(channel: &mut Channel, user: &str, password: &[u8]) -> std::result::Res
     if !matches!(code, code::SUCCESS | code::SASL_BIND_IN_PROGRESS) {
         return bound(&body);
     }
-    // A server that skips its half of SCRAM has not proved that it knows the password, so it may be an impostor.
+    // A server that skips its half of SCRAM has not proved that it knows the password. It may be an impostor.
     if said.split(|byte| *byte == b',').next() != Some(proven.as_bytes()) {
         return Err(unproven().into());
     }

@@ -58,8 +58,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes statements also fail if the server is silent for `silence`
-    /// and then does not answer a new connection: it hangs, or has gone without closing the connection.
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection.
+    /// Such a server hangs, or has gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -86,9 +86,8 @@ impl Session {
         self.channel.tls.is_some()
     }
 
-    /// Runs one operation.
-    /// Returns the entries of a search (the DN and then the attributes requested by name),
-    /// and how many entries the operation found or changed.
+    /// Runs one operation. Returns the entries of a search: the DN and then the attributes requested by name.
+    /// Also returns how many entries the operation found or changed.
     ///
     /// # Errors
     /// Input: the operation is malformed.

@@ -169,8 +169,8 @@ impl Connector {
     fn enter(&self, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
         match self.start(attempt, self.config.as_ref()) {
             // With `prefer`, a server that offers TLS but rejects the client over TLS may accept it without.
-            // If the client rejects the server's certificate, the attempt fails:
-            // falling back would silently drop the encryption.
+            // The attempt fails if the client rejects the server's certificate:
+            // encryption must not be dropped silently.
             Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
                 self.start(attempt, None)
             }

@@ -9,13 +9,11 @@ use crate::wire::words::subject;
 use crate::{Error, Result};
 
 /// Approximate size of the packets.
-/// Large enough to make the cost of system calls and packets negligible,
-/// small enough to stay in the second-level cache between client and server.
+/// Large enough to make the cost of system calls and packets negligible, small enough for the second-level cache.
 const FRAME: usize = 64 * 1024;
 
 /// A LOAD DATA in progress.
-/// If dropped before [`CopyIn::finish`], it closes the connection,
-/// which is the only way to make the server roll it back.
+/// If dropped before [`CopyIn::finish`], closes the connection: nothing else makes the server roll the load back.
 #[derive(Debug)]
 pub struct CopyIn<'a> {
     session: &'a mut Session,
@@ -64,8 +62,8 @@ impl<'a> CopyIn<'a> {
     /// Ends the load. Returns the number of rows loaded.
     ///
     /// # Errors
-    /// Failure, including when the server warned:
-    /// with LOCAL, it truncates values that do not fit and skips rows that it cannot store.
+    /// Failure, also when the server warned.
+    /// With LOCAL, the server truncates values that do not fit and skips rows that it cannot store.
     /// Loaded rows stay unless a surrounding transaction is rolled back.
     pub fn finish(mut self) -> Result<u64> {
         self.ship()?;

@@ -1,5 +1,5 @@
-//! MySQL and MariaDB: packets (`protocol`), connecting (`connect`, `auth`, `proof`),
-//! and a blocking session for everything outside the measured window (`session`, `copy`).
+//! MySQL and MariaDB. `protocol` contains the packets, and `connect`, `auth` and `proof` open a connection.
+//! `session` and `copy` are a blocking session for everything outside the measured window.
 //! `channel` is the packet stream that connect and session use.
 mod address;
 mod auth;

@@ -64,8 +64,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes statements also fail if the server is silent for `silence`
-    /// and then does not answer a new connection: it hangs, or has gone without closing the connection.
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection.
+    /// Such a server hangs, or has gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -110,8 +110,9 @@ impl Session {
     /// Runs one or more statements. Returns the rows of the last one that returned rows.
     ///
     /// # Errors
-    /// Failure: a statement was rejected (with the server's number and SQLSTATE; earlier statements took effect
-    /// and the session stays usable), or the connection was lost (the session becomes unusable).
+    /// Failure: a statement was rejected, with the server's number and SQLSTATE.
+    /// Earlier statements took effect and the session stays usable.
+    /// If the connection was lost, the session becomes unusable.
     pub fn query(&mut self, sql: &str) -> Result<Rows> {
         Ok(self.run(sql)?.rows)
     }
@@ -132,8 +133,8 @@ impl Session {
         self.collect(&words, Outcome::default())
     }
 
-    /// Like `query`, but only counts the rows and drops each one,
-    /// so that no memory has to be freed after the result has ended.
+    /// Like `query`, but only counts the rows and drops each one.
+    /// So no memory has to be freed after the result has ended.
     pub fn count(&mut self, sql: &str) -> Result<u64> {
         self.begin(sql)?;
         Ok(self.collect(sql, Outcome { rows: Rows::counted(0), ..Outcome::default() })?.rows.len() as u64)
@@ -277,8 +278,9 @@ impl Session {
     }
 }
 
-/// Whether the server closes the connection after this error: it is shutting down (1053), the packet was too large
-/// (1153) or out of order (1156), or the connection was killed (1927) or idle for too long (4031).
+/// Whether the server closes the connection after this error.
+/// The server is shutting down (1053), the packet was too large (1153) or out of order (1156),
+/// or the connection was killed (1927) or idle for too long (4031).
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1153 | 1156 | 1927 | 4031)
 }

@@ -7,8 +7,7 @@ use crate::wire::address::Address;
 use crate::wire::tls::{Wanted, Words};
 
 /// Returns the address.
-/// As in libpq, a host that starts with `/` is the directory of a Unix socket,
-/// and one that starts with `@` that of an abstract socket.
+/// As in libpq, a host that starts with `/` is the directory of a Unix socket, and `@` marks an abstract socket.
 pub(super) fn address(connection: &PostgresConnection) -> Address {
     let PostgresConnection { host, hostaddr, port, .. } = connection;
     if host.starts_with(['/', '@']) && hostaddr.is_none() {

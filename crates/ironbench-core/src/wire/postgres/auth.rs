@@ -66,8 +66,7 @@ pub(super) fn authenticate(
             return Err(Fault::Malformed(Malformed::Nonsense));
         }
         match number {
-            // A server that skips its half of SCRAM has not proved
-            // that it knows the password, so it may be an impostor.
+            // A server that skips its half of SCRAM has not proved that it knows the password. It may be an impostor.
             code::OK if !proven => return Err(unproven().into()),
             code::OK => return policy.judge(method, bound),
             code::CLEARTEXT_PASSWORD => {

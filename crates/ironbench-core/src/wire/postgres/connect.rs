@@ -2,8 +2,8 @@
 //!
 //! [`Connector::new`] checks everything that can be checked without a network.
 //! The connector can then open any number of connections from any thread.
-//! [`Connector::connect`] returns a [`Connected`], which is idle and ready for queries: it becomes a blocking session,
-//! or its [`Stream`] is passed to a nonblocking transport.
+//! [`Connector::connect`] returns a [`Connected`], which is idle and ready for queries.
+//! A blocking session is created from it, or its [`Stream`] is passed to a nonblocking transport.
 
 use std::{
     io,
@@ -146,8 +146,8 @@ impl Connector {
         }
         match self.start(&attempt, self.config.as_ref()) {
             // With `prefer`, a server that offers TLS but rejects the client over TLS may accept it without.
-            // If the client rejects the server's certificate, the attempt fails:
-            // falling back would silently drop the encryption.
+            // The attempt fails if the client rejects the server's certificate:
+            // encryption must not be dropped silently.
             Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
                 self.start(&attempt, None)
             }

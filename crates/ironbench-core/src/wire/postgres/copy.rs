@@ -8,8 +8,7 @@ use super::{
 use crate::{Error, Result};
 
 /// Approximate size of the CopyData messages.
-/// Large enough to make the cost of system calls and messages negligible,
-/// small enough to stay in the second-level cache between client and server.
+/// Large enough to make the cost of system calls and messages negligible, small enough for the second-level cache.
 const FRAME: usize = 64 * 1024;
 
 /// A COPY in progress. If dropped before [`CopyIn::finish`], the server rolls it back.
@@ -73,8 +72,8 @@ impl<'a> CopyIn<'a> {
         self.open = false;
         frontend::copy_done(&mut self.session.channel.output);
         let sent = self.session.channel.flush();
-        // A server
-        // that rejected the data may have closed the connection: its error takes precedence over the broken pipe.
+        // A server that rejected the data may have closed the connection.
+        // The server's error takes precedence over the broken pipe.
         match self.session.collect(&self.sql) {
             Ok(outcome) => sent.map(|()| outcome.affected).map_err(|error| self.session.lose(error.into(), &self.sql)),
             Err(error) => Err(error),

@@ -1,5 +1,5 @@
-//! PostgreSQL: its messages (`protocol`), connecting (`connect`, `auth`),
-//! and a blocking session for everything outside the measured window (`session`, `copy`).
+//! PostgreSQL. `protocol` contains the messages, and `connect` and `auth` open a connection.
+//! `session` and `copy` are a blocking session for everything outside the measured window.
 //! `channel` is the message stream that connect and session use.
 mod address;
 mod auth;

@@ -67,8 +67,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes statements also fail if the server is silent for `silence`
-    /// and then does not answer a new connection: it hangs, or has gone without closing the connection.
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection.
+    /// Such a server hangs, or has gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -120,8 +120,8 @@ impl Session {
     /// Runs one or more statements. Returns the rows of the last one that returned rows.
     ///
     /// # Errors
-    /// Failure: a statement was rejected (with the server's SQLSTATE;
-    /// the session stays usable), or the connection was lost (the session becomes unusable).
+    /// Failure: a statement was rejected, with the server's SQLSTATE, and the session stays usable.
+    /// If the connection was lost, the session becomes unusable.
     pub fn query(&mut self, sql: &str) -> Result<Rows> {
         Ok(self.run(sql)?.rows)
     }
@@ -132,8 +132,8 @@ impl Session {
         self.collect(sql)
     }
 
-    /// Like `query`, but only counts the rows and drops each one,
-    /// so that no memory has to be freed after the result has ended.
+    /// Like `query`, but only counts the rows and drops each one.
+    /// So no memory has to be freed after the result has ended.
     pub fn count(&mut self, sql: &str) -> Result<u64> {
         self.begin(sql)?;
         Ok(self.take(sql, Outcome { rows: Rows::counted(0), affected: 0 })?.rows.len() as u64)

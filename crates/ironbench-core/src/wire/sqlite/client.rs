@@ -79,8 +79,8 @@ impl Client {
         self.statements[id].clear();
     }
 
-    /// Prepares and runs the statements of a combined command one after the other,
-    /// because one may create the table that the next one reads.
+    /// Prepares and runs the statements of a combined command one after the other.
+    /// A statement may create the table that the next one reads.
     fn prepare_and_run<'v>(
         &self,
         sql: &Sql,

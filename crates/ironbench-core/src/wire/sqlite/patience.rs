@@ -10,8 +10,7 @@ use rusqlite::{Connection, ffi};
 /// Virtual machine steps between two checks of the flag: well under a millisecond.
 const STEPS_PER_LOOK: c_int = 4096;
 /// Milliseconds between tries; the last one repeats.
-/// The same as in SQLite's own `busy_timeout` (src/main.c, 3.53),
-/// so that contention costs as much as in any application.
+/// The delays are those of SQLite's own `busy_timeout` (src/main.c, 3.53), as in any application.
 const DELAYS_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 
 /// Waits like SQLite's `busy_timeout`, which itself cannot be interrupted, not even by `sqlite3_interrupt`.

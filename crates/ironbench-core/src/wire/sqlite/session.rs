@@ -43,11 +43,10 @@ impl Session {
         run_all(&self.connection, sql).map_err(|error| self.failed(&error))
     }
 
-    /// Like `query`, but only counts the rows of the last statement and drops each one,
-    /// so that no memory has to be freed after the result has ended.
+    /// Like `query`, but only counts the rows of the last statement and drops each one.
+    /// So no memory has to be freed after the result has ended.
     ///
-    /// `ended` is called about twenty times per second in this thread;
-    /// when it returns true, the statement is interrupted.
+    /// Calls `ended` about twenty times per second in this thread, and interrupts the statement when it returns true.
     pub fn count(&mut self, sql: &str, mut ended: impl FnMut() -> bool + Send + 'static) -> Result<u64> {
         let mut asked = Instant::now();
         let look = move || {

@@ -1,7 +1,7 @@
 //! The epoll transport: non-blocking sockets in one epoll instance. Works on every Linux and supports TLS.
 //!
-//! Sockets are registered once, edge-triggered, so that a transaction costs write, epoll_wait and read,
-//! and no epoll_ctl (epoll(7), "Level-triggered and edge-triggered").
+//! Sockets are registered once, edge-triggered (epoll(7), "Level-triggered and edge-triggered").
+//! So a transaction costs write, epoll_wait and read, and no epoll_ctl.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,5 +1,5 @@
-//! Receive buffers from which the kernel picks when something arrives (`IORING_REGISTER_PBUF_RING`,
-//! io_uring_register_buf_ring(3)). Waiting clients need no buffer, so thousands of clients need little memory.
+//! Receive buffers from which the kernel picks when something arrives (io_uring_register_buf_ring(3)).
+//! Waiting clients need no buffer, so thousands of clients need little memory.
 
 use std::io;
 use std::ptr::NonNull;

@@ -1,10 +1,10 @@
 //! The io_uring transport: one ring per thread. A round of the loop is one system call, however many clients it serves.
 //!
-//! Every client has one receive that stays armed for the whole trial (multishot)
-//! and gets a buffer when something arrives. A message takes one entry: a send that completes silently.
+//! Every client has one multishot receive, armed for the whole trial, which gets a buffer when something arrives.
+//! A message takes one entry: a send that completes silently.
 //! Sends and receives are independent, so that client and server cannot block each other over a long message.
-//! Only this thread submits, and completions are processed only while it waits (`IORING_SETUP_SINGLE_ISSUER`,
-//! `IORING_SETUP_DEFER_TASKRUN`, Linux 6.1); older kernels use epoll.
+//! Only this thread submits (`IORING_SETUP_SINGLE_ISSUER`).
+//! Completions are processed only while it waits (`IORING_SETUP_DEFER_TASKRUN`, Linux 6.1); older kernels use epoll.
 //! Sources: io_uring_setup(2), io_uring_enter(2), io_uring_prep_recv_multishot(3).
 
 use std::io;

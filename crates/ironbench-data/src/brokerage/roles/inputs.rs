@@ -1,5 +1,5 @@
-//! Inputs of each transaction: customers in proportion to activity,
-//! everything else from the data model and random numbers, so that no query is needed to create an input.
+//! Draws the inputs of each transaction. Customers are drawn in proportion to activity.
+//! Everything else comes from the data model and random numbers, so no query is needed.
 
 use super::sheet::{Input, Sheet};
 use crate::brokerage::fixed::tax_id;

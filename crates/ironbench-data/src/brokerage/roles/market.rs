@@ -74,8 +74,8 @@ pub struct Counts {
     /// Market orders without a result.
     pub pending: usize,
     /// Orders that wait for their price.
-    /// If a Market-Feed of this process finds an order of another process, that order is still counted there,
-    /// so it is subtracted here: over all processes, each order counts once.
+    /// If a Market-Feed of this process finds an order of another process, that order is still counted there.
+    /// Therefore it is subtracted here: over all processes, each order counts once.
     pub limits: i64,
     /// Maximum number of jobs that were due and not started.
     pub longest: usize,
@@ -256,8 +256,8 @@ impl Market {
         }
     }
 
-    /// Called when a Market-Feed has written these prices on an engine without data: it finds
-    /// the orders that this market knows.
+    /// Called when a Market-Feed has written these prices on an engine without data.
+    /// The orders found are those that this market knows.
     pub fn met(&mut self, entries: &[Entry], now: u64) {
         for order in entries.iter().filter_map(|entry| entry.meets) {
             if let Some(Order { trade, security, quantity, .. }) = self.limits.remove(&order) {

@@ -1,10 +1,9 @@
 //! Roles of the clients in a brokerage trial: customers, the market, and data maintenance.
 //!
 //! The plan's clients are customers, which share one deck.
-//! Additional clients belong to the market and wait for results and batches of prices;
-//! the last one maintains data every minute.
-//! If the plan requires the same final state each time, one client does everything,
-//! and time advances with its transactions.
+//! Additional clients belong to the market and wait for results and batches of prices.
+//! The last one maintains data every minute.
+//! For a reproducible final state, a single client does everything, and time advances with its transactions.
 //!
 //! In a trial in parts, each load process has its own deck, market and trade numbers, and the first maintains the data.
 //! A Market-Feed may find orders of another process; the market of the process that ran the Market-Feed answers them.
@@ -164,8 +163,8 @@ impl Roles {
             begins_ms: options.first_time.unwrap_or(curve.start_ms).max(curve.start_ms),
             deck: OnceLock::new(),
             next_trade: AtomicI64::new(trades.first_own()),
-            // A trial is shorter than the cycle: if every trial started with the first table,
-            // the last ones would never be maintained.
+            // A trial is shorter than the cycle.
+            // If all started with the first table, the last ones would never be maintained.
             first_table: Dice::new(seed, Purpose::Maintenance as u64, 0).below(TABLES as u64) as i64,
             market: Mutex::new(Market::new(curve, brokerage.securities(), delays, trades)),
             customers: clients,
@@ -184,8 +183,8 @@ impl Roles {
         self.options.market_clients.unwrap_or(self.part.all_clients / 4).max(1)
     }
 
-    /// Returns the number of this part's market clients:
-    /// an even share, and at least one, because a market without clients would not answer.
+    /// Returns the number of this part's market clients, an even share.
+    /// At least one, because a market without clients would not answer.
     fn market_clients(&self) -> usize {
         let (all, Part { number, of, .. }) = (self.all_market_clients(), self.part);
         (all * (number + 1) / of - all * number / of).max(1)

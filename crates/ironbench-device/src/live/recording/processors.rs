@@ -11,8 +11,8 @@ use ironbench_core::measure::crew::{Gate, Post, Resident};
 use crate::live::{due, process};
 
 const PERIOD: Duration = Duration::from_millis(10);
-/// Reading the counters takes at most 1/100 of a core: the kernel sums over all cores each time,
-/// which is slow on large machines.
+/// Reading the counters takes at most 1/100 of a core.
+/// The kernel sums over all cores each time, which is slow on large machines.
 const SHARE: u32 = 100;
 const STAT: &str = "/proc/stat";
 /// Unit of the times in `/proc/stat`, in nanoseconds (USER_HZ, proc_stat(5)); 10 ms on all supported Linux systems.
@@ -55,8 +55,8 @@ impl Processors {
                 let began = Instant::now();
                 if let (Some(watched), Some(now)) = (&mut watched, Moment::now()) {
                     let counted = watched.until(now);
-                    // Ticks are coarse, and waiting is counted only when it is over,
-                    // so the counts may seem to decrease for a moment.
+                    // The counts may seem to decrease briefly:
+                    // ticks are coarse, and a wait is counted only when it is over.
                     theirs.used.fetch_max(counted.used, Relaxed);
                     theirs.runnable.fetch_max(counted.runnable, Relaxed);
                     theirs.own.fetch_max(counted.own, Relaxed);

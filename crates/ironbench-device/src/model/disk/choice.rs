@@ -1,13 +1,12 @@
 //! Models how a drive gains by choosing among its queued commands.
 //!
-//! With several commands the drive executes the one it can reach first (shortest positioning time first;
-//! Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991).
+//! With several commands the drive executes the one it can reach first: shortest positioning time first.
+//! Source: Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991.
 //! The model returns a completion when a command arrives, so later commands cannot overtake.
-//! Instead, it keeps the order of arrival and shortens seeks
-//! and rotational delays by the mean gain at that queue depth.
+//! Instead, the order of arrival is kept, and seeks and rotational delays are shortened by the mean gain at that depth.
 //! That gain is computed here: a drive with the same geometry chooses among random commands.
-//! Throughput and mean times match the choosing drive; its long tail of commands
-//! that are passed over repeatedly is not modelled.
+//! Throughput and mean times match the choosing drive.
+//! Not modelled is its long tail of commands that are passed over repeatedly.
 
 use pgbench_script::Random;
 

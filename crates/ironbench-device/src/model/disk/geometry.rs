@@ -1,9 +1,9 @@
 //! Where a byte lies on the platter: its track, its angle, and how fast it passes the head.
 //!
-//! Zones are smoothed into a rate that decreases linearly from the outermost to the innermost track,
-//! because data sheets give only these two.
-//! Addresses run from outside to inside and from track to track without a gap,
-//! which is the purpose of the skew on real disks.
+//! Zones are smoothed into a rate that decreases linearly from the outermost to the innermost track.
+//! Data sheets give only the rates of these two tracks.
+//! Addresses run from outside to inside and from track to track without a gap.
+//! On real disks, track skew serves this purpose.
 
 /// Positions as fractions of the distance from the outermost track (0) to the innermost (1), and angles in revolutions.
 #[derive(Debug, Clone)]

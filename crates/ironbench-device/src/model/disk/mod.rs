@@ -1,6 +1,6 @@
 //! A rotating disk: arm, spindle, command queue, and cache.
 //!
-//! The components and their order are those of Ruemmler and Wilkes,
+//! The components are those of Ruemmler and Wilkes,
 //! "An introduction to disk drive modeling" (IEEE Computer 27(3), 1994).
 
 mod choice;
@@ -59,8 +59,7 @@ pub struct Mechanics {
 }
 
 impl Mechanics {
-    /// Returns the seek and rotational delay in nanoseconds from the arm's position,
-    /// starting at `at`, with `held` commands queued.
+    /// Returns the seek and rotational delay in nanoseconds, starting at `at`, with `held` commands queued.
     fn position(&mut self, op: Op, place: &Place, at: u64, held: usize) -> f64 {
         let distance = (place.track - self.arm).abs();
         let seek = if op == Op::Write { &self.write_seek } else { &self.read_seek };
@@ -105,8 +104,8 @@ impl Disk {
         }
     }
 
-    /// Returns how many commands are in the drive at `now`, including the new one,
-    /// limited to the queue from which the drive chooses.
+    /// Returns how many commands the drive has at `now`, including the new one.
+    /// The result is limited to the queue from which the drive chooses.
     fn holding(&mut self, now: u64) -> usize {
         while self.held.front().is_some_and(|done| *done <= now) {
             self.held.pop_front();

@@ -2,9 +2,9 @@
 
 /// The curve `a + b √d + c d` for distances `d` from 0 to 1 of the full stroke.
 ///
-/// The curve, and its fit to three values from a data sheet,
-/// are from Lee and Katz, "An analytic performance model of disk arrays" (SIGMETRICS 1993):
-/// the square root describes the arm accelerating and decelerating, the linear term the arm at full speed.
+/// The curve is fitted to three values from a data sheet, following Lee and Katz,
+/// "An analytic performance model of disk arrays" (SIGMETRICS 1993).
+/// The square root describes the arm accelerating and decelerating, the linear term the arm at full speed.
 /// Over uniformly random pairs of tracks the mean of √d is 8/15 and that of d is 1/3.
 #[derive(Debug, Clone, Copy)]
 pub struct Seek {

@@ -64,8 +64,8 @@ impl Flash {
         let shrunk = if figures.compresses { 1.0 - used.compressible } else { 1.0 };
         let reads = reads(figures);
         let write_rate = written_rate(figures, shrunk);
-        // If writes per second are fewer than consecutive writes would give,
-        // flash is the bottleneck, not the controller.
+        // Flash is the bottleneck, not the controller,
+        // if a single stream of writes could exceed the rated writes per second.
         let command = if 1.0 / figures.write_iops <= figures.write_latency { 1.0 / figures.write_iops } else { 0.0 };
         let rated = (figures.sustained_write_rate / (figures.sustained_write_iops * BLOCK)).max(1.0);
         let aged = amplification(used.fill, figures.spare) / amplification(figures.rated_fill, figures.spare);

@@ -12,11 +12,11 @@ const MOST_UNITS: u32 = 1 << 16;
 
 /// Returns how many seconds a random 4 KiB read occupies one of `units`, so that `depth` outstanding reads give `iops`.
 ///
-/// The reads of a closed loop hit units at random, so some units have a queue while others idle,
-/// and the units must be faster than `iops / units`.
-/// Solved with approximate mean value analysis of a closed network of servers with constant service times (Reiser,
-/// "A queueing network analysis of computer communication networks with window flow control", IEEE Trans. Comm. 27(8),
-/// 1979, with Schweitzer's estimate of the queue that an arrival finds).
+/// The reads of a closed loop hit units at random, so some units have a queue while others idle.
+/// Therefore units must be faster than `iops / units`.
+/// Solved with approximate mean value analysis of a closed network of servers with constant service times.
+/// Sources: Reiser, "A queueing network analysis of computer communication networks with window flow control",
+/// IEEE Trans. Comm. 27(8), 1979; Schweitzer's estimate of the queue that an arrival finds.
 pub fn read_occupancy(iops: f64, depth: f64, units: f64, latency: f64) -> f64 {
     let each = iops / units;
     let longest = (1.0 / each).min(latency);
@@ -44,8 +44,7 @@ pub struct Reads {
     pub occupancy: f64,
 }
 
-/// Determines the bottleneck of random reads:
-/// colliding units if the data sheet is consistent with that, otherwise the controller.
+/// Determines the bottleneck of random reads: colliding units if that fits the data sheet, otherwise the controller.
 /// On a slow device, unit times would exceed the latency of a whole read on an idle device.
 pub fn reads(figures: &FlashFigures) -> Reads {
     let (iops, units) = (figures.read_iops, f64::from(figures.units));
@@ -56,13 +55,14 @@ pub fn reads(figures: &FlashFigures) -> Reads {
     Reads { command: 1.0 / iops, occupancy: figures.read_latency - 1.0 / iops }
 }
 
-/// Returns the write amplification: flash writes per host write for sustained random writes,
-/// on a device filled to `fill`, of whose flash the fraction `spare` is over-provisioned.
+/// Returns the write amplification: flash writes per host write for sustained random writes.
+/// The device is filled to `fill`, and the fraction `spare` of its flash is over-provisioned.
 ///
-/// For uniformly random writes and cleaning in order of age,
-/// the fraction `u` of a block that is still valid when it is cleaned solves `(1 - u)
-/// / -ln u = used` (Menon, "A performance comparison of RAID-5 and log-structured arrays", HPDC 1995;
-/// Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012), and each write then costs `1 / (1 - u)`.
+/// Writes are uniformly random, and blocks are cleaned in order of age.
+/// The fraction `u` of a block that is still valid when it is cleaned solves `(1 - u) / -ln u = used`.
+/// A write then costs `1 / (1 - u)`.
+/// Sources: Menon, "A performance comparison of RAID-5 and log-structured arrays", HPDC 1995;
+/// Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012.
 pub fn amplification(fill: f64, spare: f64) -> f64 {
     let used = (fill * (1.0 - spare)).clamp(0.0, 0.999);
     let (mut low, mut high) = (0.0f64, 1.0f64);

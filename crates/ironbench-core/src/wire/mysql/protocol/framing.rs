@@ -37,16 +37,16 @@ pub enum Rows {
     Skip,
 }
 
-/// Whether everything that has arrived may be sent while no reply is expected:
-/// the error with which a server ends the session. Anything else would be taken for the next reply.
+/// Whether everything that has arrived may be sent while no reply is expected.
+/// Only the error with which a server ends the session may. Anything else would be taken for the next reply.
 pub fn is_unasked_allowed(input: &[u8]) -> bool {
     input.get(HEAD).is_none_or(|first| *first == ERROR)
 }
 
 /// Cuts packets out of a stream that arrives in pieces of any size.
 ///
-/// The caller owns the buffer: it passes the unread bytes, takes packets until `None`,
-/// moves the rest to the front and reads more behind it.
+/// The caller owns the buffer.
+/// The caller passes the unread bytes, takes packets until `None`, moves the rest to the front and reads more.
 /// With `Rows::Skip` unread rows never take memory: their bytes are consumed as they arrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Framer {

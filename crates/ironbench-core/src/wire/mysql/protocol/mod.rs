@@ -1,4 +1,4 @@
-//! The client protocol of MySQL and MariaDB, version 10: `frontend` appends packets to a caller's buffer,
+//! The client protocol of MySQL and MariaDB, version 10. `frontend` appends packets to a caller's buffer.
 //! `framing` cuts the server's packets out of a stream, and `backend` parses them.
 //! These modules do no I/O, and allocate nothing during a transaction.
 //!

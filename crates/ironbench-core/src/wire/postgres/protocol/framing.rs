@@ -81,8 +81,8 @@ const HEAD: usize = 5;
 
 /// Cuts messages out of a stream that arrives in pieces of any size.
 ///
-/// The caller owns the buffer: it passes the unread bytes, takes messages until `None`,
-/// moves the rest to the front and reads more behind it.
+/// The caller owns the buffer.
+/// The caller passes the unread bytes, takes messages until `None`, moves the rest to the front and reads more.
 /// With `Rows::Skip` unread rows never take memory: their bytes are consumed as they arrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Framer {
@@ -138,8 +138,8 @@ fn refused(tag: u8, size: usize) -> Malformed {
     if LONGEST[usize::from(tag)] == 0 { Malformed::Nonsense } else { Malformed::TooLong { tag, size } }
 }
 
-/// Whether everything that has arrived are messages that a server sends on its own:
-/// notices, changed settings, notifications, and the error that ends the session.
+/// Whether everything that has arrived are messages that a server sends on its own.
+/// These are notices, changed settings, notifications, and the error that ends the session.
 /// Anything else, while no reply is expected, would be taken for the next reply.
 pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     use tag::{ERROR_RESPONSE, NOTICE_RESPONSE, NOTIFICATION_RESPONSE, PARAMETER_STATUS};
@@ -156,8 +156,8 @@ pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     true
 }
 
-/// Like [`message_size`], for a message that is kept:
-/// rejects a message that is longer than its type may be, based on its header.
+/// Like [`message_size`], for a message that is kept.
+/// Rejects a message by its header if it is longer than its type may be.
 pub fn kept_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     match message_size(input)? {
         Some(size) if size > LONGEST[usize::from(input[0])] => Err(refused(input[0], size)),
@@ -165,8 +165,8 @@ pub fn kept_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     }
 }
 
-/// Returns the length in bytes of the message at the start of `input`, including its header;
-/// `None` if the header is incomplete. Tells how much memory a buffer needs for a larger message.
+/// Returns the length of the message at the start of `input`, including its header; `None` if the header is incomplete.
+/// Tells how much memory a buffer needs for a larger message.
 #[inline]
 pub fn message_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     let Some(&[_, a, b, c, d]) = input.first_chunk::<HEAD>() else {

@@ -1,6 +1,6 @@
 //! Messages to the server, each appended to `out`.
-//! Strings must not contain a zero byte (the protocol terminates them with one):
-//! callers that take SQL from users check with [`has_zero_byte`] first.
+//! Strings must not contain a zero byte, because the protocol terminates them with one.
+//! Callers that take SQL from users check with [`has_zero_byte`] first.
 
 /// Protocol 3.0, which every supported server accepts.
 const VERSION: i32 = 0x0003_0000;

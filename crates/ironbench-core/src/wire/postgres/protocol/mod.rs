@@ -1,4 +1,4 @@
-//! PostgreSQL's frontend/backend protocol 3.0: `frontend` appends messages to a caller's buffer,
+//! PostgreSQL's frontend/backend protocol 3.0. `frontend` appends messages to a caller's buffer.
 //! `framing` cuts the server's messages out of a stream, and `backend` parses them.
 //! These modules do no I/O, and allocate nothing during a transaction.
 //!
