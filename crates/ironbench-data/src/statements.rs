@@ -24,7 +24,7 @@ pub enum Dialect {
 pub enum Kind {
     /// A statement. For PostgreSQL including its semicolon, for MariaDB without its delimiter.
     Sql,
-    /// Several statements whose first words the caller asked to merge.
+    /// Several statements that the caller wants merged because of their first words.
     Merged,
     /// A client command: psql's backslash commands; `use`, `source` and others of mariadb.
     Client,

@@ -5,7 +5,7 @@
 pub enum Op {
     Read,
     Write,
-    /// When it completes, everything written before is on stable storage. Offset and length are ignored.
+    /// A flush: when it completes, everything written before is on stable storage. Offset and length are ignored.
     Flush,
 }
 

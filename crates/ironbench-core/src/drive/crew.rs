@@ -29,7 +29,7 @@ pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
 const LEAD_NS: u64 = 5 * MILLISECOND;
 /// If the plan stops on errors, an error within this time after the start ends the trial.
 const FIRST_ERRORS_NS: u64 = SECOND;
-/// How often `poll` asks the caller whether to continue.
+/// How often the caller's `poll` is called.
 const POLL_NS: u64 = 50 * MILLISECOND;
 
 /// The work of one driving thread after the common start.

@@ -60,7 +60,7 @@ pub trait Role {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Run this script. `due` tells when the job became due, for clients that wait.
+    /// Run this script. `due` is the time at which the job became due, for clients that wait.
     Job { script: usize, due: u64 },
     /// The next job becomes due at this instant or later.
     NotBefore(u64),

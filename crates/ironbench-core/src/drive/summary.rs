@@ -113,7 +113,7 @@ pub struct Summary {
     pub cause: String,
     /// Whether a transaction that failed in the first second ended the trial; `cause` says where and why.
     pub stopped_on_error: bool,
-    /// When the measured window started.
+    /// Start of the measured window.
     pub started_unix_s: f64,
     pub observer_cpu_s: f64,
     /// Counts of the source of jobs by name, since the start; empty if weights choose the scripts.

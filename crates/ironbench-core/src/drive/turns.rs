@@ -79,9 +79,9 @@ struct State {
     turned: Turned,
     /// Number of clients of the trial.
     clients: usize,
-    /// When the first turn started.
+    /// Start of the first turn.
     first_ns: Option<u64>,
-    /// When the slice of the first turn started, on CLOCK_REALTIME.
+    /// Start of the first turn's slice, on CLOCK_REALTIME.
     first_unix_ns: Option<u64>,
     /// Number of the last turn whose measurements are discarded.
     forgotten: u64,
@@ -216,12 +216,12 @@ impl Turns {
         }
     }
 
-    /// When the first turn started.
+    /// Start of the first turn.
     pub(super) fn first_ns(&self) -> Option<u64> {
         self.state().first_ns
     }
 
-    /// When the first slice started, on CLOCK_REALTIME.
+    /// Start of the first slice, on CLOCK_REALTIME.
     pub(super) fn first_unix_ns(&self) -> Option<u64> {
         self.state().first_unix_ns
     }

@@ -29,7 +29,7 @@ pub struct Trade {
     pub price_cents: i64,
     pub charge_cents: i64,
     pub commission_cents: i64,
-    /// When the order was placed, if it had to wait for its price.
+    /// Time at which the order was placed, if it had to wait for its price.
     pub placed_ms: Option<i64>,
     pub submitted_ms: i64,
     pub completed_ms: i64,
@@ -161,7 +161,7 @@ pub struct Group<'a> {
     pub traders: Vec<Trader>,
     /// Number of the next trade, from 0.
     next: u64,
-    /// When the next trade of each trader completes, and the index of the trader.
+    /// Time at which the next trade of each trader completes, and the index of the trader.
     heads: BinaryHeap<Reverse<(i64, usize)>>,
     /// For each trader, the index and the random generator of that trade.
     waiting: Vec<(u64, Dice)>,

@@ -3,7 +3,7 @@
 //! The cause is that other programs or virtual machines use the processors differently.
 //!
 //! The kernel reports how long requests to a block device took (Documentation/block/stat.rst).
-//! This process knows how long it held their answers. The difference is the current overhead.
+//! This process knows how long it delayed their answers. The difference is the current overhead.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ use crate::Op;
 const EVERY: Duration = Duration::from_millis(250);
 /// Minimum number of I/Os: the kernel's unit is a millisecond, so for this many the resolution is a microsecond each.
 const LEAST: u64 = 1000;
-/// Maximum mean size: larger I/Os mostly measure copying, which says nothing about small ones.
+/// Maximum mean size: larger I/Os mostly measure copying, which is no measure of small ones.
 const LARGEST_MEAN: u64 = 64 << 10;
 /// At most one in this many requests may not match: it was split on its way, or is in flight.
 const OTHERS_ONE_IN: u64 = 100;
@@ -111,7 +111,7 @@ impl Watch {
 /// Mean values over I/Os of one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Means {
-    /// How long their answers were held, in nanoseconds.
+    /// Mean delay of their answers, in nanoseconds.
     pub held_ns: f64,
     /// How long they took according to the block device.
     pub took_ns: f64,

@@ -83,7 +83,7 @@ pub struct Due<T> {
 struct Shared<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// When the first waiting answer becomes due; `NEVER` without one.
+    /// Time at which the first waiting answer becomes due; `NEVER` without one.
     earliest: AtomicU64,
 }
 
@@ -98,7 +98,7 @@ struct State<T> {
 struct Waiting<T> {
     heap: BinaryHeap<Reverse<Held<T>>>,
     number: u64,
-    /// When an item last arrived or left.
+    /// Time at which an item last arrived or left.
     active: u64,
 }
 

@@ -78,7 +78,7 @@ pub struct Held<A> {
 }
 
 impl<A> Held<A> {
-    /// When the answer leaves, by the clock of the exchange, like the arrival.
+    /// Time at which the answer leaves, by the clock of the exchange, like the arrival.
     pub fn due(&self) -> u64 {
         self.plan.due
     }
@@ -120,7 +120,7 @@ struct Told<'a> {
 impl Exchange {
     pub fn new(spec: &Spec) -> Result<Self> {
         let device = spec.device()?;
-        // In that case only the kernel needs to see the requests.
+        // If all of this holds, only the kernel needs to see the requests.
         let passes = !device.takes_time() && spec.backing.is_none() && spec.trace.is_none() && !spec.cuttable;
         let mut start = 0;
         let mut partitions = Vec::new();

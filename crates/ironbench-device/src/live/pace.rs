@@ -22,16 +22,16 @@ pub enum Mode {
     Model,
 }
 
-/// When an I/O that arrived will be answered.
+/// The plan for answering an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// When the answer must leave.
+    /// Time at which the answer must leave.
     /// May be before the arrival, if the I/O path overhead alone exceeds the time of the model.
     pub due: u64,
-    /// When the I/O reached the model, by the clock of the exchange.
+    /// Time at which the I/O reached the model, by the clock of the exchange.
     /// The I/O reaches the model after all earlier ones, and after the completion (in model time) of those it follows.
     pub reached: u64,
-    /// When the I/O is complete by the clock of the model.
+    /// Time at which the I/O is complete by the clock of the model.
     pub done: u64,
     /// Whether a model determined the time; otherwise no answer is late.
     pub modelled: bool,
@@ -77,7 +77,7 @@ pub struct Pace {
 pub struct Answered {
     pub count: u64,
     pub bytes: u64,
-    /// Total time for which answers were to be held.
+    /// Total planned delay of answers.
     pub held_ns: u64,
     /// Sum of the number of I/Os that were in flight at each arrival.
     pub others: u64,

@@ -6,7 +6,8 @@ use crate::Op;
 
 /// Other I/Os in flight increase the overhead: this many double the value measured at mount.
 /// The constant gave the best results on two cores.
-/// If the overhead is assumed longer, fewer answers are held at a time and each leaves separately, which uses more CPU.
+/// If the overhead is assumed longer,
+/// fewer answers are delayed at a time and each leaves separately, which uses more CPU.
 const OTHERS_IN_A_WAY: u64 = 8;
 
 /// I/O path overhead in nanoseconds: a constant per I/O, and an increase per byte.
@@ -61,7 +62,7 @@ pub struct Overhead {
     pub flush: Way,
     /// Additional delay of an answer after an idle period.
     pub waking: AfterHold,
-    /// Usual lateness of held answers, included in the overheads.
+    /// Usual lateness of delayed answers, included in the overheads.
     pub late_ns: u64,
     /// The part of a read's overhead before and after the block device; None without block device statistics.
     pub beyond: Option<AfterHold>,

@@ -39,14 +39,14 @@ struct Run {
     op: Option<Op>,
     end: u64,
     bytes: u64,
-    /// When the latest of them completes.
+    /// Completion time of the latest of them.
     done: u64,
 }
 
 /// A token bucket, described by its theoretical arrival time (the generic cell rate algorithm, ITU-T I.371, annex A).
 #[derive(Debug, Clone, Default)]
 struct Bucket {
-    /// When the bucket would be full again, in nanoseconds as a fraction.
+    /// Time at which the bucket would be full again, in nanoseconds as a fraction.
     full: f64,
     burst: f64,
 }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 #[derive(Debug)]
 pub(super) struct Cores {
-    /// When each core becomes idle.
+    /// Time at which each core becomes idle.
     free: BinaryHeap<Reverse<u64>>,
 }
 

@@ -76,7 +76,7 @@ fn several_clients_that_think_for_long_are_predicted_as_if_they_waited_for_each_
 struct Machine {
     cores: u32,
     running: u32,
-    /// Client, and how much it still has to compute.
+    /// Runnable clients with their remaining computing time.
     ready: VecDeque<(usize, u64)>,
     now: u64,
     used: u64,

@@ -44,7 +44,7 @@ impl Processors {
 
 impl Trace {
     /// Decodes columns from little-endian bytes.
-    /// A value of `time`, `offset` and `completed` has 8, of `length` 4, of `op` 1 (0 read, 1 write, 2 flush).
+    /// Bytes per value: 8 for `time`, `offset` and `completed`, 4 for `length`, 1 for `op` (0 read, 1 write, 2 flush).
     /// Input error if their lengths do not match.
     pub fn from_bytes(time: &[u8], op: &[u8], offset: &[u8], length: &[u8], completed: &[u8]) -> Result<Self> {
         let rows = op.len();

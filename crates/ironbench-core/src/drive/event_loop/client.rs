@@ -36,11 +36,11 @@ pub(super) struct Client<X> {
     pub intended: u64,
     /// Start of the service time, or of the wait for a new connection.
     pub begun: u64,
-    /// When the client ended because it lost its connection.
+    /// Time at which the client ended because it lost its connection.
     pub lost: Option<u64>,
     /// Duration of the last transaction.
     pub took: u64,
-    /// When the last transaction ended, if turns measure it and the next one has not started.
+    /// Time at which the last transaction ended, if turns measure it and the next one has not started.
     pub paused: Option<u64>,
     /// Number of transactions that the client may still start; 0 for a client that waits for a job.
     pub left: u64,

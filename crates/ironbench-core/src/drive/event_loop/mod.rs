@@ -115,13 +115,13 @@ struct Running<'a, 'r, T, X> {
     busy: usize,
     look_at: u64,
     turn: Turn,
-    /// When the slice of the turn ends; `NEVER` without turns.
+    /// Time at which the slice of the turn ends; `NEVER` without turns.
     rests_at: u64,
     /// After the end of the slice: unfinished transactions that started in it.
     straddling: usize,
     /// Whether every transaction that this thread measures in the turn has ended.
     settled: bool,
-    /// When the trial stops waiting for unfinished transactions; `NEVER` while the window is open.
+    /// Time at which the trial stops waiting for unfinished transactions; `NEVER` while the window is open.
     drain_until: u64,
     /// Transactions due at or after this instant remain in the schedule.
     due_until: u64,

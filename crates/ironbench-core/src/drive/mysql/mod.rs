@@ -52,7 +52,7 @@ pub struct MysqlScript<'p> {
 }
 
 /// Whether a retry may succeed after this error: record has changed, lock wait timeout, or deadlock.
-/// The first occurs with MariaDB's `innodb_snapshot_isolation`.
+/// The first error occurs with MariaDB's `innodb_snapshot_isolation`.
 fn is_retryable(error: &ServerError) -> bool {
     matches!(error.number, 1020 | 1205 | 1213)
 }

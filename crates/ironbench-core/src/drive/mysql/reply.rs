@@ -63,7 +63,7 @@ pub struct Reply<'p> {
     rolls_back: bool,
     /// Whether a transaction has ended since the command was sent.
     ended: bool,
-    /// Rows of the statement that is being answered.
+    /// Number of rows of the statement that is being answered.
     rows: u64,
     last_rows: u64,
     wanted_file: bool,

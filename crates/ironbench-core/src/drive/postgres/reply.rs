@@ -39,7 +39,7 @@ pub struct Reply<'p> {
     /// Therefore a row is kept until the next query or the end.
     holds: bool,
     held: Vec<u8>,
-    /// Rows of the statement that is being answered.
+    /// Number of rows of the statement that is being answered.
     rows: u64,
     last_rows: u64,
     /// The first error in the awaited replies, and how many commands were completed before it.
@@ -77,7 +77,7 @@ impl<'p> Reply<'p> {
             Gather::Gset { .. } => (Some(sql), sql.combined),
             Gather::Aset { .. } => (Some(sql), false),
         };
-        // The next result has its own RowDescription.
+        // The next result comes with its own RowDescription.
         self.columns.clear();
         self.awaited += 1;
         self.commands = 1;

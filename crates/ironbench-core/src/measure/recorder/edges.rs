@@ -39,8 +39,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// After the window has closed: records jobs that were due inside it but did not start.
-    /// When they became due is not known, so each enters with the length of the window and counts among the slowest.
+    /// After the window has closed: records jobs that were due inside it but did not start. Their due times are
+    /// unknown, so each job enters with the length of the window and counts among the slowest.
     pub fn never_begun(&mut self, count: u64) {
         if self.due_from > 0 {
             self.edges.censored.record_n(self.window.end - self.window.start, count);

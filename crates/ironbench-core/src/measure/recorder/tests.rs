@@ -152,7 +152,7 @@ fn response_times_of_a_closed_loop_cover_what_began_in_the_window_and_service_ti
     recorder.complete(0, 1900, 1900, 2500);
     recorder.complete(0, 2500, 2500, 2600);
     recorder.censored(1200, 3000);
-    // In progress during the whole window.
+    // A transaction in progress during the whole window.
     recorder.censored(600, 3000);
     let recording = recorder.finish();
     let times = |histogram: &Histogram| -> Vec<u64> {

@@ -43,7 +43,7 @@ pub enum Work {
 /// Pending work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// When the work became due, including earlier tries.
+    /// Time at which the work became due, including earlier tries.
     pub since: u64,
     pub tries: u32,
     pub work: Work,
@@ -112,7 +112,7 @@ pub struct Market {
     came: u64,
     /// Orders that wait for their price.
     limits: HashMap<i64, Order>,
-    /// When their price meets the limit.
+    /// Times at which the price meets their limit.
     meets: BinaryHeap<Reverse<(u64, i64)>>,
     /// Prices that met a limit and wait for a place in a batch.
     triggers: VecDeque<Entry>,

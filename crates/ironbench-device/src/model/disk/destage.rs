@@ -13,11 +13,11 @@ use crate::device::Op;
 pub struct Destage {
     room: u64,
     used: u64,
-    /// When each write reaches the platter, and its bytes; in order.
+    /// Time at which each write reaches the platter, and its size in bytes; in order.
     dirty: VecDeque<(u64, u32)>,
     /// Total time by which reads have delayed writes since the start.
     pushed: u64,
-    /// When the cache will be empty.
+    /// Time at which the cache will be empty.
     empty: u64,
     /// Duration of the last write to the platter.
     service: u64,
@@ -41,7 +41,7 @@ impl Destage {
         at + (self.empty - at) % self.service
     }
 
-    /// Delays the remaining writes: a read takes the arm at `at` for this time.
+    /// Delays the remaining writes by `takes`, because a read uses the arm at `at`.
     pub fn delay(&mut self, at: u64, takes: u64) {
         if self.empty > at {
             self.empty += takes;

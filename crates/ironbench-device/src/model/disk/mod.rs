@@ -34,9 +34,9 @@ pub struct Disk {
     /// Completion times of the commands in the drive, in order.
     held: VecDeque<u64>,
     queue: usize,
-    /// When the arm has completed its requests so far.
+    /// Time at which the arm will have completed its requests so far.
     free: u64,
-    /// Where the last read or uncached write ended, and when its last byte passed the head.
+    /// Offset at which the last read or uncached write ended, and time at which its last byte passed the head.
     end: u64,
     passed: f64,
     last: Op,
@@ -59,7 +59,7 @@ pub struct Mechanics {
 }
 
 impl Mechanics {
-    /// Returns the seek and rotational delay in nanoseconds, starting at `at`, with `held` commands queued.
+    /// Returns the seek and rotational delay in nanoseconds, starting at `at`, with `held` queued commands.
     fn position(&mut self, op: Op, place: &Place, at: u64, held: usize) -> f64 {
         let distance = (place.track - self.arm).abs();
         let seek = if op == Op::Write { &self.write_seek } else { &self.read_seek };

@@ -16,9 +16,9 @@ pub struct Units {
 
 #[derive(Debug, Clone, Default)]
 struct Unit {
-    /// When the reads so far are complete.
+    /// Time at which the reads so far are complete.
     read: u64,
-    /// When the programs so far are complete.
+    /// Time at which the programs so far are complete.
     programmed: u64,
     /// Duration of the latest program.
     program: u64,
@@ -45,7 +45,7 @@ impl Unit {
 }
 
 pub struct Program {
-    /// When there was room for the data to wait.
+    /// Time at which there was room for the data in the buffer.
     pub accepted: u64,
     pub done: u64,
 }
