@@ -14,7 +14,6 @@ from ironbench.lab import search as searching
 from ironbench.lab import warmup
 from ironbench.lab.pace import Allowance, Pace
 from ironbench.model.lab import SCREEN, Lab, Stage
-from ironbench.model.note import text_note
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import NOT_WHOLE, Record, Status
@@ -210,8 +209,7 @@ class Blocks:
         rated = _rate_notes(due.trial, self._directory)
         best = lab.setup(trial.cell.name).best
         notes = due.notes.merge(rated.conditions, rated.warnings)
-        result = (best.result or text_note(best.sentence)) if best else None
-        return replace(due, notes=replace(notes, search_result=result))
+        return replace(due, notes=replace(notes, search_result=best.note if best else None))
 
 
 def _missing(trials: Sequence[Trial], records: Sequence[Record]) -> Trial | None:

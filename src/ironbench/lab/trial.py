@@ -214,7 +214,8 @@ class EngineEach:
         setup = lab.setup(trial.cell.name)
         plan = Plan(lab.series, setup.system, setup.choice, (trial,), 0, traces=self.traces, crash=lab.method.crash)
         plan = replace(plan, tags=lab.tags)
-        prepared = self.known.merge(due.notes.conditions, due.notes.warnings)
+        notes = self.known.merge(due.notes.conditions, due.notes.warnings)
+        prepared = replace(notes, search_result=due.notes.search_result)
         secrets = self.secrets.get(setup.origin, Secrets())
         try:
             upkeep.before_trial(lab, self.upkeep, trial)

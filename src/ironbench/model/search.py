@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ironbench.model.constraints import Amount, Count, Name, Natural, Positive, Share, one_of
-from ironbench.model.note import Note
+from ironbench.model.note import Note, text_note
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +73,8 @@ class Best:
     """The facts behind `sentence`; None in labs of earlier versions."""
     failed: bool = False
     """The trials at the lowest load failed, so nothing could be measured."""
+
+    @property
+    def note(self) -> Note:
+        """The result of the search; a sentence in labs of earlier versions."""
+        return self.result or text_note(self.sentence)
