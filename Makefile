@@ -85,11 +85,14 @@ bench: setup ## Measure ironbench itself beside pgbench and psql; fails when an 
 labs: setup ## Every lab in labs/ in full (many hours), one after another; goes on where it was stopped
 	@$(VENV)/bin/python scripts/labs.py $(LABS)
 
-findings: setup ## The measured part of docs/findings/LAB.md from that lab's records: make findings LAB=engines
+findings: setup ## The measured part of docs/results/LAB.md from that lab's records: make findings LAB=engines
 	@$(VENV)/bin/python scripts/findings.py $(LAB)
 
-docs: setup ## Regenerate docs/reference and the text of `ironbench --help`
+docs: setup ## The documentation site, in build/site; regenerates docs/reference and the text of `ironbench --help`
+	@$(UV) sync --locked --quiet --inexact --group docs
 	@$(VENV)/bin/python scripts/reference.py
+	@$(VENV)/bin/mkdocs build --quiet --clean
+	@echo "build/site/index.html"
 
 clean: ## Remove what was built; records stay
 	@rm -rf $(VENV) target build

@@ -39,7 +39,7 @@ TURNS = {
     "slices, none slow": Turns(10, 0.0, 0.0, 0.0),
     "slices, half of it slow, starts differ": Turns(10, 0.5, 0.9, 0.2),
     "slices, all of it slow": Turns(10, 1.0, 0.98, 0.0),
-    # Variances from docs/concepts/slices.md: slow noise of igen-oltp with 1 client, starts of select-only.
+    # Variances from docs/understand/slices.md: slow noise of igen-oltp with 1 client, starts of select-only.
     "slices, as measured": Turns(5, 0.23, 0.95, 0.26),
 }
 # A false "equivalent" needs a certain noise: with little noise the difference is detected, with much noise the result

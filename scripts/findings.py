@@ -1,4 +1,4 @@
-"""`make findings LAB=engines`: writes the measured part of docs/findings/LAB.md and its picture from the lab's records.
+"""`make findings LAB=engines`: writes the measured part of docs/results/LAB.md and its picture from the lab's records.
 
 `scripts/findings.py NAME [DIR]`: DIR contains the lab, by default the directory of `make labs`. The text around that
 part is written by hand: what was published, which results are kept, what they mean.
@@ -20,7 +20,7 @@ from ironbench.report.section import Section
 from ironbench.report.studies import study_of
 
 ROOT = Path(__file__).parents[1]
-PAGES = ROOT / "docs" / "findings"
+PAGES = ROOT / "docs" / "results"
 RESULTS = ROOT / "ironbench-results" / "labs" / "full"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 CHARTS = ("findings", "queries", "devices", "time", "cpu")

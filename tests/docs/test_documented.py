@@ -105,9 +105,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize(
     ("extra", "place"),
     [
-        ("cluster", "docs/guide/many-machines.md"),
+        ("cluster", "docs/how/many-machines.md"),
         ("cluster", "src/ironbench/trial/cluster/control.py"),
-        ("odbc", "docs/guide/odbc.md"),
+        ("odbc", "docs/databases/odbc.md"),
         ("odbc", "src/ironbench/engines/odbc/process.py"),
     ],
 )

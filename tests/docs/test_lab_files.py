@@ -22,7 +22,7 @@ EXAMPLES = [
     example
     for page in ("lab-files", "vary-anything", "gate")
     for example in re.findall(
-        r"^```toml\n(.*?)^```", (ROOT / "docs" / "guide" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
+        r"^```toml\n(.*?)^```", (ROOT / "docs" / "how" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
     )
 ]
 

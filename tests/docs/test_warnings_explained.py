@@ -9,7 +9,7 @@ from ironbench.model.record import SUSPICIOUS
 from ironbench.report.wording import WORDING
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "guide" / "statuses.md"
+PAGE = ROOT / "docs" / "reference" / "statuses.md"
 SOURCE = ROOT / "src" / "ironbench"
 TEXTS = [path.read_text() for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE / "report" / "wording"]
 OF_STUDIES = (

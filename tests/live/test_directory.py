@@ -415,7 +415,7 @@ def test_a_run_of_the_directory_makes_a_record(place: Path) -> None:
 
 
 def commands_of_the_guide() -> list[Any]:
-    page = (Path(__file__).parents[2] / "docs" / "guide" / "directory.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "databases" / "directory.md").read_text()
     lines = [line for line in page.splitlines() if line.startswith("ironbench run ")]
     # To keep it short, only the command with most options. All can be planned: tests/docs/test_page_commands.py.
     return [pytest.param(line, marks=() if "share=80" in line else pytest.mark.long) for line in lines]

@@ -235,7 +235,7 @@ def test_memory_is_not_judged_where_the_server_is_elsewhere() -> None:
 
 
 def test_every_probe_of_a_database_is_in_the_guide() -> None:
-    text = " ".join((ROOT / "docs" / "guide" / "doctor.md").read_text().split())
+    text = " ".join((ROOT / "docs" / "reference" / "doctor.md").read_text().split())
     every = [one for engine in map(engines.get, engines.names()) if (one := engine.administration.examination)]
     for probe in (probe for one in every for probe in one.probes()):
         assert f"*{probe.name}*" in text, f"{probe.name} is not in the guide"
@@ -243,7 +243,7 @@ def test_every_probe_of_a_database_is_in_the_guide() -> None:
 
 
 def test_the_commands_of_the_guide_run(place: Path, dsn: str) -> None:
-    text = (ROOT / "docs" / "guide" / "doctor.md").read_text()
+    text = (ROOT / "docs" / "reference" / "doctor.md").read_text()
     commands = [shlex.split(line)[1:] for line in re.findall(r"^ironbench doctor --dsn postgresql:.*$", text, re.M)]
     assert len(commands) == 3
     user = User(place)

@@ -16,7 +16,7 @@ from user import User
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "gate.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "how" / "gate.md").read_text()
 LAB = """question = "Is the change slower?"
 [system]
 engine = "null"

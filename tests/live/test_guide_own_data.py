@@ -1,4 +1,4 @@
-"""The commands of docs/guide/your-own-data.md run as written, except for durations and the address of the server."""
+"""The commands of docs/how/your-own-data.md run as written, except for durations and the address of the server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from raw_server import RawServer
 from user import PAUSED, User, blocks
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
-PAGE = "your-own-data"
+PAGE = "how/your-own-data"
 SHORT = (*PAUSED, "--duration", "0.5s", "--warmup", "0s")
 
 

@@ -1,4 +1,4 @@
-"""The commands of docs/guide/remote-server.md run as written, except for durations and addresses."""
+"""The commands of docs/how/remote-server.md run as written, except for durations and addresses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from user import User, blocks
 from ironbench.fields.sections import SECTIONS
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
-PAGE = "remote-server"
+PAGE = "how/remote-server"
 
 
 @pytest.mark.long

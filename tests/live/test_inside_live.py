@@ -310,7 +310,7 @@ def test_plans_as_they_were_executed_are_read_from_a_log_that_can_be_read(user: 
 
 @pytest.mark.long
 def test_the_commands_of_the_page_run(user: User, shop: Callable[[str], str]) -> None:
-    page = (ROOT / "docs" / "guide" / "inside-the-server.md").read_text()
+    page = (ROOT / "docs" / "understand" / "inside-the-server.md").read_text()
     dsn = shop(EXTENSION)
     (user.home / "shop.sql").write_text("select count(*) from t;\n")
     commands = [shlex.split(line)[1:] for line in re.findall(r"^ironbench (?:run|report) .*$", page, re.M)]

@@ -1,4 +1,4 @@
-"""A load follows its curve exactly, and the commands of docs/guide/load-curves.md run as written."""
+"""A load follows its curve exactly, and the commands of docs/how/load-curves.md run as written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from user import User
 from ironbench.records import Store
 
 pytestmark = pytest.mark.live
-PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "load-curves.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how" / "load-curves.md").read_text()
 SHORT = ("--engine", "null", "--warmup", "0s", "--no-observe")
 
 

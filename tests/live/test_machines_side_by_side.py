@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "machines-side-by-side.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how" / "machines-side-by-side.md"
 IRONBENCH = [sys.executable, "-m", "ironbench.start"]
 SHORT = {"--clients": "1,2", "--repeats": "2"}
 SUSPECT = 3

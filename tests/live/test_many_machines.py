@@ -29,7 +29,7 @@ from user import records as records_in
 from ironbench.fields.sections import SECTIONS
 from ironbench.words import THIN
 
-PAGE = "many-machines"
+PAGE = "how/many-machines"
 LACKING = lacking()
 # Its network namespaces copy all mounts, which keeps other tests' loop devices in use.
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), pytest.mark.timeout(600)]

@@ -88,7 +88,7 @@ def test_whatever_the_programs_do_unlike_is_a_disagreement(theirs: Outcome, ours
 
 
 def test_every_difference_is_documented() -> None:
-    page = (ROOT / "docs" / "guide" / "scripts.md").read_text()
+    page = (ROOT / "docs" / "workloads" / "scripts.md").read_text()
     _, _, listed = page.partition("## Differences from pgbench")
     for title in TITLES.values():
         assert f"- **{title}" in listed, title

@@ -1,4 +1,4 @@
-"""Statements of docs/guide/scripts.md about pgbench and ironbench, checked against both programs."""
+"""Statements of docs/workloads/scripts.md about pgbench and ironbench, checked against both programs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Missing privileges of a role on a running server are reported before anything starts
-(docs/guide/your-own-server.md)."""
+(docs/start/your-own-server.md)."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_without_a_right_to_see_a_trial_runs_and_says_what_is_not_seen(
 
 
 def test_the_guide_has_every_right_with_the_statement_that_grants_it() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "guide" / "your-own-server.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs" / "start" / "your-own-server.md").read_text()
     rows = [line for line in guide.splitlines() if line.startswith("|")]
     for right in RIGHTS.values():
         grant = right.grant.format(role="bench", schema="public")

@@ -1,4 +1,4 @@
-"""The skeleton of docs/engines.md is a working engine: it needs only its folder and dialect texts."""
+"""The skeleton of docs/contributing/engines.md is a working engine: it needs only its folder and dialect texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_skeleton_of_the_docs_runs_a_workload(tmp_path: Path) -> None:
     package = tmp_path / "ironbench"
     shutil.copytree(Path(ironbench.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/engines.md").read_text(), re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/contributing/engines.md").read_text(), re.DOTALL)
     folder = package / "engines" / "skeleton"
     folder.mkdir()
     (folder / "__init__.py").write_text("")

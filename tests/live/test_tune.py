@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "guide" / "tune.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how" / "tune.md"
 IRONBENCH = Path(sys.executable).parent / "ironbench"
 SMALL = """question = "Does what errors do matter where there are none?"
 [system]

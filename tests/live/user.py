@@ -133,8 +133,8 @@ def _record(path: Path) -> dict[str, Any]:
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """Code blocks of a language on a page of docs/guide."""
-    text = (Path(__file__).parents[2] / "docs" / "guide" / f"{page}.md").read_text()
+    """Code blocks of a language on a page, named by its path below docs without `.md`."""
+    text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text()
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 

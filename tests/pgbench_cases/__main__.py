@@ -60,7 +60,7 @@ def main() -> int:
     print(f"\n{'':30}" + "".join(f"{word:>23}" for word in words))
     for name in cases.FILES:
         print(f"{name:30}" + "".join(f"{counts[name, word]:>23}" for word in words))
-    print("\nDocumented differences (docs/guide/scripts.md):")
+    print("\nDocumented differences (docs/workloads/scripts.md):")
     for (file, key), n in sorted(counts.items()):
         if not file:
             print(f"{n:5}  {TITLES[key]}")

@@ -15,7 +15,7 @@ TITLES = {
     "log": "Log of transactions",
     "options": "Options without a counterpart",
 }
-"""Documented difference → start of its entry under "Differences from pgbench" in docs/guide/scripts.md."""
+"""Documented difference → start of its entry under "Differences from pgbench" in docs/workloads/scripts.md."""
 
 _ERROR = "pgbench script error: "
 _OPTION = "pgbench option error: "

@@ -188,7 +188,7 @@ def test_a_report_names_a_directorys_work_by_the_options_that_differ_and_matter(
 def test_a_line_of_a_template_that_is_none_is_named() -> None:
     with pytest.raises(InputError, match="mine:2") as caught:
         _core.template_entries("uid: <number>\ncn: <nonsense>\n", "mine", "", 1, 0)
-    assert caught.value.hint == "see docs/guide/directory.md"
+    assert caught.value.hint == "see docs/databases/directory.md"
 
 
 @pytest.mark.parametrize("given", [{"id": "[1-101]"}, {"id": "[0:50]"}, {"share": "80", "id2": "[90-110]"}])

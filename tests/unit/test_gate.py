@@ -35,7 +35,7 @@ from ironbench.study.gate import gate as judged
 from ironbench.study.inside import Over, Use
 from ironbench.study.labstudy import compare_cells
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "gate.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how" / "gate.md"
 CELLS = ("version=16", "version=18")
 Made = Callable[..., str]
 

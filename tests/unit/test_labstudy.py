@@ -83,7 +83,7 @@ def test_a_ratio_without_a_winner_names_the_cell_above_and_the_cell_below(
 
 def test_finds_from_is_explained_with_the_largest_likely_spread_wherever_it_is_explained() -> None:
     root = Path(__file__).parents[2]
-    pages = [root / "docs" / "guide" / "reading-a-lab-report.md", root / "docs" / "concepts" / "verdicts.md"]
+    pages = [root / "docs" / "how" / "reading-a-lab-report.md", root / "docs" / "understand" / "verdicts.md"]
     texts = [next(note for note in document.notes(two_cells(1010.0)) if note.startswith("Finds from"))]
     texts += [next(line for line in page.read_text().splitlines() if "finds from" in line) for page in pages]
     assert all("largest" in text and "likely" in text for text in texts)

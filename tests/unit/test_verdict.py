@@ -183,7 +183,7 @@ def test_holm_rejects_where_the_corrected_value_says_so(ps: list[float]) -> None
 
 
 def test_the_page_about_verdicts_tells_what_the_code_says() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "concepts" / "verdicts.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "understand" / "verdicts.md").read_text()
     rows = re.findall(r"^\| (\d) \| (\d+) \| (\d+) \| ([\d.]+) \|$", page, re.MULTILINE)
     one = told([(int(block), float(a), float(b)) for block, a, b, _ in rows])
     assert one.conclusion is Conclusion.CANNOT_TELL

@@ -1,6 +1,6 @@
 //! Generates entries of a directory from a template.
 //! A template has one line per attribute, with tags in angle brackets for the values that differ between entries.
-//! `docs/guide/directory.md` lists the tags.
+//! `docs/databases/directory.md` lists the tags.
 //!
 //! Every value is a function of the entry's number, so that pieces can be generated independently.
 

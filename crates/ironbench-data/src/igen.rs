@@ -2,7 +2,7 @@
 //!
 //! Customers are numbered from 1, one region after another; a customer's orders are numbered from 1 without gaps.
 //! The number of orders per customer is uniform in 1..=`most_orders`.
-//! The workload's inserts and deletes maintain this distribution (docs/concepts/igen-oltp.md).
+//! The workload's inserts and deletes maintain this distribution (docs/workloads/igen-oltp.md).
 //! So a fresh database is already in the steady state of the workload.
 
 use serde::{Deserialize, Serialize};

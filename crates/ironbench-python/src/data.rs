@@ -77,7 +77,7 @@ pub fn template_entries<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let template = Template::read(template).map_err(|(line, cause)| {
         let subject = if line > 0 { format!("{subject}:{line}") } else { subject.to_owned() };
-        let hint = if line > 0 { "see docs/guide/directory.md" } else { "write uid: user.<number>" };
+        let hint = if line > 0 { "see docs/databases/directory.md" } else { "write uid: user.<number>" };
         raise(Error::input(subject, cause).hint(hint))
     })?;
     let mut entries = Vec::new();

@@ -138,7 +138,7 @@ class _Sources(msgspec.Struct):
     sources: dict[str, str]
 
 
-_HINT = "docs/guide/devices.md shows models of your own"
+_HINT = "docs/how/emulated-devices.md shows models of your own"
 
 
 def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, DeviceModel]:

@@ -33,7 +33,7 @@ _AMOUNTS = Range(0.0, 1e15, example="199.5")
 CORES = Range(1, 10**6, whole=True, example="8")
 SOCKETS = Range(1, 10**6, whole=True, example="2")
 MEMORY_GB = Range(0.0, 1e9, above=True, example="64")
-_HINT = "docs/guide/cost.md shows what may stand in a price sheet"
+_HINT = "docs/how/cost.md shows what may stand in a price sheet"
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -22,7 +22,7 @@ def cost(
     ] = "",
     systems: Annotated[
         str,
-        typer.Option(metavar="FILE", help="TOML file that says what to buy for each system: see docs/guide/cost.md."),
+        typer.Option(metavar="FILE", help="TOML file that says what to buy for each system: see docs/how/cost.md."),
     ] = "",
     prices: PRICES = None,
     currency: Annotated[

@@ -38,7 +38,7 @@ def run(workload: str, files: list[str] | None, **typed: Any) -> int:
 
 
 def execute(asked: RunFile) -> int:
-    """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
+    """Plans, runs, shows; the exit code (docs/reference/statuses.md)."""
     from ironbench.lab import declare, run_plan, upkeep
     from ironbench.model.system import Setup
     from ironbench.plan import requirements

@@ -9,9 +9,9 @@ from ironbench.words import grouped
 
 _INTRODUCTION = """# Devices
 
-What a model is and how devices are written: [Device models](../concepts/devices.md). Where each figure comes from is
-said beside it; **assumed** ones nobody published. Units: KB, MB, GB are powers of 1000, KiB, MiB, GiB powers of 1024,
-in figures and in expressions; a letter alone (`stripe=64K`) is a power of 1024.
+What a model is and how devices are written: [Device models](../understand/emulation.md). The source of each
+figure is given beside it; **assumed** figures have no source. Units: KB, MB, GB are powers of 1000, KiB, MiB, GiB
+powers of 1024, in figures and in expressions; a letter alone (`stripe=64K`) is a power of 1024.
 """
 
 

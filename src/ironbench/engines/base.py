@@ -1,7 +1,7 @@
 """Interface of an engine: abilities and costs as data, dialect, and how it is started and its data are stored.
 
-An engine is a folder with the engine's name; nothing outside the folder knows that name. docs/engines.md describes step
-by step how to add an engine.
+An engine is a folder with the engine's name; nothing outside the folder knows that name. docs/contributing/engines.md
+describes step by step how to add an engine.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class MeasureSection(FieldSection):
         row(
             "`trials`: the configurations of a block are measured one after another, each in one piece. `slices`: "
             "their systems run side by side and take turns of about a second, the others paused. Where they cannot, "
-            "trials, and `lab plan` says why. `auto`: `slices` where it applies. See `docs/concepts/slices.md`.",
+            "trials, and `lab plan` says why. `auto`: `slices` where it applies. See `docs/understand/slices.md`.",
             run=False,
         ),
     ] = "trials"

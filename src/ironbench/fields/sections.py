@@ -38,7 +38,7 @@ class SystemSection(FieldSection):
     server: Annotated[
         str,
         row(
-            "Machine of the `dsn` server, which ironbench samples over ssh: see docs/guide/remote-server.md.",
+            "Machine of the `dsn` server, which ironbench samples over ssh: see docs/how/remote-server.md.",
             metavar="ssh://USER@HOST",
         ),
     ] = ""
@@ -140,7 +140,7 @@ class DataSection(FieldSection):
         str,
         row(
             "Dump of your own database (a file or directory), from which every trial starts: see "
-            "docs/guide/your-own-data.md.",
+            "docs/how/your-own-data.md.",
             metavar="FILE",
         ),
     ] = ""
@@ -172,7 +172,7 @@ class LoadSection(FieldSection):
         int | Annotated[str, Meta(pattern=SEARCHES)],
         row(
             "Number of clients. `auto` or `auto:1-128` searches for the best number; `ramp:1-64/60s` is a curve of how "
-            "many are active, see docs/guide/load-curves.md. On the command line, `1,2,4,8` is a sweep.",
+            "many are active, see docs/how/load-curves.md. On the command line, `1,2,4,8` is a sweep.",
             Range(1, 10_000, whole=True, example="8"),
             texts=SEARCHES,
             instead="auto:1-64 or ramp:1-64/60s",

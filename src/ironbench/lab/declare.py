@@ -42,7 +42,7 @@ def lab(
 
 def read(path: Path, design: str = "") -> DeclaredLab:
     """Reads a lab file. `design`: as in `labfile.read`. InputError: the file is missing, not text or not a lab file."""
-    text = typed.text_of(path, str(path), "name a lab file; docs/guide/lab-files.md shows one")
+    text = typed.text_of(path, str(path), "name a lab file; docs/how/lab-files.md shows one")
     return labfile.read(text, str(path), design)
 
 

@@ -175,7 +175,7 @@ def _workload(here: AtHand) -> list[str]:
         return [*_own_workload(here), _files(here), ""]
     return [
         "[workload]",
-        'name = "igen-oltp"   # an order system; others: `ironbench list workloads`; your own: docs/guide/scripts.md',
+        'name = "igen-oltp"   # order entry; others: `ironbench list workloads`; your own: docs/workloads/scripts.md',
         "",
     ]
 
@@ -186,7 +186,7 @@ def _own_workload(here: AtHand, templates: bool = True) -> list[str]:
     named = here.template or f"{FILL_IN}-database"
     template = [f"template = {_quoted(named)}   # on that server; each trial gets a copy of it"]
     named_dump = here.dump or f"{FILL_IN}.dump"
-    dump = [f"dump = {_quoted(named_dump)}    # of your database: docs/guide/your-own-data.md"]
+    dump = [f"dump = {_quoted(named_dump)}    # of your database: docs/how/your-own-data.md"]
     by_template = here.dsn and templates and here.engine.data_import.templates and not here.dump
     return [
         "[data]",
@@ -260,7 +260,7 @@ def _query(here: AtHand) -> Iterator[str]:
     yield ""
     yield from _system(here)
     yield from _load(here, timed=True)
-    yield "# Each file holds the statement, and \\set for what varies in it: docs/guide/scripts.md"
+    yield "# Each file holds the statement, and \\set for what varies in it: docs/workloads/scripts.md"
     yield "[vary.query]"
     yield f'"as it is" = {{ workload.files = ["{FILL_IN}-before.sql"] }}'
     yield f'rewritten = {{ workload.files = ["{FILL_IN}-after.sql"] }}'
@@ -325,7 +325,7 @@ def _storage(here: AtHand) -> Iterator[str]:
         for name, model in _DEVICES.items()
     ]
     missing = capability.lacking()
-    yield "# Emulated devices (docs/guide/devices.md)" + (f", which need {missing}:" if missing else ":")
+    yield "# Emulated devices (docs/how/emulated-devices.md)" + (f", which need {missing}:" if missing else ":")
     yield "# Remove a device for which this machine is too slow: how much it emulates is measured when it is mounted."
     yield from (f"# {line}" if missing else line for line in devices)
     yield "# A directory on another device of this machine:"

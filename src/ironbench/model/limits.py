@@ -1,4 +1,4 @@
-"""Limits by which a trial is judged, except for failed transactions (see `model.record`): docs/guide/statuses.md."""
+"""Limits by which a trial is judged, except for failed transactions (`model.record`): docs/reference/statuses.md."""
 
 CLIENT_SATURATED = 0.90
 """Fraction of one thread's time above which the client, not the server, may limit the throughput."""

@@ -18,7 +18,7 @@ from ironbench.model.cost import Offer
 from ironbench.ranges import Range
 
 _SHARES = Range(0.0, 1e6, above=True, example="0.6")
-_HINT = "docs/guide/cost.md shows what may stand in a systems file"
+_HINT = "docs/how/cost.md shows what may stand in a systems file"
 
 
 class _OfferRow(msgspec.Struct, forbid_unknown_fields=True):

@@ -32,7 +32,7 @@ def page() -> str:
     parts = [
         "# Lab file",
         "",
-        "A lab file is TOML. What it is for and how to write one is told in [the guide](../guide/lab-files.md); this",
+        "A lab file is TOML. What it is for and how to write one is told in [the guide](../how/lab-files.md); this",
         "page lists every field. Editors that know JSON schemas check a file against",
         "[lab-file.schema.json](lab-file.schema.json) where its first line says `#:schema` and where that lies.",
         "",

@@ -1,4 +1,4 @@
-"""Judges a trial: determines its status and warnings by the rules in docs/guide/statuses.md."""
+"""Judges a trial: determines its status and warnings by the rules in docs/reference/statuses.md."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def _limit(
         why = note("limit-other-programs", waiting=share, computing=computing, cpu=_cpu_holders(records))
         return LimitingResource(OTHER_PROGRAMS, share, None, why, taken)
     if first == SERVER_CPU and all(record.warned("own-cpu-share") for record in records):
-        # A record with this warning cannot show that CPU was the limit (docs/guide/statuses.md).
+        # A record with this warning cannot show that CPU was the limit (docs/reference/statuses.md).
         return LimitingResource("", share, None, note("limit-unknown-own-cpu", share=share), taken)
     evidence: tuple[Note, ...] = ()
     if first == "locks":

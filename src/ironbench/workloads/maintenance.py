@@ -1,4 +1,4 @@
-"""Maintenance operations on a database in use: backup, restore, index build, vacuum (docs/guide/maintenance.md).
+"""Maintenance operations on a database in use: backup, restore, index build, vacuum (docs/workloads/maintenance.md).
 
 A trial is one such operation. A probe client is timed before and during the operation.
 """

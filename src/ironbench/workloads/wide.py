@@ -25,7 +25,7 @@ FIXED_BYTES = 28
 """Size of the values of a row besides its payload: two 8-byte numbers, an 8-byte timestamp, a 4-byte amount."""
 KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
 """Index bytes per row for a separate primary-key index. Random keys leave it about two thirds full
-(docs/guide/population.md)."""
+(docs/workloads/populate.md)."""
 
 GB = Option(
     "gb", "1", "size: gigabytes (10^9 bytes) of values in all rows", lowest=0.0001, highest=100_000, whole=False

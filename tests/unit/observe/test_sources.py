@@ -185,7 +185,7 @@ def test_lists_of_cpus_are_counted(text: str, count: int) -> None:
 
 
 def test_every_observer_is_explained() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "concepts" / "observers.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "understand" / "observers.md").read_text()
     for observer in observe.observers():
         assert f"| `{observer.name}` |" in text, f"{observer.name} is not in the table"
         assert f"**{observer.name}**" in text, f"{observer.name} is not explained"

@@ -62,7 +62,7 @@ fn one_client_is_predicted_exactly_and_several_that_wait_for_the_device_nearly()
 }
 
 /// Tests the limitation for many clients with long think times.
-/// See docs/concepts/devices.md, and the warning in `devices/replay.py`.
+/// See docs/understand/emulation.md, and the warning in `devices/replay.py`.
 #[test]
 fn several_clients_that_think_for_long_are_predicted_as_if_they_waited_for_each_other() {
     let faster = error("disk", "flash", 8, 10e6);
@@ -168,7 +168,7 @@ fn computing_error(from: &str, to: &str, clients: usize, mean: f64, cores: u32, 
     predicted.elapsed as f64 / elapsed as f64
 }
 
-/// Tests what docs/concepts/devices.md claims for clients that compute.
+/// Tests what docs/understand/emulation.md claims for clients that compute.
 #[test]
 fn clients_that_compute_are_predicted_where_the_trace_tells_what_the_processors_did() {
     let mut all = Vec::new();

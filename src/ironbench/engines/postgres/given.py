@@ -105,7 +105,7 @@ def first_word(query: Query, sql: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A privilege. docs/guide/your-own-server.md lists all of them."""
+    """A privilege. docs/start/your-own-server.md lists all of them."""
 
     name: str
     cause: str

@@ -2,7 +2,7 @@
 
 The values of a preset are those a careful administrator would choose for large queries with few clients; none is tuned
 for a single query. Sources: PostgreSQL's manual (19.4, 19.5, 19.7) and wiki ("Tuning Your PostgreSQL Server").
-docs/concepts/tpch.md lists them. The user's settings take precedence, and all settings are in the record.
+docs/workloads/tpch-design.md lists them. The user's settings take precedence, and all settings are in the record.
 
 Ideal parts. `log`: pg_wal in memory; all its writes and syncs are still executed. `temp`: the tablespace for temporary
 files in memory. `data`: shared buffers larger than all tables and indexes, filled before the trial, so that no page is

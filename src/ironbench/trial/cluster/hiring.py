@@ -19,7 +19,7 @@ LOST_S = 5.0
 _AT_ONCE = MOST_CONNECTIONS + 8
 """Concurrent calls of a worker: pieces that it copies, and status requests."""
 _PATIENCE_S = 5.0
-_JOINED = "begin it with `ray start` on each machine, this one included: see docs/guide/many-machines.md"
+_JOINED = "begin it with `ray start` on each machine, this one included: see docs/how/many-machines.md"
 CLUSTER_S = 20.0
 """Maximum time until a running cluster, or the actors on it, must respond."""
 _STORE_BYTES = 80 << 20

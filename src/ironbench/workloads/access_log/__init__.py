@@ -1,4 +1,4 @@
-"""The `access-log` workload: replays the operations in an access log of a directory. Guide: docs/guide/directory.md."""
+"""The `access-log` workload: replays operations of a directory access log. Guide: docs/databases/directory.md."""
 
 from __future__ import annotations
 

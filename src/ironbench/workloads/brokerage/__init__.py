@@ -1,4 +1,4 @@
-"""A brokerage workload derived from TPC-E: customers trade, a market responds. Design: docs/concepts/brokerage.md."""
+"""A brokerage workload derived from TPC-E: customers trade, a market responds. Design: docs/workloads/brokerage.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `directory` workload: jobs on a directory of people. Guide: docs/guide/directory.md."""
+"""The `directory` workload: jobs on a directory of people. Guide: docs/databases/directory.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripts of the jobs; their commands are LDAP operations (docs/guide/directory.md)."""
+"""The scripts of the jobs; their commands are LDAP operations (docs/databases/directory.md)."""
 
 from __future__ import annotations
 

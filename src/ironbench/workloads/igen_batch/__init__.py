@@ -1,5 +1,5 @@
 """The `igen-batch` workload: batch jobs inside the database, on an order history by month. Design:
-docs/concepts/igen-batch.md."""
+docs/workloads/igen-batch.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `igen-oltp` workload: order-entry OLTP with customers in world regions. Design: docs/concepts/igen-oltp.md."""
+"""The `igen-oltp` workload: order-entry OLTP with customers in world regions. Design: docs/workloads/igen-oltp.md."""
 
 from __future__ import annotations
 

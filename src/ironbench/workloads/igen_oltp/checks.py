@@ -121,7 +121,7 @@ def _writes(options: Mapping[str, str], inserted: int, deleted: int, summary: Ma
     """Checks that the statements had the intended effect.
 
     Heavy: every commit places exactly one order and archives one. Light: one in `MOST_ORDERS` inserts, and as many
-    deletes, finds its customer at the limit and correctly has no effect (docs/concepts/igen-oltp.md). The number is
+    deletes, finds its customer at the limit and correctly has no effect (docs/workloads/igen-oltp.md). The number is
     binomial, and concurrent clients that choose the same customer may cause one more miss.
     """
     unsure = int(summary["server_commits_uncertain"])

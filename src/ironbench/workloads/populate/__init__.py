@@ -1,4 +1,4 @@
-"""The `populate` workload: many connections fill a table with wide rows. Guide: docs/guide/population.md."""
+"""The `populate` workload: many connections fill a table with wide rows. Guide: docs/workloads/populate.md."""
 
 from __future__ import annotations
 

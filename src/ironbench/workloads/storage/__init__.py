@@ -1,4 +1,4 @@
-"""The `storage` workload: measures what a device can do for a database, without a database (docs/guide/storage.md)."""
+"""The `storage` workload: measures a device as a database uses it, without a database (docs/workloads/storage.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The eight tables of TPC-H-derived workloads, at any scale factor from 0.01, on every engine.
 
 Tables, keys and types follow the TPC-H specification 2.17.3, clauses 1.3 to 1.5 and 4.2; the SQL was written for
-ironbench (docs/concepts/tpch.md).
+ironbench (docs/workloads/tpch-design.md).
 """
 
 from __future__ import annotations
