@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 
 from ironbench.lab import confirm, declare, loop
-from ironbench.lab.schedule import Blocks, Due
+from ironbench.lab.schedule import Blocks, NextTrial
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.record import Record, Status
@@ -41,7 +41,7 @@ class Machine:
     level: float = math.log(BASE)
     block: int = -1
 
-    def measure(self, due: Due) -> list[Record]:
+    def measure(self, due: NextTrial) -> list[Record]:
         trial = due.trial
         if trial.block != self.block:
             self.level, self.block = self.level + self.dice.gauss(0, DRIFT), trial.block

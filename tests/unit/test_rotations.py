@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from ironbench.host.tree import Tree
 from ironbench.lab.slices.rotations import Rotations, chosen, is_disturbed, slow_start
-from ironbench.lab.slices.shared import Shared, together
-from ironbench.lab.slices.side import AtTurns, SliceSide
+from ironbench.lab.slices.shared import SharedChecks, together
+from ironbench.lab.slices.side import SliceSide, TurnDriver
 from ironbench.lab.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
 from ironbench.model.limits import BUSY
 from ironbench.model.record import SUSPICIOUS
@@ -253,7 +253,7 @@ def test_a_pilot_that_saw_hardly_any_transaction_end_chooses_the_longest_slices_
 
 @pytest.mark.parametrize("early", [True, False])
 def test_a_system_that_rehearses_is_stopped_at_once(early: bool) -> None:
-    at_turns, progress = AtTurns(), _core.Progress()
+    at_turns, progress = TurnDriver(), _core.Progress()
     load = Load(1, duration_s=600.0)
     plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((ScriptSource("one", "SELECT 1;"),)), load, ())
     with ThreadPoolExecutor(1) as pool:
@@ -267,7 +267,7 @@ def test_a_system_that_rehearses_is_stopped_at_once(early: bool) -> None:
 
 
 def test_the_core_says_at_once_whether_a_drive_by_turns_is_over() -> None:
-    at_turns, progress = AtTurns(), _core.Progress()
+    at_turns, progress = TurnDriver(), _core.Progress()
     load = Load(2, duration_s=1.0)
     plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((ScriptSource("one", "SELECT 1;"),)), load, ())
     with ThreadPoolExecutor(1) as pool:
@@ -285,7 +285,7 @@ def test_transactions_longer_than_a_slice_are_measured_with_the_whole_time_that_
     """A transaction that starts in a slice counts, whenever it ends, so throughput does not depend on the slice's
     ends."""
     clients, sleep_s, slice_s = 4, 0.3, 0.2
-    at_turns, progress = AtTurns(), _core.Progress()
+    at_turns, progress = TurnDriver(), _core.Progress()
     load, script = Load(clients, duration_s=1.0), ScriptSource("one", "\\sleep 300 ms\nSELECT 1;\n")
     plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((script,)), load, ())
     turns = []
@@ -314,7 +314,7 @@ def test_transactions_longer_than_a_slice_are_measured_with_the_whole_time_that_
 def test_time_between_transactions_of_a_turn_is_what_passed_and_not_what_the_load_says() -> None:
     """Late timers lengthen think times; using the load's think time, throughput would be too high by as much."""
     clients, think_s = 2, 0.0005
-    at_turns, progress = AtTurns(), _core.Progress()
+    at_turns, progress = TurnDriver(), _core.Progress()
     load, script = Load(clients, duration_s=1.0, think_time_s=think_s), ScriptSource("one", "SELECT 1;\n")
     plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((script,)), load, ())
     with ThreadPoolExecutor(1) as pool:
@@ -383,9 +383,9 @@ def test_checks_of_systems_on_the_same_tables_see_the_work_of_all() -> None:
 
 
 def test_nothing_is_checked_where_one_of_them_never_came_to_its_end() -> None:
-    shared = Shared(2)
+    shared = SharedChecks(2)
     shared.give_up()
     assert shared.whole(summary(1, 1)) is None
-    whole = Shared(1)
+    whole = SharedChecks(1)
     whole.give_up()
     assert whole.whole(summary(1, 1)) is not None

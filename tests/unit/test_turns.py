@@ -20,11 +20,11 @@ from ironbench.errors import FailureError, InputError
 from ironbench.host import processes, register
 from ironbench.host.fingerprint import fingerprint
 from ironbench.lab import declare, freeze
-from ironbench.lab.schedule import Due
+from ironbench.lab.schedule import NextTrial
 from ironbench.lab.size import of_machine
 from ironbench.lab.slices import slice_plan
 from ironbench.lab.slices.turn import Slice
-from ironbench.lab.slices.turns import Turns, written_between
+from ironbench.lab.slices.turns import InterleavedBench, written_between
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
 from ironbench.model.note import note
@@ -300,8 +300,11 @@ def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(mo
     live = SimpleNamespace(begin=lambda trial, title: told.append((trial.block, title)))
     each: Any = SimpleNamespace(lab=plan, live=live, known=NO_NOTES)
     directory: Any = SimpleNamespace(records=lambda: [])
-    monkeypatch.setattr(Turns, "_measured", lambda *_: told.append("measured"))
-    assert Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab"), left="12 min left")) == []
+    monkeypatch.setattr(InterleavedBench, "_measured", lambda *_: told.append("measured"))
+    assert (
+        InterleavedBench(each, directory).measure(NextTrial(replace(plan.trials[0], purpose="lab"), left="12 min left"))
+        == []
+    )
     title = f"block {plan.trials[0].block + 1}, 2 systems side by side, 12 min left"
     assert told == [(plan.trials[0].block, title), "measured"]
 
@@ -315,13 +318,13 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
     each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=printer, store=Store(tmp_path))
     directory: Any = SimpleNamespace(records=lambda: [])
 
-    def started(turns: Turns, stack: ExitStack, trial: Trial, *_: object) -> Any:
+    def started(turns: InterleavedBench, stack: ExitStack, trial: Trial, *_: object) -> Any:
         if trial.cell.name == "log=memory":
             raise FailureError("server", "its log lies nowhere")
         return SimpleNamespace(cell=trial.cell.name, record=None, stop=lambda: None)
 
-    monkeypatch.setattr(Turns, "_side", started)
-    records = Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab")))
+    monkeypatch.setattr(InterleavedBench, "_side", started)
+    records = InterleavedBench(each, directory).measure(NextTrial(replace(plan.trials[0], purpose="lab")))
     assert {one.cell.name: (one.status, one.causes) for one in records} == {
         "log=memory": (Status.FAILED, (note("error", error="server: its log lies nowhere"),)),
         "log=disk": (

@@ -20,10 +20,10 @@ from ironbench.errors import FailureError
 from ironbench.host import processes
 from ironbench.host.freezer import Freezer
 from ironbench.lab import loop, schedule
-from ironbench.lab.schedule import Due
+from ironbench.lab.schedule import NextTrial
 from ironbench.lab.slices.rotations import SLOW_START
-from ironbench.lab.slices.side import OverError, SliceSide
-from ironbench.lab.slices.turns import Turns, stop_all
+from ironbench.lab.slices.side import DriveEndedError, SliceSide
+from ironbench.lab.slices.turns import InterleavedBench, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note, text_note
@@ -154,7 +154,7 @@ def test_a_turn_that_ends_with_the_drive_of_its_system_waits_for_what_became_of_
     one = side(begin_turn=lambda *_: None, rested=lambda: None, over=True)
     one._thread = threading.Thread(target=time.sleep, args=(0.1,), daemon=True)
     one._thread.start()
-    with pytest.raises(OverError):
+    with pytest.raises(DriveEndedError):
         one.turn(0.1, 1.0)
     assert not one._thread.is_alive()
 
@@ -171,11 +171,11 @@ def test_a_checkpoint_that_still_runs_after_the_last_turn_is_part_of_what_a_syst
 
 def driven_sides(plan: Lab, trials: list[Trial]) -> list[Any]:
     """Systems of a block whose drives are over and have no records yet."""
-    beneath = SimpleNamespace(devices=SimpleNamespace(death=lambda: ""), observed=lambda _: None)
+    storage = SimpleNamespace(devices=SimpleNamespace(death=lambda: ""), observed=lambda _: None)
     return [
         SimpleNamespace(
             cell=one.cell.name, setup=plan.setup(one.cell.name), driven=Driven("now", alive=True), record=None,
-            prepared=NO_NOTES, kept=[], beneath=beneath, turns_s=[], loaded=None,
+            prepared=NO_NOTES, kept=[], storage=storage, turns_s=[], loaded=None,
             plan=SimpleNamespace(series=plan.series), session=None,
             stop=lambda: None,
         )
@@ -185,7 +185,7 @@ def driven_sides(plan: Lab, trials: list[Trial]) -> list[Any]:
 
 def interrupted(
     plan: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, while_measured: bool, keep: Callable[..., Record]
-) -> tuple[Any, Turns]:
+) -> tuple[Any, InterleavedBench]:
     """The loop with a schedule of two blocks and its bench; `keep` makes records. `while_measured`: a Ctrl-C ends the
     turns of each block."""
     each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=Store(tmp_path))
@@ -193,15 +193,17 @@ def interrupted(
     each.over = lambda record: record.status is Status.CUT_SHORT
     directory: Any = SimpleNamespace(records=lambda: [])
 
-    def measured(turns: Turns, stack: ExitStack, due: Due, trials: list[Trial], sides: list[Any], notes: Any) -> None:
+    def measured(
+        turns: InterleavedBench, stack: ExitStack, due: NextTrial, trials: list[Trial], sides: list[Any], notes: Any
+    ) -> None:
         sides += driven_sides(plan, trials)
         if while_measured:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Turns, "_measured", measured)
+    monkeypatch.setattr(InterleavedBench, "_measured", measured)
     monkeypatch.setattr(make, "keep", keep)
-    due = iter([Due(replace(plan.trials[place], purpose="lab")) for place in (0, 2)])
-    return SimpleNamespace(next=lambda records: next(due, None)), Turns(each, directory)
+    due = iter([NextTrial(replace(plan.trials[place], purpose="lab")) for place in (0, 2)])
+    return SimpleNamespace(next=lambda records: next(due, None)), InterleavedBench(each, directory)
 
 
 @pytest.mark.parametrize("in_place", [False, True])
@@ -244,7 +246,7 @@ def test_a_record_that_cannot_be_made_costs_its_block_and_no_record_that_was_wri
         return replace(record, status=Status.FAILED, causes=(cause,)) if cause else record
 
     _, bench = interrupted(plan, tmp_path, monkeypatch, False, keep)
-    first, second = bench.measure(Due(replace(plan.trials[0], purpose="lab")))
+    first, second = bench.measure(NextTrial(replace(plan.trials[0], purpose="lab")))
     assert (first.cell.name, first.status) == (written[0], Status.OK)
     assert (second.cell.name, second.status) == (written[1], Status.FAILED)
     assert "has died" in second.causes[0].values["error"]
@@ -252,7 +254,7 @@ def test_a_record_that_cannot_be_made_costs_its_block_and_no_record_that_was_wri
 
 def test_a_system_without_a_transaction_is_named_with_that_as_its_cause() -> None:
     of: Any = SimpleNamespace(driven=Driven("now", summary={"cause": "", "transactions": 0}, alive=True))
-    bench: Any = Turns(SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
+    bench: Any = InterleavedBench(SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
     assert bench._cause(of).code == "nothing-finished"
 
 
@@ -295,7 +297,7 @@ def test_a_block_after_one_that_has_no_whole_record_asks_the_pilot_once_more_and
         return longest_s
 
     found.pilot = pilot
-    bench = Turns(each, directory)
+    bench = InterleavedBench(each, directory)
     whole = status is Status.OK
     assert bench._slice_s(found, 2.0) == (0.5 if whole else 2.0)
     (warning,) = bench._slow_start(found, 2.0)

@@ -11,7 +11,7 @@ from factories import record
 
 from ironbench.errors import FailureError
 from ironbench.lab import declare, freeze
-from ironbench.lab.schedule import Blocks, Due, repeat_failed
+from ironbench.lab.schedule import Blocks, NextTrial, repeat_failed
 from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Trial
@@ -69,7 +69,7 @@ def given_up(lab: LabDirectory) -> tuple[list[Record], FailureError]:
     raise AssertionError("it went on and on")
 
 
-def resumed(lab: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Due | None:
+def resumed(lab: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> NextTrial | None:
     return Blocks(lab, records, forgiven).next(records)
 
 

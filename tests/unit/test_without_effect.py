@@ -56,13 +56,13 @@ def test_checkpoints_of_a_running_server_are_asked_for_only_where_that_is_possib
     [("mariadb", "", True), ("mariadb", "mysql://b@h/b", False), ("postgres", "postgresql://b@h/b", True)],
 )
 def test_a_new_lab_file_chooses_checkpoints_only_where_a_plan_takes_them(name: str, dsn: str, chosen: bool) -> None:
-    here = new.AtHand(engines.get(name), dsn, "", "1", {}, 2, 8 << 30)
+    here = new.LabContext(engines.get(name), dsn, "", "1", {}, 2, 8 << 30)
     assert ("checkpoint = " in new.text("driver", here, "x.toml")) is chosen
 
 
 def test_a_new_lab_file_says_why_it_has_few_clients() -> None:
     one, many = (
-        new.text("driver", new.AtHand(engines.get(name), "", "", "1", {}, 2, 8 << 30), "x.toml")
+        new.text("driver", new.LabContext(engines.get(name), "", "", "1", {}, 2, 8 << 30), "x.toml")
         for name in ("sqlite", "postgres")
     )
     assert "clients = 1          # this engine has one writer at a time" in one

@@ -260,7 +260,7 @@ def new(
     path = Path(output or f"{kind}.toml")
     if path.exists():
         raise InputError(str(path), "is there already", "name another file with -o; nothing is overwritten")
-    here = begun.at_hand(dsn, engine, dump, script or (), path.absolute().parent)
+    here = begun.lab_context(dsn, engine, dump, script or (), path.absolute().parent)
     text = begun.text(kind, here, str(path))
     begun.write(path, text)
     Printer().say(f"written: {path}")

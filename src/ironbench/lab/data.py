@@ -38,7 +38,7 @@ class _Left:
     """Device and inode of the directory, because a user's command may have replaced it."""
 
 
-class Data:
+class LabData:
     """Data that are loaded once for all configurations with equal data, and restored as often as the lab requires."""
 
     def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, crew: Crew) -> None:

@@ -12,10 +12,10 @@ from typing import Protocol
 from ironbench import devices, engines, workloads
 from ironbench.host import measuring, place
 from ironbench.lab import confirm, freeze, server_control, server_watch, upkeep
-from ironbench.lab.data import Data
-from ironbench.lab.schedule import BestLoad, Blocks, Due, Schedule, Sweep
-from ironbench.lab.slices.turns import Turns
-from ironbench.lab.trial import EngineEach, OneEngine, RestoredEach, most_connections
+from ironbench.lab.data import LabData
+from ironbench.lab.schedule import BestLoad, Blocks, NextTrial, Schedule, Sweep
+from ironbench.lab.slices.turns import InterleavedBench
+from ironbench.lab.trial import FreshEngineBench, RestoredDataBench, SharedEngineBench, most_connections
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
@@ -35,7 +35,7 @@ from ironbench.words import counted
 class Bench(Protocol):
     """Environment in which trials are measured."""
 
-    def measure(self, due: Due) -> Sequence[Record]:
+    def measure(self, due: NextTrial) -> Sequence[Record]:
         """Measures one trial, and any trials interleaved with it. Returns their stored records. UnwrittenError."""
 
     def over(self, record: Record) -> bool:
@@ -81,7 +81,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             if plan.system.commands and plan.system.layout.data:
                 # a command may unmount the file system of this directory
                 stack.callback(place.release, Path(plan.system.layout.data))
-            bench = RestoredEach(
+            bench = RestoredDataBench(
                 plan=plan,
                 secrets=secrets,
                 source=source,
@@ -109,7 +109,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 crew.reach(how, session.target(how.protocol, how.io))
             else:
                 crew.close()  # the workers have loaded the data and are not needed any more
-            bench = OneEngine(
+            bench = SharedEngineBench(
                 plan=plan,
                 session=session,
                 loaded=loaded,
@@ -183,13 +183,13 @@ def _conducted(
         measuring.shared(printer.say),
         upkeep.of_lab(lab, directory.path, printer) as kept,
         Crew(printer) as crew,
-        closing(Data(lab, secrets, printer, crew)) as data,
+        closing(LabData(lab, secrets, printer, crew)) as data,
         closing(Live(directory.path, lab.series)) as live,
     ):
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now, spent_s)
         if not any(_in_parts(setup) for setup in lab.setups):
             crew.close()  # the workers are not needed any more, as in `run`
-        each = EngineEach(
+        each = FreshEngineBench(
             lab=lab,
             secrets=secrets,
             store=directory.store,
@@ -201,7 +201,7 @@ def _conducted(
             crew=crew,
             live=live,
         )
-        bench: Bench = each if lab.method.slice_s is None else Turns(each, directory)
+        bench: Bench = each if lab.method.slice_s is None else InterleavedBench(each, directory)
         schedule.ready()
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])

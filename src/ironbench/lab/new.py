@@ -25,7 +25,7 @@ FILL_IN = "FILL-IN"
 
 
 @dataclass(frozen=True, slots=True)
-class AtHand:
+class LabContext:
     """Server, machine and user data that the lab file is written for."""
 
     engine: Engine
@@ -50,7 +50,9 @@ class AtHand:
         return max(4, 2 * self.cores)
 
 
-def at_hand(dsn: str, engine: str, dump: str = "", scripts: Sequence[str] = (), folder: Path = Path()) -> AtHand:
+def lab_context(
+    dsn: str, engine: str, dump: str = "", scripts: Sequence[str] = (), folder: Path = Path()
+) -> LabContext:
     """Describes the server, which is queried if it has a DSN. `folder`: the lab file's. InputError, FailureError."""
     named = engines.get(engine) if engine else engines.default(("transactions", "data"), dsn or None)
     named = named.behind(dsn or None)
@@ -69,7 +71,7 @@ def at_hand(dsn: str, engine: str, dump: str = "", scripts: Sequence[str] = (), 
     cores = len(os.sched_getaffinity(0))
     template, elsewhere = named.data_import.template_of(system.dsn) if system.dsn else ("", "")
     settings = known.get("settings", {})
-    return AtHand(
+    return LabContext(
         named, elsewhere, template, str(version), settings, cores, memory_bytes, lacks, dump=dump, scripts=scripts
     )
 
@@ -108,14 +110,14 @@ def write(path: Path, text: str) -> None:
         raise FailureError(str(path), f"cannot be written: {error.strerror or error}") from error
 
 
-def text(kind: str, here: AtHand, file: str) -> str:
+def text(kind: str, here: LabContext, file: str) -> str:
     """Returns the text of a lab file. InputError: this engine has nothing to vary for this question."""
     body = "\n".join(KINDS[kind].lines(here))
     marked = FILL_IN in body
     return "\n".join([*_head(kind, here, file, marked), body, *_measure()])
 
 
-def _head(kind: str, here: AtHand, file: str, marked: bool) -> Iterator[str]:
+def _head(kind: str, here: LabContext, file: str, marked: bool) -> Iterator[str]:
     where = "which is running" if here.dsn else "which ironbench starts itself"
     yield f"# Written by `ironbench lab new {kind}` for {here.engine.name} {here.version}, {where};"
     machine = f"{counted(here.cores, 'core')} and {units.memory(here.memory_bytes)} of memory"
@@ -138,7 +140,7 @@ def _measure() -> list[str]:
     ]
 
 
-def _system(here: AtHand, dsn: bool = True) -> list[str]:
+def _system(here: LabContext, dsn: bool = True) -> list[str]:
     if here.dsn:
         return ["[system]", f"dsn = {_quoted(here.dsn)}", ""] if dsn else []
     memory = units.exact(max(64 << 20, (here.memory_bytes // 8) >> 20 << 20))
@@ -150,7 +152,7 @@ def _system(here: AtHand, dsn: bool = True) -> list[str]:
     ]
 
 
-def _load(here: AtHand, timed: bool = False) -> list[str]:
+def _load(here: LabContext, timed: bool = False) -> list[str]:
     cores = "where ironbench runs" if here.dsn else "here"
     checkpoint = ['checkpoint = "10s"    # log and data writes are those of whole cycles']
     if here.lacks:
@@ -170,7 +172,7 @@ def _load(here: AtHand, timed: bool = False) -> list[str]:
     ]
 
 
-def _workload(here: AtHand) -> list[str]:
+def _workload(here: LabContext) -> list[str]:
     if here.template or here.dump or here.scripts:
         return [*_own_workload(here), _files(here), ""]
     return [
@@ -180,7 +182,7 @@ def _workload(here: AtHand) -> list[str]:
     ]
 
 
-def _own_workload(here: AtHand, templates: bool = True) -> list[str]:
+def _own_workload(here: LabContext, templates: bool = True) -> list[str]:
     """Returns the sections for the user's data. `templates`: whether data on this server can be used; otherwise a
     dump."""
     named = here.template or f"{FILL_IN}-database"
@@ -197,12 +199,12 @@ def _own_workload(here: AtHand, templates: bool = True) -> list[str]:
     ]
 
 
-def _files(here: AtHand) -> str:
+def _files(here: LabContext) -> str:
     named = ", ".join(_quoted(name) for name in here.scripts or (f"{FILL_IN}.sql",))
     return f"files = [{named}]    # what your application does, as pgbench scripts; FILE@WEIGHT, … mixes several"
 
 
-def _begun(here: AtHand, question: str) -> Iterator[str]:
+def _begun(here: LabContext, question: str) -> Iterator[str]:
     yield f'question = "{question}"'
     yield ""
     yield from _workload(here)
@@ -210,7 +212,7 @@ def _begun(here: AtHand, question: str) -> Iterator[str]:
     yield from _load(here)
 
 
-def _setting(here: AtHand) -> Iterator[str]:
+def _setting(here: LabContext) -> Iterator[str]:
     knobs = [knob for knob in here.engine.traits.knobs if knob.session or not here.dsn]
     if not knobs:
         cause = f"ironbench knows no setting of {here.engine.name} that it can vary there"
@@ -225,7 +227,7 @@ def _setting(here: AtHand) -> Iterator[str]:
         yield ""
 
 
-def _of_knob(here: AtHand, knob: Knob) -> list[str]:
+def _of_knob(here: LabContext, knob: Knob) -> list[str]:
     now = here.settings.get(knob.name, "")
     levels = list(dict.fromkeys([now or knob.levels[0], *knob.levels]))
     head = f"[vary.{knob.name}]"
@@ -238,7 +240,7 @@ def _of_knob(here: AtHand, knob: Knob) -> list[str]:
     return [about, head, *lines, ""]
 
 
-def _index(here: AtHand) -> Iterator[str]:
+def _index(here: LabContext) -> Iterator[str]:
     yield 'question = "What does the index bring, and cost where rows are written?"'
     yield ""
     yield from _own_workload(here)
@@ -253,7 +255,7 @@ def _index(here: AtHand) -> Iterator[str]:
     yield ""
 
 
-def _query(here: AtHand) -> Iterator[str]:
+def _query(here: LabContext) -> Iterator[str]:
     yield 'question = "Is the rewritten query faster?"'
     yield ""
     yield from _own_workload(here)
@@ -267,7 +269,7 @@ def _query(here: AtHand) -> Iterator[str]:
     yield ""
 
 
-def _upgrade(here: AtHand) -> Iterator[str]:
+def _upgrade(here: LabContext) -> Iterator[str]:
     yield 'question = "Is the newer version faster?"'
     yield ""
     yield from _workload(here)
@@ -305,7 +307,7 @@ _DEVICES = {"gp3": "aws-gp3", "io2": "aws-io2(iops=32000,rate=1G)", "NVMe": "ssd
 """Candidates in `lab new storage` → device models: two cloud volumes and a local drive."""
 
 
-def _storage(here: AtHand) -> Iterator[str]:
+def _storage(here: LabContext) -> Iterator[str]:
     yield from _begun(here, "Which storage for this database: what would faster devices bring?")
     if here.dsn:
         yield from _by_hand("storage", "move the server's data to the other device and start it", "move them back")
@@ -347,7 +349,7 @@ _ANYWHERE = "/var/tmp/ironbench-new"
 """A directory that is never created, only used to ask whether the engine can put its WAL elsewhere."""
 
 
-def _takes(here: AtHand, **fields: Any) -> bool:
+def _takes(here: LabContext, **fields: Any) -> bool:
     try:
         here.engine.validated(System(here.engine.name, "new", **fields), 1)
     except InputError:
@@ -355,7 +357,7 @@ def _takes(here: AtHand, **fields: Any) -> bool:
     return True
 
 
-def _driver(here: AtHand) -> Iterator[str]:
+def _driver(here: LabContext) -> Iterator[str]:
     yield "# A driver of the kernel, of storage or of the network. ironbench is the client itself: a driver of the"
     yield "# application, such as JDBC or libpq, takes no part in its trials."
     yield from _begun(here, "What does the new driver do?")
@@ -376,7 +378,7 @@ class LabTemplate:
     """Template for a common question."""
 
     about: str
-    lines: Callable[[AtHand], Iterator[str]]
+    lines: Callable[[LabContext], Iterator[str]]
 
 
 KINDS: Mapping[str, LabTemplate] = {

@@ -34,7 +34,7 @@ from ironbench.words import in_percent
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class NextTrial:
     """The next trial."""
 
     trial: Trial
@@ -51,7 +51,7 @@ class Due:
 class Schedule(Protocol):
     """A rule that chooses trials."""
 
-    def next(self, records: Sequence[Record]) -> Due | None:
+    def next(self, records: Sequence[Record]) -> NextTrial | None:
         """Returns the next trial, based only on the records so far; None if the experiment is finished."""
 
 
@@ -61,7 +61,7 @@ class Sweep:
     def __init__(self, plan: Plan, store: Store) -> None:
         self._plan, self._store = plan, store
 
-    def next(self, records: Sequence[Record]) -> Due | None:
+    def next(self, records: Sequence[Record]) -> NextTrial | None:
         trial = _missing(self._plan.trials, records)
         if trial is None:
             best = curve.peak([record for record in records if record.purpose == Purpose.SWEEP])
@@ -88,7 +88,7 @@ class BestLoad:
         self._plan, self._search, self._store, self._printer = plan, search, store, printer
         self._result: SearchResult | None = None
 
-    def next(self, records: Sequence[Record]) -> Due | None:
+    def next(self, records: Sequence[Record]) -> NextTrial | None:
         tried = searching.of_run(records)
         step = searching.step(self._search, tried)
         if isinstance(step, SearchResult):
@@ -143,18 +143,18 @@ class Blocks:
         """Reason why the budget ended the lab; otherwise empty."""
         return self._allowance.reason
 
-    def next(self, records: Sequence[Record]) -> Due | None:
+    def next(self, records: Sequence[Record]) -> NextTrial | None:
         """Returns the next trial. FailureError: trials fail repeatedly, or a search leaves nothing to compare."""
         fresh = records[self._before :]
         _refuse_futile(self._lab, fresh)
         self._allowance.passed = len(fresh)
         if (searched := searching.next_trial(self._directory, records, self._say, self._forgiven)) is not None:
             trial, why = searched
-            due = Due(trial, TrialNotes({"search": why}))
+            due = NextTrial(trial, TrialNotes({"search": why}))
         elif (waiting := self.waiting(records)) is None:
             return None
         else:
-            due, why = Due(waiting) if waiting.purpose == Purpose.OBSERVED else self._first(waiting, records), ""
+            due, why = NextTrial(waiting) if waiting.purpose == Purpose.OBSERVED else self._first(waiting, records), ""
         left = max(0.0, 1.0 - len(fresh) / max(1, len(self._lab.trials)))
         quiet_s = min(self._lab.method.quiet_s, self._allowance.left_s(self._lab.estimate_s * left))
         title = self._pace.title(due.trial, records) + (f", {why}" if why else "")
@@ -197,10 +197,10 @@ class Blocks:
                 return None
             self._directory.declare(stage, of_stage)
 
-    def _first(self, planned: Trial, records: Sequence[Record]) -> Due:
+    def _first(self, planned: Trial, records: Sequence[Record]) -> NextTrial:
         """Returns the planned trial, or a trial whose result it requires."""
         if (of_peak := _peak_trial(self._directory, records, self._forgiven)) is not None:
-            return Due(of_peak)
+            return NextTrial(of_peak)
         lab = self._directory.lab()
         trial = replace(planned, cell=lab.setup(planned.cell.name).cell)
         cells = [setup.cell for setup in lab.possible]
@@ -234,14 +234,14 @@ def _warmed(
     store: Store,
     notes: TrialNotes = NO_NOTES,
     forgiven: Collection[str] = (),
-) -> Due:
+) -> NextTrial:
     """Returns the trial with its warm-up, or else a pilot of one of `cells` that is still missing.
 
     `piloted`: the configuration whose pilot determines the warm-up. `forgiven`: see `warmup.missing`.
     """
     pilot = warmup.missing(cells, records, forgiven)
     found, warmed = warmup.applied(pilot or trial, records, store, piloted)
-    return Due(found, notes.merge(warmed.conditions, warmed.warnings))
+    return NextTrial(found, notes.merge(warmed.conditions, warmed.warnings))
 
 
 def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:

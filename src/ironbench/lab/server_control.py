@@ -145,7 +145,8 @@ class ServerControl:
         self._do("prepare", restart, lambda: session.restarted(lambda: change.restart(there, self.restart)))
         self._do("prepare", change.DROP, lambda: change.drop_caches(there, drops))
         self._hold()
-        state = "guest-cold (the host may hold the files in its memory)" if self._virtual else "cold"
+        virtual = virtualisation(self.machine) != "none"
+        state = "guest-cold (the host may hold the files in its memory)" if virtual else "cold"
         return {"cache": f"{state}: server restarted, page cache of its machine dropped"}
 
     def server(self) -> int:
@@ -177,10 +178,6 @@ class ServerControl:
     def _there(self) -> link.Link:
         assert self.machine.link is not None
         return self.machine.link
-
-    @property
-    def _virtual(self) -> bool:
-        return virtualisation(self.machine) != "none"
 
     def _hold(self) -> None:
         if self.pins is None:

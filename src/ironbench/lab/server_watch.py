@@ -124,12 +124,10 @@ class ServerWatch:
 
     def _begin(self, machine: Tree, place: Whereabouts) -> None:
         ours = machine.read(_BOOT) == Tree().read(_BOOT)
-        self._there = Elsewhere(self.server, ours=ours, machine=self._kept(machine))
+        key = self.store.keep_shared("machines", msgspec.to_builtins(of_tree(machine)))
+        self._there = Elsewhere(self.server, ours=ours, machine=key)
         if place.unseen:
             self._warnings.append(note(UNSEEN, processes=place.unseen))
-
-    def _kept(self, machine: Tree) -> str:
-        return self.store.keep_shared("machines", msgspec.to_builtins(of_tree(machine)))
 
     def _noted(self, driven: Driven) -> Driven:
         if not (self._warnings or self._notes):

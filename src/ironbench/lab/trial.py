@@ -13,8 +13,8 @@ from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.host import place
 from ironbench.lab import server_control, upkeep
-from ironbench.lab.data import Data, hold
-from ironbench.lab.schedule import Due
+from ironbench.lab.data import LabData, hold
+from ironbench.lab.schedule import NextTrial
 from ironbench.lab.server_watch import of_trial
 from ironbench.lab.upkeep import Upkeep
 from ironbench.model.driven import Driven
@@ -45,7 +45,7 @@ def measure(
     plan: Plan,
     session: Session,
     loaded: Loaded,
-    due: Due,
+    due: NextTrial,
     store: Store,
     printer: Printer,
     storage: Devices = NO_DEVICES,
@@ -92,7 +92,7 @@ def measure(
 
 
 @dataclass(frozen=True, slots=True)
-class OneEngine:
+class SharedEngineBench:
     """A bench whose engine keeps running: each trial starts from the previous trial's data, with dead tuples
     removed."""
 
@@ -106,7 +106,7 @@ class OneEngine:
     crew: Crew | None = None
     live: Live | None = None
 
-    def measure(self, due: Due) -> Sequence[Record]:
+    def measure(self, due: NextTrial) -> Sequence[Record]:
         plan, session = self.plan, self.session
         dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
         settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
@@ -133,7 +133,7 @@ class OneEngine:
 
 
 @dataclass(slots=True)
-class RestoredEach:
+class RestoredDataBench:
     """A bench for runs on the user's own data: each trial gets freshly restored data and a new engine process."""
 
     plan: Plan
@@ -149,7 +149,7 @@ class RestoredEach:
     _over: bool = False
     _begun: bool = False
 
-    def measure(self, due: Due) -> Sequence[Record]:
+    def measure(self, due: NextTrial) -> Sequence[Record]:
         plan, storage = self.plan, self.storage
         setup = Setup(due.trial.cell, plan.system, plan.choice)
         storage.set_model_timing(on=False)
@@ -157,7 +157,7 @@ class RestoredEach:
         with engines.running(self.databases.system(setup), self.secrets, most_connections(plan)) as session:
             self._begin(session, conditions)
             storage.set_model_timing(on=True)
-            bench = OneEngine(
+            bench = SharedEngineBench(
                 plan=plan,
                 session=session,
                 loaded=self.source.loaded,
@@ -187,13 +187,13 @@ class RestoredEach:
 
 
 @dataclass(frozen=True, slots=True)
-class EngineEach:
+class FreshEngineBench:
     """A bench for labs: each trial gets restored data and a new engine process."""
 
     lab: Lab
     secrets: Mapping[str, Secrets]
     store: Store
-    data: Data
+    data: LabData
     printer: Printer
     upkeep: Upkeep
     known: TrialNotes = NO_NOTES
@@ -206,7 +206,7 @@ class EngineEach:
     def over(self, record: Record) -> bool:
         return record.status is Status.CUT_SHORT
 
-    def measure(self, due: Due) -> Sequence[Record]:
+    def measure(self, due: NextTrial) -> Sequence[Record]:
         """Restores the data, starts the engine and measures the trial. Errors produce a failed record."""
         lab, trial, record = self.lab, due.trial, None
         if self.live is not None:

@@ -46,14 +46,14 @@ class Rotations:
     """Lower bound of the work lost per turn after the start-up, in seconds, from the pilot; for the worst system."""
 
     def warm_up(self) -> None:
-        """Drives each system's warm-up. OverError, OfOneError, KeyboardInterrupt."""
+        """Drives each system's warm-up. DriveEndedError, OneSystemError, KeyboardInterrupt."""
         for side in self._order():
             side.turn(side.warmup_s or START_UP_S, 0.0)
 
     def pilot(self, longest_s: float) -> float:
         """Returns the shortest slice length with a small enough loss at its start, at most `longest_s`.
 
-        Returns `longest_s` if too few transactions were observed. OverError, OfOneError, KeyboardInterrupt.
+        Returns `longest_s` if too few transactions were observed. DriveEndedError, OneSystemError, KeyboardInterrupt.
         """
         found: dict[str, Started] = {}
         for _ in range(PILOT_TURNS):
@@ -67,7 +67,7 @@ class Rotations:
         return chosen(self.start_up_s, longest_s)
 
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
-        """Measures `count` rotations that are kept. OverError, OfOneError, KeyboardInterrupt."""
+        """Measures `count` rotations that are kept. DriveEndedError, OneSystemError, KeyboardInterrupt."""
         # Processes that ironbench started are its descendants; an existing server is visible here or not.
         own = {os.getpid(), *(pid for side in self.sides for pid in side.processes())}
         in_sight = all(side.processes() for side in self.sides)

@@ -18,7 +18,7 @@ _STATEMENTS = 100
 """Maximum number of statements in the session of each further system, before its start and for its checks."""
 
 
-class Shared:
+class SharedChecks:
     """Synchronises systems of one block on one database: checks start when all clients of all systems have finished."""
 
     def __init__(self, systems: int) -> None:

@@ -19,9 +19,9 @@ from ironbench.engines.administration import REQUEST
 from ironbench.errors import IronbenchError
 from ironbench.host import copies, processes
 from ironbench.host.processes import Used
-from ironbench.lab.slices.beneath import Beneath
-from ironbench.lab.slices.shared import Shared
+from ironbench.lab.slices.shared import SharedChecks
 from ironbench.lab.slices.slice_plan import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
+from ironbench.lab.slices.system_devices import SystemDevices
 from ironbench.lab.slices.turn import Slice, attribute_errors_to
 from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ironbench._core import Progress
 
 
-class OverError(Exception):
+class DriveEndedError(Exception):
     """The drive of a side ended early, or without a result."""
 
     def __init__(self, side: SliceSide) -> None:
@@ -48,7 +48,7 @@ class OverError(Exception):
         self.side = side
 
 
-class AtTurns:
+class TurnDriver:
     """Driver that runs a trial in turns, in a separate thread, which waits while other systems have their
     turns."""
 
@@ -102,8 +102,8 @@ class SliceSide:
     """Location of its data."""
     began_s: float = 0.0
     """Start of the block, by `time.monotonic`."""
-    beneath: Beneath = field(default_factory=lambda: Beneath(NO_DEVICES))
-    shared: Shared | None = None
+    storage: SystemDevices = field(default_factory=lambda: SystemDevices(NO_DEVICES))
+    shared: SharedChecks | None = None
     """Shared checks with systems on the same data."""
     freezer: Freezes | None = None
     driven: Driven | None = None
@@ -119,7 +119,7 @@ class SliceSide:
     """Whether it was driven to the end and its checks passed."""
     record: Record | None = None
     """Record of the system, once written, so that a Ctrl-C does not write a second one."""
-    _at_turns: AtTurns = field(default_factory=AtTurns)
+    _at_turns: TurnDriver = field(default_factory=TurnDriver)
     _thread: threading.Thread | None = None
     _checkpoint: threading.Thread | None = None
     _frozen_at: Used | None = None
@@ -145,8 +145,8 @@ class SliceSide:
         return self.session.processes()
 
     def connect(self) -> None:
-        """Connects its clients and freezes it. OverError: connecting failed. KeyboardInterrupt."""
-        self.beneath.wake()
+        """Connects its clients and freezes it. DriveEndedError: connecting failed. KeyboardInterrupt."""
+        self.storage.wake()
         self._thread = threading.Thread(target=self._drive, name=f"drive {self.cell}", daemon=True)
         self._thread.start()
         while not self._at_turns.begun.wait(0.05):
@@ -162,8 +162,8 @@ class SliceSide:
         trial, around = self.plan.trials[0], Surroundings(driver=self._at_turns, by_clock=False)
         if self.shared is not None:
             around = replace(around, together=self.shared.whole)
-        if self.beneath.devices.mounted:
-            around = replace(around, checking=self.beneath.devices.at_once)
+        if self.storage.devices.mounted:
+            around = replace(around, checking=self.storage.devices.at_once)
         try:
             self.driven = drive(self.plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
         except KeyboardInterrupt:
@@ -178,7 +178,7 @@ class SliceSide:
         return self._at_turns.progress
 
     def turn(self, start_up_s: float, slice_s: float) -> None:
-        """Runs a turn and freezes the system afterwards. OverError, OfOneError, KeyboardInterrupt."""
+        """Runs a turn and freezes the system afterwards. DriveEndedError, OneSystemError, KeyboardInterrupt."""
         with attribute_errors_to(self.cell):
             self.wake()
             self._begin(start_up_s, slice_s)
@@ -193,7 +193,7 @@ class SliceSide:
         self._progress.begin_turn(start_up_s, slice_s, ())
 
     def _end(self, slice_s: float) -> None:
-        """Waits for its clients, writes back its dirty data and freezes it. OverError, FailureError,
+        """Waits for its clients, writes back its dirty data and freezes it. DriveEndedError, FailureError,
         KeyboardInterrupt."""
         turned = self._rested()
         paid_s = self._pay()
@@ -225,7 +225,7 @@ class SliceSide:
         """Measures transactions right after start-up and at full speed, in two turns that are not recorded.
 
         The clients pause between the two turns, and the system is not frozen. The second turn also needs a start-up, as
-        otherwise its first transactions would be lost. OverError, OfOneError, KeyboardInterrupt.
+        otherwise its first transactions would be lost. DriveEndedError, OneSystemError, KeyboardInterrupt.
         """
         with attribute_errors_to(self.cell):
             self.wake()
@@ -250,7 +250,7 @@ class SliceSide:
         if self._at_turns.progress is not None and not self._at_turns.progress.over:
             return KeyboardInterrupt()
         self._join()
-        return OverError(self)
+        return DriveEndedError(self)
 
     @property
     def turns_s(self) -> float:
@@ -264,7 +264,7 @@ class SliceSide:
     def rest(self) -> None:
         if self.freezer is not None:
             self.freezer.freeze()
-            self.beneath.rest()
+            self.storage.rest()
             self._frozen_at = self._used()
 
     def wake(self) -> None:
@@ -273,11 +273,11 @@ class SliceSide:
         if self._frozen_at is not None and self.session.processes():
             self.frozen_used += self._used() - self._frozen_at
             self._frozen_at = None
-        self.beneath.wake()
+        self.storage.wake()
         self.freezer.thaw()
 
     def _used(self) -> Used:
-        return processes.used((*self.session.processes(), *self.beneath.processes))
+        return processes.used((*self.session.processes(), *self.storage.processes))
 
     @property
     def _writes(self) -> bool:
@@ -325,7 +325,7 @@ class SliceSide:
     def pay_off(self) -> None:
         """Finishes and times remaining writes after its last turn, while the others are frozen. FailureError."""
         self.wake()
-        self.beneath.end()
+        self.storage.end()
         began, owed = time.perf_counter(), False
         if self._checkpoint is not None:
             owed = self._checkpoint.is_alive()
@@ -344,11 +344,11 @@ class SliceSide:
         self._progress.finish()
 
     def settle(self) -> None:
-        """Waits for its checks. OverError: a check failed, or there is no result."""
+        """Waits for its checks. DriveEndedError: a check failed, or there is no result."""
         self._join()
         self.settled = self._whole()
         if not self.settled:
-            raise OverError(self)
+            raise DriveEndedError(self)
 
     def _whole(self) -> bool:
         driven = self.driven
@@ -381,7 +381,7 @@ class SliceSide:
             "slice_paid_s": sum(one.paid_s for one in kept),
             "slice_drain_s": sum(one.drain_s for one in kept),
             "frozen_cpu_s": self.frozen_used.cpu_s,
-            "frozen_io_bytes": float(self.frozen_used.io_bytes + self.beneath.frozen_io_bytes),
+            "frozen_io_bytes": float(self.frozen_used.io_bytes + self.storage.frozen_io_bytes),
         }
         if self._writes:
             found |= {"slice_debt_s": self.debt_s, "slice_checkpoints": float(self.checkpoints)}

@@ -279,8 +279,8 @@ def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Itera
             f"there are {units.memory(there)}"
         )
     try:
-        beneath = [device for setup in setups for device in setup.system.layout.devices]
-        arrange.require_memory(f"{counted(len(setups), 'system')} side by side", beneath, 0)
+        emulated = [device for setup in setups for device in setup.system.layout.devices]
+        arrange.require_memory(f"{counted(len(setups), 'system')} side by side", emulated, 0)
     except InputError as error:
         yield f"{error.subject}: {error.cause}"
     yield from _short_of_space([setup for setup in setups if not setup.system.layout.devices], contents)

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
 
 from ironbench.errors import IronbenchError, UnwrittenError
-
-if TYPE_CHECKING:
-    pass
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +37,7 @@ class Slice:
         return self.transactions * clients / self.busy_s if self.busy_s > 0 else 0.0
 
 
-class OfOneError(Exception):
+class OneSystemError(Exception):
     """A failure that concerns only one system of the block, `cell`."""
 
     def __init__(self, cell: str, error: IronbenchError) -> None:
@@ -53,10 +47,10 @@ class OfOneError(Exception):
 
 @contextmanager
 def attribute_errors_to(cell: str) -> Iterator[None]:
-    """Attributes errors inside the context to one system. OfOneError, UnwrittenError."""
+    """Attributes errors inside the context to one system. OneSystemError, UnwrittenError."""
     try:
         yield
     except UnwrittenError:
         raise
     except IronbenchError as error:
-        raise OfOneError(cell, error) from error
+        raise OneSystemError(cell, error) from error

@@ -24,15 +24,15 @@ from ironbench import devices, engines, units, workloads
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.host import quiet
 from ironbench.lab.data import place_of
-from ironbench.lab.schedule import Due
+from ironbench.lab.schedule import NextTrial
 from ironbench.lab.slices import slice_plan
-from ironbench.lab.slices.beneath import Beneath
 from ironbench.lab.slices.rotations import SLOW_START, Rotations, slow_start
-from ironbench.lab.slices.shared import Shared
-from ironbench.lab.slices.side import OverError, SliceSide
+from ironbench.lab.slices.shared import SharedChecks
+from ironbench.lab.slices.side import DriveEndedError, SliceSide
 from ironbench.lab.slices.slice_plan import START_UP_S
-from ironbench.lab.slices.turn import OfOneError, attribute_errors_to
-from ironbench.lab.trial import EngineEach, failed, most_clients
+from ironbench.lab.slices.system_devices import SystemDevices
+from ironbench.lab.slices.turn import OneSystemError, attribute_errors_to
+from ironbench.lab.trial import FreshEngineBench, failed, most_clients
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note
 from ironbench.model.plan import Plan, record_id
@@ -57,13 +57,13 @@ MUCH_WRITTEN = 0.05
 
 
 @dataclass(slots=True)
-class Turns:
+class InterleavedBench:
     """Measures all configurations of a block together, and stores their records after the last turn.
 
     Trials before the blocks and fixed-rate trials are measured one after another by `each`.
     """
 
-    each: EngineEach
+    each: FreshEngineBench
     directory: LabDirectory
     since: str = ""
     """Time when the systems of the current block started to take turns."""
@@ -71,13 +71,13 @@ class Turns:
     def over(self, record: Record) -> bool:
         return self.each.over(record)
 
-    def measure(self, due: Due) -> Sequence[Record]:
+    def measure(self, due: NextTrial) -> Sequence[Record]:
         trial = due.trial
         if trial.purpose != Purpose.LAB or self.each.lab.setup(trial.cell.name).of:
             return self.each.measure(due)
         return self._block(due)
 
-    def _block(self, due: Due) -> Sequence[Record]:
+    def _block(self, due: NextTrial) -> Sequence[Record]:
         lab, block = self.each.lab, due.trial.block
         trials = [one for one in lab.trials if one.block == block and not lab.setup(one.cell.name).of]
         # Repeat the whole block, whatever is left of an earlier attempt. Trials of the baseline's peak also count from
@@ -94,9 +94,9 @@ class Turns:
             try:
                 self._measured(stack, due, trials, sides, notes)
                 return [self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides)]
-            except OverError as error:
+            except DriveEndedError as error:
                 return self._broken(trials, sides, notes, self._cause(error.side), error.side.cell, error.side)
-            except OfOneError as error:
+            except OneSystemError as error:
                 self.each.printer.error(error.error)
                 return self._broken(trials, sides, notes, error.error.note, error.cell)
             except UnwrittenError:
@@ -117,7 +117,7 @@ class Turns:
                 stop_all(sides)
 
     def _measured(
-        self, stack: ExitStack, due: Due, trials: Sequence[Trial], sides: list[SliceSide], notes: TrialNotes
+        self, stack: ExitStack, due: NextTrial, trials: Sequence[Trial], sides: list[SliceSide], notes: TrialNotes
     ) -> None:
         lab = self.each.lab
         if due.quiet_s is not None:
@@ -140,7 +140,7 @@ class Turns:
         began_s = time.monotonic()
         for side in sides:
             side.began_s = began_s
-            side.beneath.begin(side.session)
+            side.storage.begin(side.session)
         with self.each.printer.bar(_title(due, len(sides))) as show:
 
             def kept(of: int) -> None:
@@ -199,14 +199,14 @@ class Turns:
             session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
             return SliceSide(self._plan(trial), setup, session, each.data.loaded(setup), first.prepared, place)
         plan = replace(self._plan(trial), system=apart.system)
-        beneath = Beneath(stack.enter_context(devices.mounted(plan, record_id(plan.series, trial))))
+        storage = SystemDevices(stack.enter_context(devices.mounted(plan, record_id(plan.series, trial))))
         restored = each.data.restored(apart, trial.block)
         prepared = notes.merge(restored.conditions, restored.warnings)
         session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
-        prepared = prepared.merge(beneath.devices.conditions())
+        prepared = prepared.merge(storage.devices.conditions())
         prepared = prepared.merge(restore.untouched(session, apart.system, trial.cell.load, setup.choice, each.printer))
         prepared = each.data.settled(apart, session, prepared)
-        return SliceSide(self._plan(trial), setup, session, each.data.loaded(setup), prepared, place, beneath=beneath)
+        return SliceSide(self._plan(trial), setup, session, each.data.loaded(setup), prepared, place, storage=storage)
 
     def _plan(self, trial: Trial) -> Plan:
         lab, setup = self.each.lab, self.each.lab.setup(trial.cell.name)
@@ -232,8 +232,8 @@ class Turns:
             files = {**driven.files, SLICES: msgspec.json.encode(side.slices)}
             figures = {**side.figures(), SYSTEMS: float(systems)}
             driven = replace(driven, metrics={**driven.metrics, **figures}, files=files)
-        driven = replace(driven, storage_died=side.beneath.devices.death())
-        measured = make.TrialOutcome(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
+        driven = replace(driven, storage_died=side.storage.devices.death())
+        measured = make.TrialOutcome(driven, prepared, side.loaded, side.storage.observed(side.turns_s))
         side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)
         if record.status.comparable and not side.setup.system.layout.devices:  # an emulated device ends with its block
             self.each.data.kept(slice_plan.apart(self.each.lab, side.setup), trial.block)
@@ -286,7 +286,7 @@ class Turns:
         return note("nothing-finished", unit=driven.counts[0])
 
 
-def _title(due: Due, systems: int) -> str:
+def _title(due: NextTrial, systems: int) -> str:
     left = f", {due.left}" if due.left else ""
     return f"block {due.trial.block + 1}, {counted(systems, 'system')} side by side{left}"
 
@@ -338,7 +338,7 @@ def _share(sides: Sequence[SliceSide]) -> None:
     for side in sides:
         by_place.setdefault(side.place, []).append(side)
     for of in by_place.values():
-        shared = Shared(len(of)) if len(of) > 1 else None
+        shared = SharedChecks(len(of)) if len(of) > 1 else None
         for side in of:
             side.shared = shared
 

@@ -21,7 +21,7 @@ _OBSERVER = "emulation"
 
 
 @dataclass(slots=True)
-class Beneath:
+class SystemDevices:
     """Emulated devices of one system."""
 
     devices: Devices
