@@ -130,7 +130,8 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
 
 
 def resolved(planned: Planned) -> str:
-    """Words such as `15 min resolves a difference of 7 % or more; 3 % needs 2 h 10 min (…)`."""
+    """Describes the smallest detectable difference, e.g. `15 min resolves a difference of 7 % or more; 3 % needs 2 h 10
+    min (…)`."""
     lab, resolution = planned.lab, planned.resolution
     time_s = needed_s(planned)
     needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"

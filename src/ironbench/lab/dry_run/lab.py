@@ -126,7 +126,7 @@ def _rated(planned: Planned) -> Iterator[str]:
 
 
 def _listed(shares: Sequence[float]) -> str:
-    """Words such as `50, 70 and 90 %`."""
+    """Lists shares as percentages, e.g. `50, 70 and 90 %`."""
     words = [f"{share * 100:g}" for share in shares]
     return (words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}") + f"{THIN}%"
 
