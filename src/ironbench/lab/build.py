@@ -53,8 +53,8 @@ class Builder:
     _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
 
     def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
-        """Builds the setups of all configurations. InputError names a mistake shared by several once, with the first
-        one."""
+        """Builds all setups. InputError reports a mistake that several configurations share only once, for the first of
+        them."""
         known: set[tuple[str, str]] = set()
 
         def of(cell: DeclaredCell) -> Setup | None:

@@ -72,7 +72,7 @@ def is_one(lab: Lab) -> bool:
 def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
     """Returns the run-to-run variation for every total metric of an A/A lab; empty below six complete blocks.
 
-    A variation follows from the standard deviation of log ratios between blocks, so more blocks make it more certain,
+    The variation follows from the standard deviation of log ratios between blocks, so more blocks make it more certain,
     not smaller.
     """
     found = findings(records, lab, max((record.stage for record in records), default=1))

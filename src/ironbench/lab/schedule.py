@@ -165,7 +165,7 @@ class Blocks:
         return self.planned(records) or self._observed(records)
 
     def _observed(self, records: Sequence[Record]) -> Trial | None:
-        """Returns the next trial with observers, for configurations that have results. A failed one is repeated
+        """Returns the next trial with observers, for configurations that have results. A failed trial is repeated
         once."""
         for trial in planned.observed_trials(self._directory.lab()):
             own = [one for one in records if one.cell.name == trial.cell.name]

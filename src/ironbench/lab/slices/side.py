@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class DriveEndedError(Exception):
-    """The drive of a side ended early, or without a result."""
+    """Raised when the trial of a system ended early or without a result."""
 
     def __init__(self, side: SliceSide) -> None:
         super().__init__(side)
