@@ -19,7 +19,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.system import Load
 from ironbench.printer import Printer
 from ironbench.trial.cluster import parts
-from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.cluster.crew import WorkerPool
 from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 from tests.live.raw_server import RawServer
@@ -32,14 +32,14 @@ NULL = {"kind": "null", "service_ns": 0}
 
 
 def main() -> None:
-    with Crew(Printer()) as crew:
+    with WorkerPool(Printer()) as crew:
         _two_against_one(crew)
         with RawServer() as server:
             _four_against_one(crew, server)
     _merge()
 
 
-def _two_against_one(crew: Crew) -> None:
+def _two_against_one(crew: WorkerPool) -> None:
     spreads_s, beside_s = list[float](), list[float]()
     tasks = Tasks([ScriptSource("s", "\\set a random(1, 100000)\nSELECT :a;\n", 1)])
     _driven(crew, NULL, tasks, Load(clients=8, workers=2, duration_s=0.5))  # starts the workers
@@ -85,7 +85,7 @@ def driven_alone(begin_ns: int, plan: bytes) -> None:
     print(found["transactions"] / found["elapsed_s"])
 
 
-def _four_against_one(crew: Crew, server: RawServer) -> None:
+def _four_against_one(crew: WorkerPool, server: RawServer) -> None:
     command = [str(BIN / "pgbench"), "-i", "-q", "-s", "1", "-h", server.host, "-p", str(server.port)]
     subprocess.run([*command, "-U", "postgres", "postgres"], check=True, capture_output=True)
     connection = {"host": server.host, "port": server.port, "user": "postgres", "database": "postgres"}
@@ -129,7 +129,7 @@ def merged(result: bytes) -> None:
     print(time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
-def _driven(crew: Crew, target: dict[str, Any], tasks: Tasks, load: Load) -> tuple[Driven, float]:
+def _driven(crew: WorkerPool, target: dict[str, Any], tasks: Tasks, load: Load) -> tuple[Driven, float]:
     plan = compiled_plan(target, tasks, load, ())
     began = time.monotonic()
     found = crew.drive(plan, load, _core.Progress(), "")

@@ -16,7 +16,7 @@ from ironbench.errors import IronbenchError
 from ironbench.host import processes
 from ironbench.model.system import Load
 from ironbench.printer import Printer
-from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.cluster.crew import WorkerPool
 from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 
@@ -31,7 +31,7 @@ def main() -> None:
     plan = compiled_plan(NULL, Tasks([ScriptSource("s", "SELECT 1;\n", 1)]), LOAD, ())
     ended: Counter[str] = Counter()
     longest_s, left, unsaid = 0.0, 0, 0
-    with Crew(Printer()) as crew:
+    with WorkerPool(Printer()) as crew:
         for kill in range(KILLS):
             crew.drive(plan, LOAD, _core.Progress(), "")  # Ray is running, whatever the previous kill left
             began = processes.below(os.getpid())

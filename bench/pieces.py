@@ -12,7 +12,7 @@ from bench.figures import at_least, at_most, said
 from ironbench import _core
 from ironbench.model.system import Load
 from ironbench.printer import Printer
-from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.cluster.crew import WorkerPool
 from ironbench.trial.load.estimate import MADE_ROWS_PER_S
 from ironbench.trial.load.space import CHILD_BYTES
 from ironbench.units import span
@@ -38,7 +38,7 @@ def main() -> None:
     made = len(pieces) - len(done)
     plan = {"engine": NULL, "generator": dataset.generator, "connections": 1, "done": done, "note": ""}
     load = Load(clients=WORKERS, workers=WORKERS)
-    with Crew(Printer()) as crew:
+    with WorkerPool(Printer()) as crew:
         found = crew.copied(plan, load, lambda rows, size: None)
     assert not found["lost"], found
     each_per_s = found["rows"] / found["elapsed_s"] / WORKERS

@@ -15,7 +15,7 @@ from ironbench.model.finding import Conclusion
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.study.archive import EMPTY
 from ironbench.study.labstudy import lab_study
 from ironbench.study.study import Study
@@ -82,7 +82,7 @@ def planned(file: Path, seed: int) -> Lab:
 def tuned(lab: Lab, directory: LabDirectory, effects: Mapping[str, float], noise: float, seed: int) -> Study:
     """Runs the whole lab, the screen and its confirmation, like `loop.conduct`."""
     silent = Printer(StringIO(), StringIO())
-    directory.begin(Frozen(lab, "m1", {}, {}))
+    directory.begin(FrozenPlan(lab, "m1", {}, {}))
     machine = Machine(effects, lab, noise, random.Random(seed))
     records = loop.measured(Blocks(directory, []), machine)
     while confirm.begun(directory, records, silent):

@@ -15,7 +15,7 @@ import pytest
 
 from ironbench import engines
 from ironbench.errors import InputError
-from ironbench.model.inside import NOTHING, Inside, ServerStatement
+from ironbench.model.inside import NOTHING, ServerStatement, ServerStatistics
 from ironbench.model.note import Note
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Budget, Record, Status
@@ -24,7 +24,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.model.workers import WorkerPart
 from ironbench.records import Evidence, attached
-from ironbench.records.importer import Arrived, take_in
+from ironbench.records.importer import ImportResult, take_in
 from ironbench.records.parcel import Reader
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
@@ -137,7 +137,7 @@ TIMED = {
     "stdev_s": 0.0,
 }
 WORKER = WorkerPart(1, "a", 4, 100, 0, 2.0, 0.1)
-INSIDE = Inside(statements=(ServerStatement("select 1", 5.0, 0.1),), statements_s=0.1)
+INSIDE = ServerStatistics(statements=(ServerStatement("select 1", 5.0, 0.1),), statements_s=0.1)
 
 
 def evidence() -> Evidence:
@@ -232,7 +232,7 @@ class Shelf:
     io: tuple[Counted, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     """Plans by trial id."""
-    insides: Mapping[str, Inside] = field(default_factory=dict)
+    insides: Mapping[str, ServerStatistics] = field(default_factory=dict)
     """Server statistics by trial id."""
     statements: Mapping[str, Sequence[Timed]] = field(default_factory=dict)
     """Times of the commands of its scripts, by trial id."""
@@ -288,7 +288,7 @@ class Shelf:
     def text(self, id: str, name: str) -> str:
         return self.texts.get(id, "")
 
-    def inside(self, id: str) -> Inside:
+    def inside(self, id: str) -> ServerStatistics:
         return self.insides.get(id, NOTHING)
 
     def timed(self, id: str) -> Sequence[Timed]:
@@ -330,7 +330,7 @@ def lacking(engine: str) -> str:
     return ""
 
 
-def arrive(parcel: Path, directory: Path) -> Arrived:
+def arrive(parcel: Path, directory: Path) -> ImportResult:
     """Imports a bundle."""
     with Reader(parcel) as reader:
         return take_in(reader, directory)

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from ironbench.model.lab import Lab
 from ironbench.printer import Printer
 from ironbench.records import Store
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.serve.app import application
 from ironbench.serve.door import Door
 from ironbench.serve.shelf import Shelf
@@ -37,7 +37,7 @@ def begun(results: Path, plan: Lab | None = None, share: float = 1.0, *, gate: b
     """Creates a lab of whose trials the first part, a `share` of all, is measured."""
     plan = plan or lab({"log": ("disk", "memory")})
     directory = LabDirectory(results / "labs" / LAB)
-    directory.begin(Frozen(plan, "", {}, {}, gate=gate))
+    directory.begin(FrozenPlan(plan, "", {}, {}, gate=gate))
     directory.declare(plan.method.stages[0], plan.trials)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1150.0}, observed=True)
     for record in records[: int(share * len(records))]:

@@ -20,7 +20,7 @@ from labfactory import lab, trials
 from ironbench.host.fingerprint import fingerprint
 from ironbench.records import Evidence, Store
 from ironbench.records.export import export
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report.studies import rendered
 
 Files = dict[str, bytes]
@@ -89,7 +89,7 @@ def _lab(directory: Path) -> Path:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
     found = LabDirectory(directory)
     machine = found.store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
-    found.begin(Frozen(plan, machine, {}, {}))
+    found.begin(FrozenPlan(plan, machine, {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for number, one in enumerate(trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0}, observed=True)):
         found.store.keep(replace(one, machine=machine), evidence() if number < 3 else Evidence())

@@ -22,7 +22,7 @@ from ironbench.host import control_groups, processes, register
 from ironbench.host import freezer as freezing
 from ironbench.host.mounts import all_mounts
 from ironbench.host.tree import Tree
-from ironbench.model.session import Freezes, WorkConnection
+from ironbench.model.session import ServerPause, WorkConnection
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
@@ -47,7 +47,7 @@ def _new_unified_group() -> Path:
     return mount / f"ironbench-{secrets.token_hex(8)}"
 
 
-def freezer(session: ServerSession) -> Freezes:
+def freezer(session: ServerSession) -> ServerPause:
     found = session.freezer()
     assert found is not None
     return found

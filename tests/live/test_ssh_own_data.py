@@ -19,7 +19,7 @@ from ironbench.engines import server_session
 from ironbench.engines.postgres.engine import PostgresEngine
 from ironbench.errors import FailureError
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Restarted
+from ironbench.model.session import RestartableSession
 from ironbench.model.system import System
 
 DISTRIBUTION = Path("/usr/lib/postgresql/15/bin")
@@ -136,7 +136,7 @@ def test_a_restart_that_succeeds_with_no_server_behind_it_is_not_waited_for_with
 ) -> None:
     monkeypatch.setattr(server_session, "DOWN_PATIENCE_S", 1.0)
     with engines.running(System("postgres", "test", dsn=address(server)), Secrets(), 1) as session:
-        assert isinstance(session, Restarted)
+        assert isinstance(session, RestartableSession)
         with pytest.raises(FailureError, match="did not answer within 1 s of its restart"):
             session.restarted(server.stop)
         assert not session.alive()

@@ -14,7 +14,7 @@ from ironbench.catalogue.devices import device_models
 from ironbench.cli import device
 from ironbench.devices import models, recorded, replay, trace
 from ironbench.errors import FailureError, InputError
-from ironbench.model.driven import Computed
+from ironbench.model.driven import CpuUse
 
 CORE = models.for_core(device_models())
 _MS = 1_000_000
@@ -160,7 +160,7 @@ def test_the_time_of_day_is_told_on_the_clock_of_a_device(tmp_path: Path) -> Non
     counters = tmp_path / "counters"
     counters.write_text(json.dumps({"now_ns": 90_000_000_000}))
     now = time.time()
-    one = recorded.on_its_clock(counters, now - 30, 5, Computed(now - 40, now - 20, 3.0))
+    one = recorded.on_its_clock(counters, now - 30, 5, CpuUse(now - 40, now - 20, 3.0))
     assert one.began == pytest.approx(60e9, abs=1e9)
     assert one.ended - one.began == 5_000_000_000
     assert one.computed == pytest.approx((50e9, 70e9, 3e9), abs=1e9)

@@ -9,7 +9,7 @@ import pytest
 from ironbench.engines.examination import ExaminedServer
 from ironbench.engines.mariadb.probes import EXAMINATION, server
 from ironbench.errors import FailureError
-from ironbench.model.diagnosis import Reading, Severity
+from ironbench.model.diagnosis import CheckResult, Severity
 from ironbench.model.session import Row, Session
 
 
@@ -72,7 +72,7 @@ def test_the_room_for_the_log_is_that_of_all_its_files(title: str, sizes: dict[s
     rows = {"Innodb_os_log_written": 10**9, "Uptime": 1000, **sizes}
     asked = ExaminedServer(title, "", 0, "shop", "'bench'@'%'", frozenset(), {}, None)
     found = server.room([(name, str(value)) for name, value in rows.items()], asked)
-    assert isinstance(found, Reading) and found.severity is Severity.WARNING
+    assert isinstance(found, CheckResult) and found.severity is Severity.WARNING
     assert found.seen.replace("\u202f", " ").startswith("the redo log takes 96.0 MiB: 101 s at")
     assert found.remedy.startswith(way_out)
 

@@ -8,7 +8,7 @@ from ironbench.engines.examination import ExaminedServer, connections_reading
 from ironbench.engines.postgres.probes.checkpoints import checkpoints
 from ironbench.engines.postgres.probes.memory import shared_buffers
 from ironbench.engines.postgres.probes.observation import statements
-from ironbench.model.diagnosis import Reading
+from ironbench.model.diagnosis import CheckResult
 
 SERVER = ExaminedServer("PostgreSQL", "15.8", 150008, "shop", "bench", memory_bytes=16 << 30)
 
@@ -26,7 +26,7 @@ SERVER = ExaminedServer("PostgreSQL", "15.8", 150008, "shop", "bench", memory_by
 )
 def test_a_library_is_loaded_beside_those_that_are_loaded_now(libraries: str | None, remedy: str) -> None:
     reading = statements([("f", "f", "t", libraries)], SERVER)
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, CheckResult)
     assert reading.remedy.startswith(remedy) and reading.remedy.endswith("then CREATE EXTENSION pg_stat_statements")
 
 
@@ -36,14 +36,14 @@ def test_a_library_is_loaded_beside_those_that_are_loaded_now(libraries: str | N
 )
 def test_no_cache_is_asked_for_that_is_larger_than_the_data_need(cache: int, data: float, remedy: str) -> None:
     reading = shared_buffers([(str(cache), str(data))], SERVER)
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, CheckResult)
     assert f"shared_buffers = '{remedy}'" in reading.remedy
 
 
 @pytest.mark.parametrize(("log_per_s", "asked"), [("6.8e5", True), ("5.6e7", False), (None, False)])
 def test_max_wal_size_is_blamed_for_no_checkpoints_that_somebody_asked_for(log_per_s: str | None, asked: bool) -> None:
     reading = checkpoints([("0", "96", "1000", "1GB", log_per_s, "565e6")], SERVER)
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, CheckResult)
     assert reading.remedy.startswith("find who asks" if asked else "raise max_wal_size")
 
 

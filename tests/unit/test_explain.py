@@ -18,7 +18,7 @@ from ironbench.model.note import note
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.records import Evidence, Store
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.records.selection import both
 from ironbench.report import formats
 from ironbench.report.compared import held_against
@@ -127,7 +127,7 @@ def test_a_labs_report_has_the_section_for_its_comparisons() -> None:
 def directory(tmp_path: Path) -> str:
     plan = lab({"log": ("disk", "memory")}, blocks=8)
     found = LabDirectory(tmp_path / "lab")
-    found.begin(Frozen(plan, "m1", {}, {}))
+    found.begin(FrozenPlan(plan, "m1", {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for one in measured():
         found.store.keep(one, Evidence())

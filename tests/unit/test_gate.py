@@ -28,7 +28,7 @@ from ironbench.model.note import FLAGGED, note, text_note
 from ironbench.model.record import Status
 from ironbench.printer import Printer
 from ironbench.records import Evidence, Store
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import wording
 from ironbench.study.gate import Gate, GateVerdict
 from ironbench.study.gate import gate as judged
@@ -49,7 +49,7 @@ def made(tmp_path: Path) -> Made:
     ) -> str:
         plan = lab({"version": ("16", "18")}, blocks=blocks, question="Is the new version slower?")
         found = LabDirectory(tmp_path / f"lab-{ratio}-{blocks}-{kept}")
-        found.begin(Frozen(plan, "m1", {}, {}))
+        found.begin(FrozenPlan(plan, "m1", {}, {}))
         found.declare(plan.method.stages[0], plan.trials)
         for one in trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 1000.0 * ratio}, spread, **fields)[:kept]:
             found.store.keep(one, Evidence())
@@ -298,7 +298,7 @@ def test_a_gate_on_other_work_says_what_differs(tmp_path: Path) -> None:
 def test_a_comparison_that_the_lab_does_not_declare_is_refused(tmp_path: Path) -> None:
     plan = lab({"version": ("16", "17", "18")}, blocks=6)
     found = LabDirectory(tmp_path)
-    found.begin(Frozen(plan, "m1", {}, {}))
+    found.begin(FrozenPlan(plan, "m1", {}, {}))
     for one in trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups}):
         found.store.keep(one, Evidence())
     with pytest.raises(InputError, match="does not declare this comparison") as caught:
@@ -313,7 +313,7 @@ def test_a_lab_that_compares_cells_with_skipped_ones_alone_is_refused(tmp_path: 
     neither, other, one, both = (setup.cell.name for setup in plan.setups)
     plan = replace(plan, comparisons=((one, neither), (both, other), (other, neither), (both, one)))
     found = LabDirectory(tmp_path)
-    found.begin(Frozen(plan, "m1", {}, {}))
+    found.begin(FrozenPlan(plan, "m1", {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for record in trials(plan, {neither: 1000.0, both: 1000.0}):
         found.store.keep(record, Evidence())

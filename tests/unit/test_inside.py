@@ -10,7 +10,7 @@ from labfactory import lab, trials
 
 from ironbench.engines.postgres.inside import lacking
 from ironbench.engines.postgres.observers.statements import StatementsAccess
-from ironbench.model.inside import Inside, NotShown, ServerStatement, StatementPlan, TableUse
+from ironbench.model.inside import NotShown, ServerStatement, ServerStatistics, StatementPlan, TableUse
 from ironbench.model.note import note
 from ironbench.records import attached
 from ironbench.report import formats
@@ -25,9 +25,9 @@ SLOW = replace(FAST, text="Seq Scan …", steps=("Seq Scan on t",))
 REMEDY = "CREATE EXTENSION what_counts"
 
 
-def told(time_s: float, plan: StatementPlan, **changes: object) -> Inside:
+def told(time_s: float, plan: StatementPlan, **changes: object) -> ServerStatistics:
     return replace(
-        Inside(
+        ServerStatistics(
             statements=(
                 ServerStatement(FAST.statement, 1000.0, time_s, 1000.0),
                 ServerStatement("commit", 1000.0, 0.1),
@@ -88,7 +88,7 @@ def test_every_format_shows_it(study, format: str) -> None:
 
 def test_what_is_missing_is_said_with_how_to_get_it() -> None:
     records = example()
-    lacking = Inside(missing=(NotShown("What each statement costs", "it is not counted", REMEDY),))
+    lacking = ServerStatistics(missing=(NotShown("What each statement costs", "it is not counted", REMEDY),))
     shelf = Shelf(records, insides={one.id: lacking for one in records})
     for format in ("text", "md", "html"):
         text = formats.get(format)(studies(records, shelf)).decode().replace("\\_", "_")
@@ -105,7 +105,7 @@ def test_a_server_that_says_nothing_has_no_section() -> None:
 def test_a_password_in_a_statement_does_not_reach_the_record() -> None:
     spoken = "create role app login password 'open-sesame'"
     data = attached.written_inside(
-        Inside(statements=(ServerStatement(spoken, 1.0, 1.0),), plans=(replace(FAST, failed=spoken),))
+        ServerStatistics(statements=(ServerStatement(spoken, 1.0, 1.0),), plans=(replace(FAST, failed=spoken),))
     )
     assert b"open-sesame" not in data and attached.read_inside(data).statements[0].text.startswith("create role app")
 
@@ -113,7 +113,7 @@ def test_a_password_in_a_statement_does_not_reach_the_record() -> None:
 def test_a_file_with_too_much_in_it_is_refused() -> None:
     many = tuple(ServerStatement(str(n), 1.0, 1.0) for n in range(2000))
     with pytest.raises(ValueError, match="more than"):
-        attached.read_inside(attached.written_inside(Inside(statements=many)))
+        attached.read_inside(attached.written_inside(ServerStatistics(statements=many)))
 
 
 SCRIPT = """\\set a random(5, 5)

@@ -14,7 +14,7 @@ from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import NOT_BACK, Check, Record, Status
 from ironbench.printer import Printer
 from ironbench.records import Evidence
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 
 MEANS = {"log=disk": 1000.0, "log=memory": 1500.0}
 
@@ -23,7 +23,7 @@ def ended(place: Path, *records: Record, crash: str = "") -> int:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
     plan = replace(plan, method=replace(plan.method, crash=crash))
     directory = LabDirectory(place)
-    directory.begin(Frozen(plan, "m1", {}, {}))
+    directory.begin(FrozenPlan(plan, "m1", {}, {}))
     directory.declare(plan.method.stages[0], plan.trials)
     for one in records:
         directory.store.keep(one, Evidence())

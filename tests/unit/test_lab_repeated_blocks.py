@@ -18,7 +18,7 @@ from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.plan import screen
 from ironbench.records import Evidence
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import studies as labs
 from ironbench.report import wording
 from ironbench.study.findings import findings
@@ -29,7 +29,7 @@ BROKEN = "log=memory"
 
 def begun(plan: Lab, place: Path) -> LabDirectory:
     directory = LabDirectory(place)
-    directory.begin(Frozen(plan, "m1", {}, {}))
+    directory.begin(FrozenPlan(plan, "m1", {}, {}))
     directory.declare(plan.method.stages[0], tuple(trial for trial in plan.trials if trial.stage == 1))
     return directory
 

@@ -15,7 +15,7 @@ from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Method, Stage
 from ironbench.model.record import Record
 from ironbench.plan import blocks, same_load
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import formats
 from ironbench.stats.multiplicity import levels
 from ironbench.study.claims import ClaimVerdict
@@ -76,7 +76,7 @@ def test_an_added_round_has_the_rated_cells_and_the_order_of_the_first(order: st
     sides = [[setup.cell for setup in setups] for setups in (plan.setups, plan.rated)]
     planned = blocks.trials(sides[0], method.stages, method.seed, order, sides[1], 6)
     directory = LabDirectory(tmp_path)
-    directory.begin(Frozen(replace(plan, method=method, trials=planned), "m1", {}, {}))
+    directory.begin(FrozenPlan(replace(plan, method=method, trials=planned), "m1", {}, {}))
     directory.declare(method.stages[0], planned)
     schedule.more(directory, 8)
     _, second = (one.trials for one in directory.declared())
@@ -91,7 +91,7 @@ def test_the_looks_that_an_added_round_replaced_keep_their_share_of_the_first_ro
     plan = lab(LOG, blocks=10)
     method = Method((Stage(1, 6), Stage(2, 4)), 7)
     directory = LabDirectory(tmp_path)
-    directory.begin(Frozen(replace(plan, method=method), "m1", {}, {}))
+    directory.begin(FrozenPlan(replace(plan, method=method), "m1", {}, {}))
     directory.declare(method.stages[0], plan.trials[:12])
     before = at(directory.lab().method, 1)
     schedule.more(directory, 6)

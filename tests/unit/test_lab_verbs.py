@@ -15,7 +15,7 @@ from ironbench.cli.lead import lead
 from ironbench.cli.report import report
 from ironbench.errors import FailureError, InputError
 from ironbench.records import Evidence, labs
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 
 CELLS = ("log=disk clients=1", "log=disk clients=8", "log=memory clients=1", "log=memory clients=8")
 
@@ -24,7 +24,7 @@ CELLS = ("log=disk clients=1", "log=disk clients=8", "log=memory clients=1", "lo
 def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
     plan = lab({"log": ("disk", "memory"), "clients": ("1", "8")}, blocks=8)
     found = LabDirectory(tmp_path_factory.mktemp("lab"))
-    found.begin(Frozen(plan, "m1", {}, {}))
+    found.begin(FrozenPlan(plan, "m1", {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for one in trials(plan, dict(zip(CELLS, (1000.0, 3000.0, 1500.0, 4500.0), strict=True)), observed=True):
         found.store.keep(one, Evidence())
@@ -132,7 +132,7 @@ def of_machine(folder: Path, cpu: str, speed: float, clients: tuple[str, ...] = 
     plan = lab({"log": ("disk", "memory"), "clients": clients} if clients else {"log": ("disk", "memory")}, blocks=8)
     found = LabDirectory(folder)
     key = found.store.keep_shared("machines", {"cpu": {"model": cpu, "cores": 4}})
-    found.begin(Frozen(plan, key, {}, {}))
+    found.begin(FrozenPlan(plan, key, {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     rates = (1000.0 * speed, 3000.0 * speed, 1500.0 * speed, 4500.0 * speed)
     for one in trials(plan, dict(zip([one.cell.name for one in plan.setups], rates, strict=False))):
@@ -170,7 +170,7 @@ def test_every_verb_resolves_names_alike(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_a_lab_takes_no_file_of_the_users_own_away(tmp_path: Path) -> None:
-    frozen = Frozen(lab({"log": ("disk", "memory")}, blocks=2), "m1", {}, {})
+    frozen = FrozenPlan(lab({"log": ("disk", "memory")}, blocks=2), "m1", {}, {})
     (tmp_path / "lab.toml").write_text("question = 'Another?'\n")
     with pytest.raises(InputError, match=r"lab\.toml: is there already") as caught:
         LabDirectory(tmp_path).begin(frozen)
@@ -187,14 +187,14 @@ def test_a_lab_is_found_by_its_file_whatever_the_name_of_that(tmp_path: Path, mo
     monkeypatch.setenv("IRONBENCH_RESULTS", str(tmp_path))
     plan = replace(lab({"log": ("disk", "memory")}, blocks=2), name="log[1]")
     directory = LabDirectory(labs.home() / f"{plan.name}-20261121T010000-3fa9")
-    directory.begin(Frozen(plan, "m1", {}, {}))
+    directory.begin(FrozenPlan(plan, "m1", {}, {}))
     assert labs.find("log[1].toml").path == directory.path
 
 
 def test_the_text_of_a_lab_file_is_kept_as_it_was_whatever_ends_its_lines(tmp_path: Path) -> None:
     plan = replace(lab({"log": ("disk", "memory")}, blocks=2), source=SOURCE.replace("\n", "\r\n"))
     directory = LabDirectory(tmp_path)
-    directory.begin(Frozen(plan, "m1", {}, {}))
+    directory.begin(FrozenPlan(plan, "m1", {}, {}))
     assert directory.source() == directory.frozen().lab.source == plan.source
 
 
@@ -203,7 +203,7 @@ def test_a_lab_file_that_is_no_text_any_more_is_named_when_its_lab_goes_on(
 ) -> None:
     monkeypatch.setenv("IRONBENCH_RESULTS", str(tmp_path / "results"))
     plan = lab({"log": ("disk", "memory")}, blocks=2)
-    LabDirectory(labs.home() / f"{plan.name}-{plan.series}").begin(Frozen(plan, "m1", {}, {}))
+    LabDirectory(labs.home() / f"{plan.name}-{plan.series}").begin(FrozenPlan(plan, "m1", {}, {}))
     (tmp_path / "log.toml").write_bytes(b"\xff")
     with pytest.raises(InputError, match=r"log\.toml: byte 0 is not UTF-8"):
         resume(str(tmp_path / "log.toml"))

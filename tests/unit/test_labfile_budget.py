@@ -15,21 +15,21 @@ from ironbench.lab.size import detector, of_length, of_machine, resolution
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Stage
 from ironbench.plan import budget
-from ironbench.plan.budget import ASSUMED, Cells, Spread
+from ironbench.plan.budget import ASSUMED, LabTimes, PairVariation
 from ironbench.records.work import work_name
 
-TWO = Cells(own_s=(None, None), around_s=(8.0, 8.0), once_s=10.0)
+TWO = LabTimes(own_s=(None, None), around_s=(8.0, 8.0), once_s=10.0)
 LENGTHS = budget.lengths(None, [None])
 
 
-def resolved(minutes: float, spread: Spread = ASSUMED) -> budget.Size:
+def resolved(minutes: float, spread: PairVariation = ASSUMED) -> budget.Size:
     return budget.sized(TWO, LENGTHS, minutes * 60, 1, spread, detector(1), "x.toml")
 
 
 def test_what_is_resolved_is_the_minimum_detectable_effect_of_a_paired_t_interval() -> None:
     """(t(0.975, n-1) + t(0.9, n-1)) s/√n is the usual approximation (Cohen 1988); 2.2622 and 1.3830 for 9 degrees of
     freedom."""
-    spread = Spread(0.05, 30.0, 100_000, "given")
+    spread = PairVariation(0.05, 30.0, 100_000, "given")
     found = detector(1)(spread, 30.0, (Stage(1, 10),))
     assert math.log1p(found) == pytest.approx((2.2622 + 1.3830) * 0.05 / math.sqrt(10), rel=0.03)
 
@@ -39,7 +39,7 @@ def test_more_comparisons_resolve_less() -> None:
 
 
 def test_half_of_the_variance_shrinks_with_longer_trials() -> None:
-    spread = Spread(0.04, 30.0, 20, "given")
+    spread = PairVariation(0.04, 30.0, 20, "given")
     assert spread.at(30.0) == pytest.approx(0.04)
     assert spread.at(60.0) == pytest.approx(0.04 * math.sqrt(0.75))
     assert spread.at(1e9) == pytest.approx(0.04 * math.sqrt(0.5), rel=1e-6)
@@ -118,6 +118,6 @@ def test_work_that_ends_by_itself_is_as_noisy_as_it_was_measured() -> None:
         replace(one, cell=replace(one.cell, load=replace(one.cell.load, duration_s=None, transactions=10)))
         for one in plan.setups
     ]
-    found = resolution(setups, (Stage(1, 10),), Spread(0.02, 600.0, 10, "given"), 1, 1)
+    found = resolution(setups, (Stage(1, 10),), PairVariation(0.02, 600.0, 10, "given"), 1, 1)
     assert found.trial_s == 600.0
-    assert found.detectable == pytest.approx(detector(1)(Spread(0.02, 30.0, 10, "given"), 30.0, (Stage(1, 10),)))
+    assert found.detectable == pytest.approx(detector(1)(PairVariation(0.02, 30.0, 10, "given"), 30.0, (Stage(1, 10),)))

@@ -18,7 +18,7 @@ from ironbench.model.system import Choice, System
 from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.index import short
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import formats, trial
 from ironbench.study.comparability import unlike
 from ironbench.study.cost import StoredTrials, costs
@@ -135,7 +135,7 @@ def test_a_lab_does_not_go_on_when_the_server_was_resized(tmp_path: Path, monkey
     plan = lab({"log": ("disk", "memory")}, blocks=2)
     directory = LabDirectory(tmp_path / "lab")
     key = directory.store.keep_shared("machines", SMALL)
-    frozen = Frozen(plan, directory.store.keep_shared("machines", {}), {}, {}, {"ssh://db.example": key})
+    frozen = FrozenPlan(plan, directory.store.keep_shared("machines", {}), {}, {}, {"ssh://db.example": key})
     monkeypatch.setattr(freeze, "_engines", lambda *_: {})
     monkeypatch.setattr(freeze, "software", dict)
     monkeypatch.setattr(freeze, "fingerprint", dict)
@@ -147,7 +147,7 @@ def test_a_lab_does_not_go_on_when_the_server_was_resized(tmp_path: Path, monkey
 
 
 def test_plans_of_labs_without_servers_stay_readable() -> None:
-    text = msgspec.json.encode(Frozen(lab({"log": ("disk", "memory")}, blocks=2), "m1", {}, {}))
+    text = msgspec.json.encode(FrozenPlan(lab({"log": ("disk", "memory")}, blocks=2), "m1", {}, {}))
     older = msgspec.json.decode(text)
     del older["servers"]
-    assert msgspec.convert(older, Frozen).servers == {}
+    assert msgspec.convert(older, FrozenPlan).servers == {}

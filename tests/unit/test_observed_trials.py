@@ -13,12 +13,12 @@ from labfactory import lab, studied, trials
 
 from ironbench.lab.pace import Pace
 from ironbench.lab.schedule import Blocks
-from ironbench.model.inside import Inside, StatementPlan
+from ironbench.model.inside import ServerStatistics, StatementPlan
 from ironbench.model.lab import Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Statement, Status
 from ironbench.plan.blocks import OBSERVED_S, observed_trials
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report.walk import walk
 from ironbench.study.gate import gate as judged
 from ironbench.study.labstudy import lab_study
@@ -66,7 +66,10 @@ def observed(plan: Lab, status: Status = Status.OK, attempt: int = 1, throughput
 def explained(plan: Lab) -> Study:
     seen = observed(plan)
     records = [*in_blocks(plan), *seen]
-    insides = {one.id: Inside(plans=(StatementPlan("read.sql", 1, TEXT, steps=STEPS[one.cell.name]),)) for one in seen}
+    insides = {
+        one.id: ServerStatistics(plans=(StatementPlan("read.sql", 1, TEXT, steps=STEPS[one.cell.name]),))
+        for one in seen
+    }
     statements = {one.id: one.statements for one in seen}
     return lab_study(plan, records, Shelf(records, insides=insides, statements=statements))
 
@@ -74,7 +77,7 @@ def explained(plan: Lab) -> Study:
 def waiting(plan: Lab, place: Path, records: Sequence[Record], forgiven: Sequence[str] = ()) -> list[tuple[str, int]]:
     """Configuration and attempt of the following trials with observers, none of which has a record."""
     directory = LabDirectory(place)
-    directory.begin(Frozen(plan, "m1", {}, {}))
+    directory.begin(FrozenPlan(plan, "m1", {}, {}))
     directory.declare(plan.method.stages[0], plan.trials)
     trial = Blocks(directory, records, forgiven).waiting(records)
     return [] if trial is None else [(trial.cell.name, trial.attempt), (trial.purpose, trial.block)]

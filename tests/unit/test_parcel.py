@@ -23,10 +23,10 @@ from ironbench.host.fingerprint import fingerprint
 from ironbench.model.lab import Confirmation, Stage
 from ironbench.model.record import SCHEMA
 from ironbench.model.redact import redacted, redacted_toml
-from ironbench.model.search import Best, Tried
+from ironbench.model.search import ChosenLoad, MeasuredLoad
 from ironbench.records import Evidence, Store
 from ironbench.records.export import export
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.records.parcel import Reader
 
 SECRET = "hunter2"
@@ -88,7 +88,7 @@ def begun(directory: Path, source: str = "") -> LabDirectory:
     plan = replace(lab({"log": ("disk", "memory")}, blocks=6), source=source)
     found = LabDirectory(directory)
     machine = found.store.keep_shared("machines", MACHINE)
-    found.begin(Frozen(plan, machine, {}, {}))
+    found.begin(FrozenPlan(plan, machine, {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for one in trials(plan, dict(zip(CELLS, (1000.0, 1500.0), strict=True))):
         found.store.keep(replace(one, machine=machine), Evidence())
@@ -116,7 +116,7 @@ def test_a_lab_arrives_with_its_plan(tmp_path: Path) -> None:
 def test_what_a_search_chose_and_what_a_screen_goes_on_with_arrive_with_a_lab(tmp_path: Path) -> None:
     here = begun(tmp_path / "here")
     fresh = tuple(replace(one, block=one.block + 6, stage=2) for one in here.lab().trials)
-    here.keep_best(CELLS[0], Best(8, "8 clients do most.", (Tried(8, 2, 1000.0),), ("a", "b")))
+    here.keep_best(CELLS[0], ChosenLoad(8, "8 clients do most.", (MeasuredLoad(8, 2, 1000.0),), ("a", "b")))
     here.keep_confirmation(Confirmation((), ((CELLS[1], CELLS[0]),), (Stage(2, 6, added=True),), fresh))
     export(here.store, here.records(), tmp_path / "lab.ibr", here)
     there = LabDirectory(arrive(tmp_path / "lab.ibr", tmp_path / "there").directory)

@@ -9,7 +9,7 @@ from ironbench.engines.postgres import facts
 from ironbench.engines.postgres.administration import PostgresAdministration
 from ironbench.engines.postgres.inside import PostgresInsight
 from ironbench.engines.postgres.observers.statements import COLUMNS, SOURCE
-from ironbench.model.inside import Inside
+from ironbench.model.inside import ServerStatistics
 from ironbench.model.observation import Sample
 from ironbench.model.session import Row
 
@@ -62,6 +62,6 @@ def test_a_checkpoint_that_ironbench_requested_is_no_statement_of_the_users(requ
         return Sample(t_s, "\n".join(lines).encode())
 
     samples = {SOURCE: [read(0.0, 1), read(10.0, 5)]} | ({REQUEST: []} if requested else {})
-    seen = PostgresInsight().end(Told(), Inside(), samples, 10.0)  # type: ignore[arg-type]
+    seen = PostgresInsight().end(Told(), ServerStatistics(), samples, 10.0)  # type: ignore[arg-type]
     assert sorted(one.text for one in seen.statements) == ["CHECKPOINT", "select 1"][requested:]
     assert seen.statements_s == (0.004 if requested else 0.008)

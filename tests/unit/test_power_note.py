@@ -45,8 +45,8 @@ def test_a_report_says_how_many_writes_a_power_cut_could_take(writes: tuple[int,
 
 
 def test_a_power_cut_without_an_unflushed_write_is_warned_of() -> None:
-    assert [one.code for one in power.Survived("torn", 0, 1.0).warnings()] == [power.NOTHING_AT_STAKE]
-    some = power.Survived("torn", 3, 1.0)
+    assert [one.code for one in power.PowerCutRecovery("torn", 0, 1.0).warnings()] == [power.NOTHING_AT_STAKE]
+    some = power.PowerCutRecovery("torn", 3, 1.0)
     assert (some.warnings(), some.metrics()) == ((), {AT_STAKE: 3.0})
 
 

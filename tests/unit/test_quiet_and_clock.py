@@ -10,7 +10,7 @@ import pytest
 from ironbench.host import quiet
 from ironbench.host.tree import Tree
 from ironbench.report import wording
-from ironbench.trial.drive.before import Clock
+from ironbench.trial.drive.before import ClockStepDetector
 
 
 class Machine:
@@ -95,8 +95,8 @@ def test_the_real_machine_can_be_looked_at() -> None:
 
 def test_a_clock_that_was_set_is_a_warning_and_one_that_was_not_is_none() -> None:
     offsets = iter([100.0, 100.001, 160.5, 90.0])
-    clock = Clock(lambda: next(offsets))
+    clock = ClockStepDetector(lambda: next(offsets))
     assert clock.warnings() == ()
     assert [warning.code for warning in clock.warnings()] == ["clock-step"]
     assert clock.warnings()[0].values["step_s"] == pytest.approx(-10.0)
-    assert Clock().warnings() == ()
+    assert ClockStepDetector().warnings() == ()

@@ -55,5 +55,5 @@ def test_the_rate_follows_from_the_peak_and_stays_open_until_it_is_known() -> No
 
 
 def test_the_estimate_counts_the_trials_of_the_peak() -> None:
-    cells = budget.Cells(own_s=(None, None), around_s=(8.0, 8.0), once_s=10.0, peak_trials=3)
+    cells = budget.LabTimes(own_s=(None, None), around_s=(8.0, 8.0), once_s=10.0, peak_trials=3)
     assert cells.lab_s(10.0, 6) == 10 + 3 * 18 + 6 * 36

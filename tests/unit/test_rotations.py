@@ -27,7 +27,7 @@ from ironbench.model.system import Load
 from ironbench.stats.slices import Started
 from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.trial.observe import disturbance
-from ironbench.trial.observe.disturbance import Taken
+from ironbench.trial.observe.disturbance import DisturbanceShares
 from ironbench.workloads.base import ScriptSource
 
 _core = pytest.importorskip("ironbench._core", reason="the core is not built")
@@ -69,7 +69,7 @@ def measured(
     """Rotations whose n-th turn had `shares[n]` of its CPU time taken; later turns had none."""
     each: Iterator[float] = iter(shares)
     monkeypatch.setattr(disturbance, "read", lambda own: None)
-    monkeypatch.setattr(disturbance, "taken", lambda before, after: Taken(next(each, 0.0), 0.0))
+    monkeypatch.setattr(disturbance, "taken", lambda before, after: DisturbanceShares(next(each, 0.0), 0.0))
     sides: list[Any] = [Recorded() for _ in range(systems)]
     found = Rotations(sides, random.Random(1), fixed=True)
     found.measure(count, 1.0, lambda kept: None)
@@ -105,7 +105,7 @@ def test_each_rotation_has_an_order_of_its_own_unless_the_lab_fixes_it(
     fixed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disturbance, "read", lambda own: None)
-    monkeypatch.setattr(disturbance, "taken", lambda before, after: Taken(0.0, 0.0))
+    monkeypatch.setattr(disturbance, "taken", lambda before, after: DisturbanceShares(0.0, 0.0))
     sides: list[Any] = [Recorded(cell=name) for name in "abc"]
     turns: list[str] = []
     for side in sides:
@@ -128,7 +128,7 @@ def test_records_of_a_block_with_more_disturbed_rotations_than_may_be_dropped_ar
 
 def test_a_server_out_of_sight_is_no_program_that_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disturbance, "read", lambda own: None)
-    monkeypatch.setattr(disturbance, "taken", lambda before, after: Taken(0.9, 0.01))
+    monkeypatch.setattr(disturbance, "taken", lambda before, after: DisturbanceShares(0.9, 0.01))
     sides: list[Any] = [Recorded(()), Recorded(())]
     found = Rotations(sides, random.Random(1), fixed=True)
     found.measure(3, 1.0, lambda kept: None)
@@ -140,7 +140,7 @@ def test_threads_of_the_kernel_that_are_not_told_apart_drop_no_slice_of_the_syst
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(disturbance, "read", lambda own: None)
-    monkeypatch.setattr(disturbance, "taken", lambda before, after: Taken(0.9, 0.01, counted=False))
+    monkeypatch.setattr(disturbance, "taken", lambda before, after: DisturbanceShares(0.9, 0.01, counted=False))
     sides: list[Any] = [Recorded(), Recorded()]
     found = Rotations(sides, random.Random(1), fixed=True)
     found.measure(3, 1.0, lambda kept: None)
@@ -148,8 +148,8 @@ def test_threads_of_the_kernel_that_are_not_told_apart_drop_no_slice_of_the_syst
 
 
 def test_the_limit_is_that_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not is_disturbed(Taken(BUSY / 2, BUSY / 2))
-    assert is_disturbed(Taken(BUSY / 2, BUSY / 2 + 0.001))
+    assert not is_disturbed(DisturbanceShares(BUSY / 2, BUSY / 2))
+    assert is_disturbed(DisturbanceShares(BUSY / 2, BUSY / 2 + 0.001))
 
 
 @pytest.mark.parametrize(

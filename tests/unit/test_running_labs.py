@@ -14,7 +14,7 @@ from labfactory import lab
 
 from ironbench.host import processes, register
 from ironbench.records import running_labs
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.serve import running
 from ironbench.serve.shelf import Shelf
 
@@ -29,7 +29,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def begun(place: Path) -> LabDirectory:
     directory = LabDirectory(place)
-    directory.begin(Frozen(lab({"log": ("disk", "memory")}), "m1", {}, {}))
+    directory.begin(FrozenPlan(lab({"log": ("disk", "memory")}), "m1", {}, {}))
     return directory
 
 

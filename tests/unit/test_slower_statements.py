@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labfactory import lab, studied, trials
 
-from ironbench.model.inside import Inside, StatementPlan
 from ironbench.model.inside import ServerStatement as Counted
+from ironbench.model.inside import ServerStatistics, StatementPlan
 from ironbench.model.record import Statement
 from ironbench.report import formats
 from ironbench.report.gate import written
@@ -38,7 +38,7 @@ Rows = Sequence[tuple[str, float, float]]
 def compared(
     old: Mapping[str, Rows],
     new: Mapping[str, Rows],
-    insides: Mapping[str, Inside] | None = None,
+    insides: Mapping[str, ServerStatistics] | None = None,
     evidence: bool = True,
 ) -> Study:
     """A lab of two sides with the commands of their scripts."""
@@ -108,8 +108,8 @@ def test_a_version_of_a_script_is_compared_whatever_its_file_is_called(names: tu
 
 
 def test_a_plan_is_compared_in_another_version_of_the_script_at_another_line() -> None:
-    def planned(script: str, number: int, step: str) -> Inside:
-        return Inside(plans=(StatementPlan(script, number, ORDER, steps=(step,)),))
+    def planned(script: str, number: int, step: str) -> ServerStatistics:
+        return ServerStatistics(plans=(StatementPlan(script, number, ORDER, steps=(step,)),))
 
     insides = {OLD: planned("old.sql", 1, "Index Scan on orders"), NEW: planned("new.sql", 2, "Seq Scan on orders")}
     study = compared({"old.sql": [(ORDER, 1e-3, 1)]}, {"new.sql": [(ORDER, 1e-3, 1)]}, insides)

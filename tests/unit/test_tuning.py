@@ -20,7 +20,7 @@ from ironbench.model.finding import Conclusion
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.printer import Printer
 from ironbench.records import examine
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import formats
 from ironbench.report.sections.setup import plan as plan_tables
 from ironbench.study.study import Study
@@ -185,7 +185,7 @@ def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
     """By chance or with other settings: here the machine loses the effect after the screen."""
     found = lab(file)
     directory = LabDirectory(file.with_name("lab"))
-    directory.begin(Frozen(found, "m1", {}, {}))
+    directory.begin(FrozenPlan(found, "m1", {}, {}))
     records = loop.measured(Blocks(directory, []), Machine({"clients": 0.5}, found, 0.05, random.Random(1)))
     assert confirm.begun(directory, records, Printer.silent())
     machine = Machine({}, found, 0.05, random.Random(2), measured=len(records))
@@ -202,7 +202,7 @@ def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
 def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_supported(file: Path) -> None:
     found = lab(file)
     directory = LabDirectory(file.with_name("lab"))
-    directory.begin(Frozen(found, "m1", {}, {}))
+    directory.begin(FrozenPlan(found, "m1", {}, {}))
     records = loop.measured(Blocks(directory, []), Machine({"clients": -0.5}, found, 0.05, random.Random(1)))
     assert confirm.begun(directory, records, Printer.silent())
     machine = Machine({"clients": 0.5}, found, 0.05, random.Random(2), measured=len(records))
@@ -218,7 +218,7 @@ def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_suppo
 def test_a_screen_that_was_interrupted_goes_on_where_it_was(file: Path) -> None:
     effects, found = {"clients": math.log(1.5)}, lab(file)
     directory = LabDirectory(file.with_name("lab"))
-    directory.begin(Frozen(found, "m1", {}, {}))
+    directory.begin(FrozenPlan(found, "m1", {}, {}))
     silent = Printer.silent()
     some = loop.measured(Blocks(directory, []), Machine(effects, found, 0.05, random.Random(1)))[:13]
     assert not confirm.begun(directory, some, silent)
@@ -237,7 +237,7 @@ def test_more_blocks_of_a_screen_are_a_round_of_its_confirmation(file: Path) -> 
 
     found = lab(file)
     directory = LabDirectory(file.with_name("lab"))
-    directory.begin(Frozen(found, "m1", {}, {}))
+    directory.begin(FrozenPlan(found, "m1", {}, {}))
     machine = Machine({"clients": math.log(1.5)}, found, 0.05, random.Random(3))
     records = loop.measured(Blocks(directory, []), machine)
     assert confirm.begun(directory, records, Printer.silent())

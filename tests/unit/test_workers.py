@@ -27,7 +27,7 @@ from ironbench.study.workers import by_worker
 from ironbench.trial.cluster import clocks, crew, loading, merge, parts
 from ironbench.trial.cluster.clocks import ClockReading
 from ironbench.trial.cluster.control import Control
-from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.cluster.crew import WorkerPool
 from ironbench.trial.cluster.merge import WorkerResult
 from ironbench.trial.cluster.worker import core_digest
 from ironbench.trial.drive.run import Tasks, compiled_plan
@@ -260,9 +260,9 @@ def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_trial_of_which_no_worker_is_left_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = SimpleNamespace(workers=[{}], driven=lambda *_: ([], "worker 1 on m was lost"), close=lambda: None)
-    monkeypatch.setattr(Crew, "_ready", lambda *_: alone)
-    monkeypatch.setattr(Crew, "_require_reached", lambda *_: None)
+    monkeypatch.setattr(WorkerPool, "_ready", lambda *_: alone)
+    monkeypatch.setattr(WorkerPool, "_require_reached", lambda *_: None)
     monkeypatch.setattr(crew, "sampler", lambda *_: None)
     load = Load(clients=2, workers=1)
     with pytest.raises(FailureError, match="worker 1 on m was lost"):
-        Crew(Printer.silent()).drive(plan(load), load, _core.Progress(), "now")
+        WorkerPool(Printer.silent()).drive(plan(load), load, _core.Progress(), "now")

@@ -18,7 +18,7 @@ from ironbench.words import some
 if TYPE_CHECKING:
     from ironbench.model.lab import Lab
     from ironbench.records.labs import LabDirectory
-    from ironbench.records.selection import Named
+    from ironbench.records.selection import NamedRecords
     from ironbench.study.gate import Gate
     from ironbench.study.study import Effect
 
@@ -148,7 +148,7 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
     return directory, _of_cells(directory, *sides)
 
 
-def _not_in_blocks(a: Named, b: Named) -> str:
+def _not_in_blocks(a: NamedRecords, b: NamedRecords) -> str:
     from ironbench.report import wording
     from ironbench.study.comparability import other_work
 
@@ -160,7 +160,7 @@ def _not_in_blocks(a: Named, b: Named) -> str:
     )
 
 
-def _of_cells(directory: LabDirectory, base: Named, new: Named) -> list[Effect]:
+def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Effect]:
     """The comparisons that the lab declares between them, each with `base` as its reference."""
     from ironbench.study.findings import declared
     from ironbench.study.labstudy import compare_cells

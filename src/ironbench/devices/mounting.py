@@ -23,7 +23,7 @@ from ironbench.devices.recorded import TraceWindow, finish, on_its_clock, raw
 from ironbench.errors import FailureError, InputError
 from ironbench.host import loop_mounts, place, processes, register, space
 from ironbench.host.child import Child
-from ironbench.model.driven import Computed
+from ironbench.model.driven import CpuUse
 from ironbench.model.system import Device
 
 ORDER = "order.json"
@@ -88,7 +88,7 @@ class Mounted:
         has died."""
         self._ask("model" if on else "free")
 
-    def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
+    def measured(self, started_unix_s: float, elapsed_s: float, computed: CpuUse | None) -> None:
         """Records the time window of a trial and the CPU time of its work, so that the trace can assign I/Os to the
         trial."""
         if self._trace is not None:
@@ -240,7 +240,7 @@ class Devices:
             with contextlib.suppress(FailureError):
                 self.set_model_timing(on=True)
 
-    def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
+    def measured(self, started_unix_s: float, elapsed_s: float, computed: CpuUse | None) -> None:
         """Records the time window of a trial for the traces."""
         for one in self.mounted:
             one.measured(started_unix_s, elapsed_s, computed)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench.errors import FailureError
-from ironbench.model.driven import Computed
+from ironbench.model.driven import CpuUse
 from ironbench.model.system import Device
 
 RAW = ".raw"
@@ -34,7 +34,7 @@ class TraceWindow:
     unknown."""
 
 
-def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> TraceWindow:
+def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, computed: CpuUse | None) -> TraceWindow:
     """Converts measured times of day to the clock of the rows. `counters`: counters file of the device, see
     `trial/observe/emulation.py`. Raises OSError."""
     descriptor = os.open(counters, os.O_RDONLY)

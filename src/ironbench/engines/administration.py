@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ironbench import units
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
-from ironbench.model.inside import Inside, ScriptCommand
+from ironbench.model.inside import ScriptCommand, ServerStatistics
 from ironbench.model.observation import Sample, Source
 from ironbench.model.session import Session
 from ironbench.words import counted
@@ -137,15 +137,17 @@ def checkpoint(session: Session, dialect: Dialect) -> bool:
 class Insight:
     """An engine's own view of a trial: plans and statistics. The defaults report nothing."""
 
-    def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> Inside:
+    def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> ServerStatistics:
         """Called before the trial. Returns the plans of its commands, without executing them, and which information
         will be missing.
 
         `own`: ironbench started the server, so an available extension may be created in its database.
         """
-        return Inside()
+        return ServerStatistics()
 
-    def end(self, session: Session, begun: Inside, samples: Mapping[str, Sequence[Sample]], window_s: float) -> Inside:
+    def end(
+        self, session: Session, begun: ServerStatistics, samples: Mapping[str, Sequence[Sample]], window_s: float
+    ) -> ServerStatistics:
         """Called after the trial; adds what the engine's observers read at the start and the end of the measured
         window."""
         return begun

@@ -17,7 +17,7 @@ from pkgutil import iter_modules
 from ironbench import engines
 from ironbench.engines.administration import DENIED
 from ironbench.errors import InputError, IronbenchError
-from ironbench.model.diagnosis import Diagnosis, Reading, ok, severe, unseen, warning
+from ironbench.model.diagnosis import CheckResult, Diagnosis, ok, severe, unseen, warning
 from ironbench.model.session import Row, Session
 from ironbench.model.system import System
 from ironbench.units import memory
@@ -47,7 +47,7 @@ class ExaminedServer:
     """Whether its data are on a rotating disk; None if unknown."""
 
 
-Readings = Reading | Iterable[Reading] | None
+Readings = CheckResult | Iterable[CheckResult] | None
 Inspection = Callable[[Sequence[Row], ExaminedServer], Readings]
 Query = str | Callable[[ExaminedServer], str]
 """A statement, or a function that returns it for a server; "" if the server's version lacks the information."""
@@ -120,7 +120,9 @@ class Examination:
             for reading in self._readings(one, query, session, server)
         ]
 
-    def _readings(self, one: DatabaseProbe, query: str, session: Session, server: ExaminedServer) -> Sequence[Reading]:
+    def _readings(
+        self, one: DatabaseProbe, query: str, session: Session, server: ExaminedServer
+    ) -> Sequence[CheckResult]:
         if not query:
             return [unseen(f"{server.title} {server.version} does not show it")]
         if one.right is not None and one.right.name not in server.rights:
@@ -133,7 +135,7 @@ class Examination:
             return [unseen(f"not visible: {error.cause}")]
         except Exception as error:  # unexpected output of a server must not end the examination
             return [unseen(f"not visible: {error}")]
-        readings = [answer] if isinstance(answer, Reading) else list(answer or ())
+        readings = [answer] if isinstance(answer, CheckResult) else list(answer or ())
         return readings or [ok("nothing")]
 
 
@@ -149,7 +151,7 @@ class Examined:
         return f"{server.title} {server.version}, {where}: database {server.database}, seen by role {server.role}"
 
 
-def _without(right: Needed, server: ExaminedServer) -> Reading:
+def _without(right: Needed, server: ExaminedServer) -> CheckResult:
     return unseen(f"role {server.role} may not see it without {right.name}", right.grant.format(role=server.role))
 
 
@@ -173,7 +175,7 @@ _FULL, _NEARLY = 0.95, 0.8
 """Shares of the maximum number of connections from which a reading is severe or a warning."""
 
 
-def connections_reading(used: int, most: int, remedy: str) -> Reading:
+def connections_reading(used: int, most: int, remedy: str) -> CheckResult:
     """Reports the number of connections in use, compared with the maximum."""
     seen = f"{counted(used, 'connection')} of {most}"
     if used < _NEARLY * most:

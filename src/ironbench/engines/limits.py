@@ -29,7 +29,7 @@ class Limited:
 
     @contextmanager
     def limited(self, limit_s: float) -> Iterator[None]:
-        """See `model.session.Remote`."""
+        """See `model.session.RemoteSession`."""
         questions = Questions(self, limit_s)
         token = _QUESTIONS.set(questions)
         try:

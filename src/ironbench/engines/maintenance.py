@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ironbench.host.programs import Program
 from ironbench.model.record import Check
-from ironbench.model.session import Remote, Session
+from ironbench.model.session import RemoteSession, Session
 from ironbench.model.system import System
 
 
@@ -50,7 +50,7 @@ class IndexState:
 def answering(session: Session) -> Callable[[], None]:
     """Returns a function that raises FailureError if the server of `session` does not answer. Without this check, a
     program that works with a frozen server would never end."""
-    return session.require_answer if isinstance(session, Remote) else lambda: None
+    return session.require_answer if isinstance(session, RemoteSession) else lambda: None
 
 
 class Maintaining(Protocol):

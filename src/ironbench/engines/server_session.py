@@ -180,7 +180,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         return True
 
     def require_answer(self) -> None:
-        """See `model.session.Remote`."""
+        """See `model.session.RemoteSession`."""
         self.query(self.lives)
 
     def last_words(self) -> str:
@@ -199,11 +199,11 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             self._connection = self.connect()
 
     def freezer(self) -> Freezer | None:
-        """See `model.session.Freezable`."""
+        """See `model.session.PausableSession`."""
         return None if self._own is None else self._own.running.freezer()
 
     def restarted(self, restart: Callable[[], None]) -> None:
-        """See `model.session.Restarted`."""
+        """See `model.session.RestartableSession`."""
         with self._lock:
             self._drop()
             restart()
@@ -230,7 +230,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             time.sleep(_AGAIN_S)
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """See `model.session.Powered`. Only for a server that ironbench started."""
+        """See `model.session.PowerCutSession`. Only for a server that ironbench started."""
         if self._own is None:
             raise FailureError(self.title, f"ironbench cuts no power of a running server ({written('system.dsn')})")
         with self._lock:

@@ -13,9 +13,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from ironbench.host.host_view import HostView
-from ironbench.model.diagnosis import Diagnosis, Reading, Severity
+from ironbench.model.diagnosis import CheckResult, Diagnosis, Severity
 
-Readings = Reading | Iterable[Reading] | None
+Readings = CheckResult | Iterable[CheckResult] | None
 Inspection = Callable[[HostView], Readings]
 
 
@@ -67,7 +67,7 @@ def worst(diagnoses: Iterable[Diagnosis]) -> Severity:
 def _diagnoses(one: Probe, host: HostView) -> list[Diagnosis]:
     try:
         answer = one.inspect(host)
-        readings = [answer] if isinstance(answer, Reading) else list(answer or ())
+        readings = [answer] if isinstance(answer, CheckResult) else list(answer or ())
     except Exception as error:  # unexpected contents of /proc or /sys must not end the examination
         return [_unseen(one, f"not visible here: {error}")]
     if not readings:

@@ -21,7 +21,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.plan import blocks, budget, design, labfile
 from ironbench.plan import screen as planned
-from ironbench.plan.budget import Spread
+from ironbench.plan.budget import PairVariation
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.printer import Printer
 from ironbench.records.labs import LabDirectory
@@ -76,7 +76,7 @@ def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[
     """
     base = lab.setup(lab.baseline)
     trial_s = base.cell.load.duration_s or 30.0
-    spread = Spread(found.spread or 0.0, trial_s, found.freedom + 1, "the pairs of the screen")
+    spread = PairVariation(found.spread or 0.0, trial_s, found.freedom + 1, "the pairs of the screen")
     seen = min(abs(math.log(one.ratio)) - one.error for one in found.matter)
     detect, target = size.detector(comparisons), math.expm1(max(seen, 1e-6))
     count = budget.needed(trial_s, target, None, spread, detect) if spread.share else planned.FIRST_LOOK

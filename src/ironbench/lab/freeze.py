@@ -24,12 +24,12 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.records import Store
-from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.records.make import software
 from ironbench.study.differences import flattened
 
 
-def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
+def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> FrozenPlan:
     """Returns the lab with the machine, programs and ironbench version that it starts with.
 
     InputError: a privilege is missing, or another server is running in a directory of the lab.
@@ -42,7 +42,7 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
     tags = {name: redacted(text, name) for name, text in lab.tags.items()}
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
     servers = {address: store.keep_shared("machines", facts) for address, facts in server_watch.machines(lab).items()}
-    return Frozen(
+    return FrozenPlan(
         replace(lab, trials=trials, source=redacted_toml(lab.source), tags=tags),
         machine,
         _engines(lab, secrets),
@@ -110,7 +110,7 @@ def end_orphans(lab: Lab) -> None:
             register.end(entry)
 
 
-def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:
+def changes(frozen: FrozenPlan, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:
     """Lists what changed since the lab started. `source`: current text of the lab file."""
     found = [] if redacted_toml(source) == frozen.lab.source else ["lab file: its text is another"]
     found += _differences("machine", directory.store.machine(frozen.machine), msgspec.to_builtins(fingerprint()))

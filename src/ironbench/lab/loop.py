@@ -25,8 +25,8 @@ from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.labs import LabDirectory
 from ironbench.trial import load
-from ironbench.trial.cluster.crew import Crew
-from ironbench.trial.drive.live import Live
+from ironbench.trial.cluster.crew import WorkerPool
+from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.load import own, remains, snapshot
 from ironbench.trial.load.databases import TrialDatabases
 from ironbench.words import counted
@@ -69,8 +69,8 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         stack.enter_context(measuring.shared(printer.say))
         kept = stack.enter_context(upkeep.of_run(plan, printer))
         storage = stack.enter_context(devices.mounted(plan))
-        crew = stack.enter_context(Crew(printer))
-        live = stack.enter_context(closing(Live(store.directory, plan.series)))
+        crew = stack.enter_context(WorkerPool(printer))
+        live = stack.enter_context(closing(LiveFile(store.directory, plan.series)))
         bench: Bench
         if plan.choice.data is not None and plan.choice.data.imported:
             freeze.require_rights([setup], {setup.cell.name: secrets})
@@ -182,9 +182,9 @@ def _conducted(
     with (
         measuring.shared(printer.say),
         upkeep.of_lab(lab, directory.path, printer) as kept,
-        Crew(printer) as crew,
+        WorkerPool(printer) as crew,
         closing(LabData(lab, secrets, printer, crew)) as data,
-        closing(Live(directory.path, lab.series)) as live,
+        closing(LiveFile(directory.path, lab.series)) as live,
     ):
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now, spent_s)
         if not any(_in_parts(setup) for setup in lab.setups):

@@ -31,7 +31,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.plan import design, resolve, sweep, tags
 from ironbench.plan.labfile import DeclaredLab
-from ironbench.plan.vary import Level, Varied
+from ironbench.plan.vary import Level, VariedFactor
 from ironbench.records import Store, index
 from ironbench.records.index import Listed
 from ironbench.words import clean
@@ -209,7 +209,7 @@ def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
         question="",
         design="one-at-a-time",
         base=base,
-        factors=(Varied(factor, tuple(Level(str(one), {("load", factor): one}) for one in levels)),),
+        factors=(VariedFactor(factor, tuple(Level(str(one), {("load", factor): one}) for one in levels)),),
         explicit=(),
         measure=with_fields(asked.measure, seed=seed),
         claims=(),

@@ -14,7 +14,7 @@ from ironbench.lab.size import Planned, Resolution
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.plan import budget, screen
-from ironbench.plan.budget import Cells, Spread
+from ironbench.plan.budget import LabTimes, PairVariation
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.records import labs, noise
 from ironbench.trial.load import estimate
@@ -34,7 +34,7 @@ def detector(factors: int) -> budget.Detect:
 
     pairs = screen.pairs(factors)
 
-    def detect(spread: Spread, trial_s: float, stages: tuple[Stage, ...]) -> float:
+    def detect(spread: PairVariation, trial_s: float, stages: tuple[Stage, ...]) -> float:
         blocks = sum(stage.blocks for stage in stages)
         freedom = pairs * (blocks - 1)
         if freedom < 1:
@@ -57,7 +57,7 @@ class Confirming:
     """Seconds with the maximum number of blocks."""
 
 
-def confirming(costs: Cells, trial_s: float, factors: int = EXPECTED) -> Confirming:
+def confirming(costs: LabTimes, trial_s: float, factors: int = EXPECTED) -> Confirming:
     """Estimates a confirmation of the baseline, each factor separately, and all factors together."""
     cells = factors + (2 if factors > 1 else 1)
     block_s = cells * costs.block_s(trial_s) / len(costs.around_s)
@@ -94,7 +94,9 @@ def sized(
     return Planned(lab, secrets, costs, Resolution(found, target, needed, trial_s, spread))
 
 
-def _within(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content], budget_s: float, spread: Spread) -> Lab:
+def _within(
+    draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content], budget_s: float, spread: PairVariation
+) -> Lab:
     """Returns the screen with the best size within the budget. InputError: the smallest screen does not fit."""
     setups = draft.setups
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in setups):

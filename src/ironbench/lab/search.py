@@ -12,7 +12,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import lacking
-from ironbench.model.search import Best, Search, Tried
+from ironbench.model.search import ChosenLoad, MeasuredLoad, Search
 from ironbench.model.system import Setup, Trial
 from ironbench.plan import sweep
 from ironbench.records import progress
@@ -61,7 +61,7 @@ def next_trial(
         if setup.search is None or setup.skipped or setup.cell.name in directory.best():
             continue
         found = _cell_step(setup, setup.search, records, forgiven)
-        if not isinstance(found, Best):
+        if not isinstance(found, ChosenLoad):
             return found
         directory.keep_best(setup.cell.name, found)
         say(f"{setup.cell.name}: {found.sentence}")
@@ -82,7 +82,7 @@ def require_cells(lab: Lab) -> None:
 
 def _cell_step(
     setup: Setup, search: Search, records: Sequence[Record], forgiven: Collection[str]
-) -> tuple[Trial, str] | Best:
+) -> tuple[Trial, str] | ChosenLoad:
     """Returns the next trial of a configuration's search, or its result. A failed trial is repeated once before it
     counts."""
     places: dict[int, list[Record]] = {}
@@ -96,10 +96,10 @@ def _cell_step(
     tried = [next((one for one in tries if one.status.comparable), tries[-1]) for _, tries in sorted(places.items())]
     if tried and not tried[0].status.comparable:  # the lowest load failed
         why = f"its trials failed at the lowest load: {wording.cause(tried[0])}"
-        return Best(None, why, (), (tried[0].id,), failed=True)
+        return ChosenLoad(None, why, (), (tried[0].id,), failed=True)
     found = step(search, tried)
     if isinstance(found, SearchResult):
-        return Best(
+        return ChosenLoad(
             found.point,
             wording.text(found.note),
             _table(search, tried),
@@ -112,14 +112,14 @@ def _cell_step(
     return Trial(cell, len(tried), Purpose.SEARCH), f"{search.of}={found.point}, {wording.text(found.why)}"
 
 
-def _table(search: Search, tried: Sequence[Record]) -> tuple[Tried, ...]:
+def _table(search: Search, tried: Sequence[Record]) -> tuple[MeasuredLoad, ...]:
     rows = []
     for point in sorted({_point(search, record) for record in tried}):
         usable = [record for record in tried if _point(search, record) == point and record.status.comparable]
         done = [record.metrics["throughput"] for record in usable]
         limited = [median(record.metrics[one.metric] for record in usable) for one in search.limits if usable]
         count = sum(_point(search, record) == point for record in tried)
-        rows.append(Tried(point, count, geometric_mean(done) if all(done) and done else 0.0, tuple(limited)))
+        rows.append(MeasuredLoad(point, count, geometric_mean(done) if all(done) and done else 0.0, tuple(limited)))
     return tuple(rows)
 
 

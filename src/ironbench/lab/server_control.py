@@ -20,7 +20,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.record import Check
 from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.secrets import Secrets, hidden
-from ironbench.model.session import Restarted, Session
+from ironbench.model.session import RestartableSession, Session
 from ironbench.model.system import Load, Setup, System
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.words import clean
@@ -103,7 +103,7 @@ def _of(session: Session, system: System, cold: bool) -> ServerControl:
             there, found.server(), (machine.read(_ONLINE) or "").strip(), system.server_cpus
         )
     if cold:
-        if not isinstance(session, Restarted):
+        if not isinstance(session, RestartableSession):
             cause = f"{session.engine} does not connect again after a restart of its server"
             raise InputError(written("load.cache", "cold"), cause, "use warm or hot, or leave it out")
         found.drops, found.restart = change.require_cold(there, system.restart)
@@ -139,7 +139,7 @@ class ServerControl:
 
     def chill(self) -> Mapping[str, str]:
         """Restarts the server and drops the page cache of its machine. Returns what was done. FailureError."""
-        assert self.drops is not None and isinstance(self.session, Restarted)
+        assert self.drops is not None and isinstance(self.session, RestartableSession)
         session, drops, there = self.session, self.drops, self._there
         restart = shortened(clean(redacted(self.restart)))
         self._do("prepare", restart, lambda: session.restarted(lambda: change.restart(there, self.restart)))

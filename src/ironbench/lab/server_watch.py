@@ -16,7 +16,7 @@ from ironbench.host.fingerprint import of_tree
 from ironbench.host.remote import address, link, tree, watch
 from ironbench.host.remote.watch import Watch
 from ironbench.host.tree import Tree
-from ironbench.model.driven import Driven, Elsewhere
+from ironbench.model.driven import Driven, ServerMachine
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Source
@@ -67,7 +67,7 @@ class ServerWatch:
     server: str
     store: Store
     _watch: Watch | None = None
-    _there: Elsewhere | None = None
+    _there: ServerMachine | None = None
     _warnings: list[Note] = field(default_factory=list)
     _notes: dict[str, str] = field(default_factory=dict)
 
@@ -125,7 +125,7 @@ class ServerWatch:
     def _begin(self, machine: Tree, place: Whereabouts) -> None:
         ours = machine.read(_BOOT) == Tree().read(_BOOT)
         key = self.store.keep_shared("machines", msgspec.to_builtins(of_tree(machine)))
-        self._there = Elsewhere(self.server, ours=ours, machine=key)
+        self._there = ServerMachine(self.server, ours=ours, machine=key)
         if place.unseen:
             self._warnings.append(note(UNSEEN, processes=place.unseen))
 

@@ -21,7 +21,7 @@ from ironbench.model.record import SLICES, TRIALS
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.plan import blocks, budget, commands, same_load
-from ironbench.plan.budget import Cells, Spread
+from ironbench.plan.budget import LabTimes, PairVariation
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.plan.sweep import CONFIRMATIONS
 from ironbench.records import labs, noise
@@ -42,7 +42,7 @@ class Resolution:
     """Blocks needed for `target`; None for more than 500."""
     trial_s: float
     """Trial length in seconds that this applies to: the shortest, which has the most noise."""
-    spread: Spread
+    spread: PairVariation
 
     @property
     def varies(self) -> float:
@@ -58,7 +58,7 @@ def detector(comparisons: int) -> budget.Detect:
     from ironbench.stats import power
     from ironbench.stats.multiplicity import LEVEL, levels
 
-    def detect(spread: Spread, trial_s: float, stages: tuple[Stage, ...]) -> float:
+    def detect(spread: PairVariation, trial_s: float, stages: tuple[Stage, ...]) -> float:
         planned = tuple(sum(stage.blocks for stage in stages[: place + 1]) for place in range(len(stages)))
         level = levels(LEVEL / max(1, comparisons), planned)[-1]
         return power.detectable(spread.at(trial_s), planned[-1], level, spread.seen) or float("inf")
@@ -67,7 +67,7 @@ def detector(comparisons: int) -> budget.Detect:
 
 
 def resolution(
-    setups: Sequence[Setup], stages: tuple[Stage, ...], spread: Spread, comparisons: int, looks: int | None
+    setups: Sequence[Setup], stages: tuple[Stage, ...], spread: PairVariation, comparisons: int, looks: int | None
 ) -> Resolution:
     detect = detector(comparisons)
     trial_s = min((setup.cell.load.duration_s or spread.trial_s for setup in possible(setups)), default=spread.trial_s)
@@ -91,7 +91,7 @@ def comparisons(lab: Lab) -> int:
 
 def of_machine(
     setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str, method: str = TRIALS
-) -> Spread:
+) -> PairVariation:
     """Returns the variation measured by `lab noise` here: for this work, else the largest of any work, else an
     assumption.
 
@@ -105,7 +105,7 @@ def of_machine(
     if not fitting:
         return budget.ASSUMED
     found = max(fitting, key=lambda noise: noise.spread)
-    return Spread(found.spread, found.trial_s, found.blocks, f"measured by {found.source}")
+    return PairVariation(found.spread, found.trial_s, found.blocks, f"measured by {found.source}")
 
 
 MOST_OBSERVED = 0.1
@@ -119,7 +119,7 @@ class Planned:
     lab: Lab
     secrets: dict[str, Secrets]
     """Credentials by configuration name."""
-    costs: Cells
+    costs: LabTimes
     resolution: Resolution
     crowded_out: bool = False
     """Whether the budget was too small for the fixed-rate configurations."""
@@ -173,7 +173,7 @@ def _within(
     contents: Mapping[str, Content],
     budget_s: float,
     detect: budget.Detect,
-    spread: budget.Spread,
+    spread: budget.PairVariation,
 ) -> tuple[Lab, int]:
     """Returns the lab with the blocks and trial length that detect most, and the number of blocks with fixed-rate
     trials.

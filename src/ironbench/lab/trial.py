@@ -32,10 +32,10 @@ from ironbench.records import Store, make
 from ironbench.records.judge import STOPPED_ON_ERROR
 from ironbench.report import wording
 from ironbench.trial import observe
-from ironbench.trial.cluster.crew import Crew
-from ironbench.trial.drive.live import Live
+from ironbench.trial.cluster.crew import WorkerPool
+from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.drive.power import NOTHING_AT_STAKE, PowerCut
-from ironbench.trial.drive.trial import Surroundings, drive
+from ironbench.trial.drive.trial import DriveOptions, drive
 from ironbench.trial.load import Loaded, own, restore
 from ironbench.trial.load.databases import TrialDatabases
 from ironbench.trial.load.source import DataSource
@@ -49,8 +49,8 @@ def measure(
     store: Store,
     printer: Printer,
     storage: Devices = NO_DEVICES,
-    crew: Crew | None = None,
-    live: Live | None = None,
+    crew: WorkerPool | None = None,
+    live: LiveFile | None = None,
 ) -> Record:
     """Drives one trial and stores its record. `storage`: emulated devices of the engine."""
     how = due.trial.cell.load
@@ -62,7 +62,7 @@ def measure(
     workload = workloads.get(plan.choice.workload)
     in_parts = workload.in_parts(session.engine, plan.choice.options)
     driven_by = crew.of(how) if crew and in_parts else None
-    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, driver=driven_by, live=live)
+    around = DriveOptions(due.title, due.quiet_s, cut, storage.at_once, watching.follow, driver=driven_by, live=live)
     if control is not None:
         around = replace(around, chill=lambda _: control.chill())
     try:
@@ -103,8 +103,8 @@ class SharedEngineBench:
     printer: Printer
     upkeep: Upkeep
     storage: Devices = NO_DEVICES
-    crew: Crew | None = None
-    live: Live | None = None
+    crew: WorkerPool | None = None
+    live: LiveFile | None = None
 
     def measure(self, due: NextTrial) -> Sequence[Record]:
         plan, session = self.plan, self.session
@@ -144,8 +144,8 @@ class RestoredDataBench:
     printer: Printer
     upkeep: Upkeep
     storage: Devices = NO_DEVICES
-    crew: Crew | None = None
-    live: Live | None = None
+    crew: WorkerPool | None = None
+    live: LiveFile | None = None
     _over: bool = False
     _begun: bool = False
 
@@ -200,8 +200,8 @@ class FreshEngineBench:
     """Notes for every record."""
     traces: str = ""
     """See `Plan.traces`."""
-    crew: Crew | None = None
-    live: Live | None = None
+    crew: WorkerPool | None = None
+    live: LiveFile | None = None
 
     def over(self, record: Record) -> bool:
         return record.status is Status.CUT_SHORT

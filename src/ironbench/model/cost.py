@@ -69,7 +69,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class BillLine:
+class CostItem:
     """An item of a cost breakdown."""
 
     name: str
@@ -91,12 +91,12 @@ class BillLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class CostBreakdown:
     """Cost breakdown of a candidate, all in one currency."""
 
     offer: Offer
     currency: str
-    lines: tuple[BillLine, ...]
+    lines: tuple[CostItem, ...]
     cautions: tuple[Note, ...] = ()
     """Why the edition bought may perform differently from the edition measured."""
     years: Decimal | None = None

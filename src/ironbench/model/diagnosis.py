@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CheckResult:
     """The result of one check."""
 
     severity: Severity
@@ -57,21 +57,21 @@ class Diagnosis:
     """For a database: the statement that shows the value."""
 
 
-def unseen(why: str, remedy: str = "") -> Reading:
-    return Reading(Severity.NOTE, why, "", remedy, visible=False)
+def unseen(why: str, remedy: str = "") -> CheckResult:
+    return CheckResult(Severity.NOTE, why, "", remedy, visible=False)
 
 
-def ok(seen: str) -> Reading:
-    return Reading(Severity.OK, seen)
+def ok(seen: str) -> CheckResult:
+    return CheckResult(Severity.OK, seen)
 
 
-def note(seen: str, meaning: str, remedy: str = "") -> Reading:
-    return Reading(Severity.NOTE, seen, meaning, remedy)
+def note(seen: str, meaning: str, remedy: str = "") -> CheckResult:
+    return CheckResult(Severity.NOTE, seen, meaning, remedy)
 
 
-def warning(seen: str, meaning: str, remedy: str) -> Reading:
-    return Reading(Severity.WARNING, seen, meaning, remedy)
+def warning(seen: str, meaning: str, remedy: str) -> CheckResult:
+    return CheckResult(Severity.WARNING, seen, meaning, remedy)
 
 
-def severe(seen: str, meaning: str, remedy: str) -> Reading:
-    return Reading(Severity.SEVERE, seen, meaning, remedy)
+def severe(seen: str, meaning: str, remedy: str) -> CheckResult:
+    return CheckResult(Severity.SEVERE, seen, meaning, remedy)

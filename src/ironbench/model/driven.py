@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ironbench.model.inside import NOTHING, Inside
+from ironbench.model.inside import NOTHING, ServerStatistics
 from ironbench.model.note import Note
 from ironbench.model.observation import Series
 from ironbench.model.record import Check
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class CpuUse:
     """CPU time used by the engine's and ironbench's processes over a period, which may start before the measured
     window."""
 
@@ -28,7 +28,7 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class ServerMachine:
     """The machine of the server, which may differ from this machine, and how it was observed."""
 
     address: str
@@ -76,11 +76,11 @@ class Driven:
     """Conditions that were established and verified for the trial while its engine was running."""
     counts: tuple[str, str] = ("transaction", "transactions")
     """Name of the unit of work, singular and plural."""
-    inside_server: Inside = NOTHING
+    inside_server: ServerStatistics = NOTHING
     """The server's own statistics of the trial."""
-    computed: Computed | None = None
+    computed: CpuUse | None = None
     """CPU time while the trial ran; None if unknown."""
-    elsewhere: Elsewhere | None = None
+    elsewhere: ServerMachine | None = None
     """The server's machine, if it was observed over ssh; None: all samples are from this machine."""
     workers: tuple[WorkerPart, ...] = ()
     """Results of the workers; empty: this process drove the trial."""

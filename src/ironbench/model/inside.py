@@ -41,7 +41,7 @@ class StatementPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutedPlan:
     """How the server actually ran one command of a script, from its own log."""
 
     script: str
@@ -112,7 +112,7 @@ class TableUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class IndexUse:
     name: str
     table: str
     scans: float = 0.0
@@ -142,7 +142,7 @@ class NotShown:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class ServerStatistics:
     """The server's statistics of one trial. An empty list means that there is nothing to report, or that `missing` says
     why."""
 
@@ -151,10 +151,10 @@ class Inside:
     statements_s: float = 0.0
     """Time of all statements, including those not listed."""
     tables: tuple[TableUse, ...] = ()
-    indexes: tuple[Index, ...] = ()
+    indexes: tuple[IndexUse, ...] = ()
     vacuums: tuple[VacuumRun, ...] = ()
     plans: tuple[StatementPlan, ...] = ()
-    executed: tuple[Executed, ...] = ()
+    executed: tuple[ExecutedPlan, ...] = ()
     missing: tuple[NotShown, ...] = ()
     doubts: tuple[str, ...] = field(default=())
     """Known gaps in the statistics: counters that were reset, entries that were evicted."""
@@ -170,7 +170,7 @@ def without_values(command: ScriptCommand) -> str:
     return "its values come from answers of the server"
 
 
-NOTHING = Inside()
+NOTHING = ServerStatistics()
 LONGEST = 400
 """Maximum length of a statement in characters."""
 

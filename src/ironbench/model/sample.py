@@ -135,7 +135,7 @@ def _needs(metric: str) -> tuple[int, str | None] | None:
     return needed(_share(match[2])), rate
 
 
-class Times(Protocol):
+class QuantileSource(Protocol):
     """The part of a histogram that `quantiles` uses."""
 
     @property
@@ -144,7 +144,7 @@ class Times(Protocol):
     def quantiles(self, shares: Sequence[float]) -> Sequence[float]: ...
 
 
-def quantiles(times: Times, shares: Mapping[str, float], least: int | None = None) -> dict[str, float]:
+def quantiles(times: QuantileSource, shares: Mapping[str, float], least: int | None = None) -> dict[str, float]:
     """Returns the quantiles by name. `shares`: name → quantile level. Quantiles of fewer values than necessary, or than
     `least`, are left out."""
     known = {name: share for name, share in shares.items() if times.count >= (least or needed(share))}

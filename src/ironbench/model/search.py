@@ -48,7 +48,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class MeasuredLoad:
     """The trials at one load."""
 
     point: Count
@@ -60,13 +60,13 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class ChosenLoad:
     """The load that a search chose for a configuration of a lab."""
 
     point: Count | None
     """Clients, or transactions per second; None: no load in the range could be measured."""
     sentence: str
-    tried: tuple[Tried, ...]
+    tried: tuple[MeasuredLoad, ...]
     trials: tuple[Name, ...]
     """Ids of the records that the choice is based on."""
     result: Note | None = None

@@ -41,7 +41,7 @@ class WorkConnection(Protocol):
 
 
 @runtime_checkable
-class Eager(WorkConnection, Protocol):
+class PipelinedConnection(WorkConnection, Protocol):
     """A connection through a child process, which starts the next statement without waiting for this process to wake
     up."""
 
@@ -119,7 +119,7 @@ class Session(Protocol):
 
 
 @runtime_checkable
-class Restarted(Protocol):
+class RestartableSession(Protocol):
     """A session whose server may also be restarted from outside ironbench."""
 
     def restarted(self, restart: Callable[[], None]) -> None:
@@ -129,7 +129,7 @@ class Restarted(Protocol):
 
 
 @runtime_checkable
-class Remote(Protocol):
+class RemoteSession(Protocol):
     """A session whose engine is a separate process, which may hang without ending."""
 
     def limited(self, limit_s: float) -> AbstractContextManager[None]:
@@ -142,7 +142,7 @@ class Remote(Protocol):
         ...
 
 
-class Freezes(Protocol):
+class ServerPause(Protocol):
     """Pauses a server with all its child processes, and resumes it."""
 
     @property
@@ -160,16 +160,16 @@ class Freezes(Protocol):
 
 
 @runtime_checkable
-class Freezable(Protocol):
+class PausableSession(Protocol):
     """A session whose server may be paused between two slices."""
 
-    def freezer(self) -> Freezes | None:
+    def freezer(self) -> ServerPause | None:
         """Returns the control to pause the server; None if ironbench did not start it."""
         ...
 
 
 @runtime_checkable
-class Committing(Protocol):
+class CommitCounter(Protocol):
     """A session that counts the transactions its server has committed for it."""
 
     @property
@@ -206,7 +206,7 @@ class DirectorySession(Protocol):
 
 
 @runtime_checkable
-class Powered(Protocol):
+class PowerCutSession(Protocol):
     """A session whose machine can simulate a power cut."""
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:

@@ -25,7 +25,7 @@ from ironbench.model.constraints import (
 from ironbench.model.curve import Curve
 from ironbench.model.own_data import OwnData
 from ironbench.model.purpose import Purpose
-from ironbench.model.search import Best, Search
+from ironbench.model.search import ChosenLoad, Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class Setup:
     search: Search | None = None
     """Chooses the load of the configuration before the first block; until then, the load is the highest of the range.
     """
-    best: Best | None = None
+    best: ChosenLoad | None = None
     """Result of the search; None before the search, or without one."""
 
     @property

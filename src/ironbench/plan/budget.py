@@ -9,8 +9,8 @@ what the findings will achieve.
 
 More blocks reduce the effect by √n. Longer trials reduce s, but only the part of its square that is noise within a
 trial. Other noise differs between trials: memory addresses of data and code, background work, the state of the device.
-`Spread` splits s² in halves at the length it was measured with: one half decreases with trial length, the other does
-not.
+`PairVariation` splits s² in halves at the length it was measured with: one half decreases with trial length, the other
+does not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHRINKING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class PairVariation:
     """Variation of the log ratio of two trials of the same block."""
 
     share: float
@@ -50,15 +50,15 @@ class Spread:
         return self.share * math.sqrt(1 - _SHRINKING + _SHRINKING * self.trial_s / trial_s)
 
 
-ASSUMED = Spread(0.04 * math.sqrt(2), 30.0, 10_000, "assumed; `ironbench lab noise` measures it here")
+ASSUMED = PairVariation(0.04 * math.sqrt(2), 30.0, 10_000, "assumed; `ironbench lab noise` measures it here")
 """Runs of 30 s on a small virtual machine varied by 3% to 6%; a ratio of two runs varies √2 times as much."""
 
-Detect = Callable[[Spread, float, tuple[Stage, ...]], float]
+Detect = Callable[[PairVariation, float, tuple[Stage, ...]], float]
 """(variation, trial length in s, stages) → minimum detectable effect at the last analysis, as a relative difference."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class LabTimes:
     """The time that the configurations of a lab need, in seconds."""
 
     own_s: tuple[float | None, ...]
@@ -131,11 +131,11 @@ class Size:
 
 
 def sized(
-    cells: Cells,
+    cells: LabTimes,
     lengths: Sequence[float],
     budget_s: float,
     looks: int | None,
-    spread: Spread,
+    spread: PairVariation,
     detect: Detect,
     file: str,
     rated_wanted: int = 0,
@@ -172,7 +172,7 @@ def _worth(size: Size, rated_wanted: int) -> tuple[bool, float, float, float]:
     return size.rated_blocks < rated_wanted, useful, size.detectable, -size.trial_s
 
 
-def for_rated_s(cells: Cells, lengths: Sequence[float], count: int) -> float:
+def for_rated_s(cells: LabTimes, lengths: Sequence[float], count: int) -> float:
     """Returns the smallest budget, in whole minutes, for `count` blocks of fixed-rate configurations and six of the
     others."""
     shortest, these = min(lengths), replace(cells, rated_blocks=count)
@@ -180,7 +180,7 @@ def for_rated_s(cells: Cells, lengths: Sequence[float], count: int) -> float:
     return _whole_minutes(max(of_rated, these.lab_s(shortest, blocks.FIRST)))
 
 
-def _choices(cells: Cells, plain: Cells, trial_s: float, budget_s: float) -> Iterator[Cells]:
+def _choices(cells: LabTimes, plain: LabTimes, trial_s: float, budget_s: float) -> Iterator[LabTimes]:
     """Yields the configurations with as many fixed-rate blocks as their part of the budget allows, and without any."""
     if cells.rated_around_s:
         peaks = replace(cells, rated_blocks=0).rated_s(trial_s)
@@ -223,7 +223,7 @@ def sized_run(
 
     `around_s`: time that a trial of each configuration takes outside its measured window; messages call it `around`.
     The `confirmations` may all be trials of the slowest configuration. The mean of n trials varies by 1/√n of the
-    variation of one trial, and that depends on its length as in `Spread`.
+    variation of one trial, and that depends on its length as in `PairVariation`.
     """
 
     def fixed_s(trial_s: float) -> float:
@@ -264,7 +264,7 @@ def _too_little(
     return InputError(f"--budget {units.span(budget_s)}", cause, ", or ".join(ways))
 
 
-def needed(trial_s: float, target: float, looks: int | None, spread: Spread, detect: Detect) -> int | None:
+def needed(trial_s: float, target: float, looks: int | None, spread: PairVariation, detect: Detect) -> int | None:
     """Returns the fewest blocks that can detect `target`; None if more than 500."""
     low, high = blocks.FIRST - 1, MOST_BLOCKS
     if detect(spread, trial_s, staged(high, looks)) > target:
@@ -290,6 +290,6 @@ def lengths(declared_s: float | None, checkpoints_s: Sequence[float | None]) -> 
     return tuple(fitting)
 
 
-def _affordable(cells: Cells, trial_s: float, budget_s: float) -> int:
+def _affordable(cells: LabTimes, trial_s: float, budget_s: float) -> int:
     left_s = budget_s - cells.lab_s(trial_s, 0)
     return min(MOST_BLOCKS, int(left_s / cells.block_s(trial_s)))

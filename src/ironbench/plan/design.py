@@ -18,7 +18,7 @@ from ironbench.fields.sections import CommandsSection, Sections
 from ironbench.model.lab import SCREEN
 from ironbench.plan import paths, screen
 from ironbench.plan.labfile import DeclaredLab
-from ironbench.plan.vary import Varied
+from ironbench.plan.vary import VariedFactor
 from ironbench.plan.vary import named as level_name
 from ironbench.words import grouped
 
@@ -123,7 +123,7 @@ def combined(declared: DeclaredLab) -> Iterator[DeclaredCell]:
         yield at(declared, levels, named(levels))
 
 
-def _one_at_a_time(factors: Sequence[Varied]) -> Iterator[dict[str, str]]:
+def _one_at_a_time(factors: Sequence[VariedFactor]) -> Iterator[dict[str, str]]:
     baseline = {factor.name: factor.names[0] for factor in factors}
     yield baseline
     for factor in factors:
@@ -131,7 +131,7 @@ def _one_at_a_time(factors: Sequence[Varied]) -> Iterator[dict[str, str]]:
             yield baseline | {factor.name: level}
 
 
-def _full(factors: Sequence[Varied]) -> Iterator[dict[str, str]]:
+def _full(factors: Sequence[VariedFactor]) -> Iterator[dict[str, str]]:
     for levels in itertools.product(*(factor.names for factor in factors)):
         yield dict(zip((factor.name for factor in factors), levels, strict=True))
 
@@ -198,7 +198,7 @@ def _cell_of(
     return replace(cell, levels=dict(shown))
 
 
-def _level(factor: Varied, value: Any, where: str) -> str:
+def _level(factor: VariedFactor, value: Any, where: str) -> str:
     name = level_name(value)
     if name not in factor.names:
         raise InputError(where, f"{name} is no level of {factor.name}", nearest(name, list(factor.names)))

@@ -18,7 +18,7 @@ from ironbench.fields.lab import LabCommandsSection, LabFile, MeasureSection, ra
 from ironbench.fields.row import table
 from ironbench.fields.sections import SECTIONS
 from ironbench.plan import paths, resolve, tags, vary
-from ironbench.plan.vary import Varied
+from ironbench.plan.vary import VariedFactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class DeclaredLab:
     design: str
     base: dict[str, Any]
     """Sections that every configuration starts from, before its values are applied."""
-    factors: tuple[Varied, ...]
+    factors: tuple[VariedFactor, ...]
     explicit: tuple[dict[str, Any], ...]
     measure: MeasureSection
     claims: tuple[str, ...]
@@ -80,7 +80,7 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
     file = msgspec.convert({"design": design, **sound} if design else sound, LabFile)
     base = {section: sound.get(section, {}) for section in (*SECTIONS, "devices")}
     base["commands"] = {name: one for name, one in base["commands"].items() if name in SECTIONS["commands"]}
-    factors: list[Varied] = []
+    factors: list[VariedFactor] = []
 
     def declared() -> DeclaredLab:
         return _declared(text, name, file, base, tuple(factors))
@@ -117,7 +117,9 @@ def _validate_question(file: LabFile, name: str) -> None:
         raise InputError(f"{name}, question", "is missing", 'write what the lab shall answer: question = "Is … ?"')
 
 
-def _declared(text: str, name: str, file: LabFile, base: dict[str, Any], factors: tuple[Varied, ...]) -> DeclaredLab:
+def _declared(
+    text: str, name: str, file: LabFile, base: dict[str, Any], factors: tuple[VariedFactor, ...]
+) -> DeclaredLab:
     return DeclaredLab(
         file=name,
         name=PurePath(name).stem,

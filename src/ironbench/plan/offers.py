@@ -55,7 +55,7 @@ class _OffersFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
+class SystemsFile:
     """The contents of a systems file."""
 
     question: str
@@ -69,7 +69,7 @@ class Offers:
     """Candidates; the others are compared with the first."""
 
 
-def read(text: str, name: str) -> Offers:
+def read(text: str, name: str) -> SystemsFile:
     """Reads a systems file. Raises InputError with file, system and field."""
     file = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
     if not file.system:
@@ -77,7 +77,7 @@ def read(text: str, name: str) -> Offers:
     offers = tuple(_offer(name, key, row) for key, row in file.system.items())
     _known_shares(name, offers)
     years = None if file.years is None else Decimal(str(file.years))
-    return Offers(file.question, years, currency(f"{name}, currency", file.currency), file.unit, offers)
+    return SystemsFile(file.question, years, currency(f"{name}, currency", file.currency), file.unit, offers)
 
 
 def _offer(file: str, name: str, table: Any) -> Offer:

@@ -18,7 +18,7 @@ from ironbench.fields.lab import range_of
 from ironbench.fields.sections import LoadSection
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
-from ironbench.model.search import Best, Limit, Search
+from ironbench.model.search import ChosenLoad, Limit, Search
 from ironbench.model.system import Cell, Choice, Load, Setup, System, Trial
 from ironbench.ranges import Range
 
@@ -101,7 +101,7 @@ def load_at(search: Search, load: Load, threads: int, point: int) -> Load:
     return replace(load, clients=point, threads=min(threads, point), workers=workers)
 
 
-def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str, Best]) -> tuple[Trial, ...]:
+def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str, ChosenLoad]) -> tuple[Trial, ...]:
     """Returns the trials at the loads that searches chose, without configurations whose search found none."""
     found = {setup.cell.name: setup_at_best(setup, best) for setup in setups if setup.cell.name in best}
     placed = ((trial, found.get(trial.cell.name)) for trial in trials)
@@ -110,7 +110,7 @@ def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str,
     )
 
 
-def setup_at_best(setup: Setup, best: Mapping[str, Best]) -> Setup:
+def setup_at_best(setup: Setup, best: Mapping[str, ChosenLoad]) -> Setup:
     """Returns the setup with the load that its search chose, or unchanged before that; it is marked as skipped if the
     search found none."""
     chosen = best.get(setup.cell.name)
@@ -123,7 +123,7 @@ def setup_at_best(setup: Setup, best: Mapping[str, Best]) -> Setup:
     return replace(setup, best=chosen, cell=cell)
 
 
-def lab_at_best(lab: Lab, best: Mapping[str, Best]) -> Lab:
+def lab_at_best(lab: Lab, best: Mapping[str, ChosenLoad]) -> Lab:
     """Returns the lab with every configuration at the load that its search chose, without comparisons of configurations
     whose search found none."""
     setups = tuple(setup_at_best(setup, best) for setup in lab.setups)

@@ -29,7 +29,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Varied:
+class VariedFactor:
     """A factor with the meaning of its values."""
 
     name: str
@@ -44,7 +44,7 @@ class Varied:
         return {level.name: level for level in self.levels}[name]
 
 
-def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tuple[Varied, ...]:
+def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tuple[VariedFactor, ...]:
     """Returns every factor of [vary] in the order of the file. Raises InputError with the path of each mistake."""
     written = list(_unfolded(table))
     shown = _names([name for name, _ in written])
@@ -53,9 +53,9 @@ def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tup
     return factors
 
 
-def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: str) -> Varied:
+def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: str) -> VariedFactor:
     where = f"{file}, vary.{_quoted(name)}"
-    factor = Varied(shown, tuple(_levels(name, value, base, where)))
+    factor = VariedFactor(shown, tuple(_levels(name, value, base, where)))
     _validate(factor, base, where)
     return factor
 
@@ -171,7 +171,7 @@ def named(value: Any) -> str:
     return str(value) or "none"
 
 
-def _validate(factor: Varied, base: Mapping[str, Any], where: str) -> None:
+def _validate(factor: VariedFactor, base: Mapping[str, Any], where: str) -> None:
     if len(factor.levels) < 2:
         few = "has no levels" if not factor.levels else f"has one level, {factor.names[0]}"
         raise InputError(where, few, "a factor needs at least two; what does not vary belongs to its section")
@@ -194,7 +194,7 @@ def _validate(factor: Varied, base: Mapping[str, Any], where: str) -> None:
         known[content] = level.name
 
 
-def _no_field_twice(known: Sequence[Varied], file: str) -> None:
+def _no_field_twice(known: Sequence[VariedFactor], file: str) -> None:
     setter: dict[Path, str] = {}
     for factor in known:
         changed = dict.fromkeys(path for level in factor.levels for path in level.changes)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ironbench.model.inside import Inside
+from ironbench.model.inside import ServerStatistics
 from ironbench.model.record import Statement
 from ironbench.model.redact import redacted_sql
 from ironbench.model.workers import WorkerPart
@@ -64,7 +64,7 @@ def read_timed(data: bytes) -> tuple[Statement, ...]:
     return statements
 
 
-def written_inside(inside: Inside) -> bytes:
+def written_inside(inside: ServerStatistics) -> bytes:
     """Encodes the server's statistics without passwords: servers remove literal values from most statements, but not
     from all."""
     clean = replace(
@@ -86,9 +86,9 @@ def written_inside(inside: Inside) -> bytes:
     return msgspec.json.format(msgspec.json.encode(clean), indent=1)
 
 
-def read_inside(data: bytes) -> Inside:
+def read_inside(data: bytes) -> ServerStatistics:
     """Decodes and validates the server's statistics. Raises ValueError or msgspec.MsgspecError."""
-    inside = msgspec.json.decode(data, type=Inside)
+    inside = msgspec.json.decode(data, type=ServerStatistics)
     lists: tuple[Sequence[object], ...] = (
         inside.statements,
         inside.tables,

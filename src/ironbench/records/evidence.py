@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.errors import IronbenchError
-from ironbench.model.inside import Inside
+from ironbench.model.inside import ServerStatistics
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Statement
 from ironbench.model.workers import WorkerPart
@@ -124,7 +124,7 @@ def text(path: Path) -> str:
     return path.read_bytes().decode(errors="replace")
 
 
-def inside(path: Path) -> Inside:
+def inside(path: Path) -> ServerStatistics:
     return read_inside(path.read_bytes())
 
 

@@ -15,10 +15,10 @@ from ironbench.model.constraints import Name
 from ironbench.model.lab import Confirmation, Lab
 from ironbench.model.machine import Machine
 from ironbench.model.record import SCHEMA, Record
-from ironbench.model.search import Best
+from ironbench.model.search import ChosenLoad
 from ironbench.records import evidence, parquet
 from ironbench.records.decoded import decoded
-from ironbench.records.labs import BEST, CONFIRMATION, PEAK, PLAN, BaselinePeak, DeclaredStage, Frozen, LabDirectory
+from ironbench.records.labs import BEST, CONFIRMATION, PEAK, PLAN, BaselinePeak, DeclaredStage, FrozenPlan, LabDirectory
 from ironbench.words import grouped
 
 T = TypeVar("T")
@@ -152,7 +152,7 @@ def _within_bounds(value: Any, depth: int = 0, *, longest: int = _LONGEST_DOCUME
 
 def _lab(path: Path) -> None:
     """Checks that plan, stages and peak of a lab are consistent."""
-    kinds = {PLAN: Frozen, PEAK: BaselinePeak, BEST: dict[Name, Best], CONFIRMATION: Confirmation}
+    kinds = {PLAN: FrozenPlan, PEAK: BaselinePeak, BEST: dict[Name, ChosenLoad], CONFIRMATION: Confirmation}
     kinds |= {stage.name: DeclaredStage for stage in path.parent.glob("stage-*.json")}
     for name, kind in sorted(kinds.items()):
         if (file := path.parent / name).exists():

@@ -29,7 +29,7 @@ class _Schema(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ImportResult:
     """Result of an import."""
 
     new: tuple[Record, ...]
@@ -39,7 +39,7 @@ class Arrived:
     """The store that contains the records."""
 
 
-def take_in(reader: Reader, directory: Path) -> Arrived:
+def take_in(reader: Reader, directory: Path) -> ImportResult:
     """Unpacks a bundle into a separate store, validates it, syncs it, and renames its files into the store.
 
     A lab needs its own directory: if `directory` contains other records, the lab goes below its `labs/`. A directory
@@ -75,7 +75,7 @@ def take_in(reader: Reader, directory: Path) -> Arrived:
         for path in made:
             with contextlib.suppress(OSError):  # not empty: the import put files there
                 path.rmdir()
-    return Arrived(new, len(known), directory)
+    return ImportResult(new, len(known), directory)
 
 
 def _records(reader: Reader) -> dict[str, Record]:

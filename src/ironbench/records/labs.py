@@ -34,7 +34,7 @@ from ironbench.model.constraints import BlockNumber, Count, Key, Positive
 from ironbench.model.lab import Confirmation, Lab, Stage, confirmed
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
-from ironbench.model.search import Best
+from ironbench.model.search import ChosenLoad
 from ironbench.model.system import Setup, Trial
 from ironbench.plan import rates, sweep
 from ironbench.records import running_labs
@@ -54,7 +54,7 @@ LAB_FILES = (SOURCE, PLAN, PEAK, BEST, CONFIRMATION)
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class FrozenPlan:
     """The plan of a lab and its environment when it started."""
 
     lab: Lab
@@ -154,7 +154,7 @@ class LabDirectory:
     def begun(self) -> bool:
         return (self.path / PLAN).is_file()
 
-    def begin(self, frozen: Frozen) -> None:
+    def begin(self, frozen: FrozenPlan) -> None:
         """Writes the lab file, and the plan last: a directory without a plan is no lab yet.
 
         Replaces a lab without any trial, e.g. because its data could not be loaded: its frozen files would fail again.
@@ -175,9 +175,9 @@ class LabDirectory:
         write_whole(source, text)
         write_whole(self.path / PLAN, _encoded(frozen))
 
-    def frozen(self) -> Frozen:
+    def frozen(self) -> FrozenPlan:
         """Returns the plan as it was when the lab started. Raises InputError if there is none."""
-        plan = _read(self.path / PLAN, Frozen)
+        plan = _read(self.path / PLAN, FrozenPlan)
         if plan is None:
             hint = "name a directory that `ironbench lab run` made"
             raise InputError(str(self.path), f"holds no lab (no {PLAN})", hint)
@@ -225,11 +225,11 @@ class LabDirectory:
         """Stores the peak, from which this lab's rates are computed. Raises UnwrittenError."""
         write_whole(self.path / PEAK, _encoded(peak))
 
-    def best(self) -> dict[str, Best]:
+    def best(self) -> dict[str, ChosenLoad]:
         """Returns the results of the searches so far, by name of the configuration."""
-        return _read(self.path / BEST, dict[str, Best]) or {}
+        return _read(self.path / BEST, dict[str, ChosenLoad]) or {}
 
-    def keep_best(self, cell: str, best: Best) -> None:
+    def keep_best(self, cell: str, best: ChosenLoad) -> None:
         """Stores the load that a search chose for a configuration. Raises UnwrittenError."""
         write_whole(self.path / BEST, _encoded({**self.best(), cell: best}))
 
@@ -321,7 +321,7 @@ def _setups_at_peak(setups: Iterable[Setup], peak: float | None) -> tuple[Setup,
     return tuple(replace(setup, cell=rates.at_peak(setup.cell, peak)) for setup in setups)
 
 
-def _encoded(value: Frozen | DeclaredStage | BaselinePeak | Confirmation | dict[str, Best]) -> bytes:
+def _encoded(value: FrozenPlan | DeclaredStage | BaselinePeak | Confirmation | dict[str, ChosenLoad]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 

@@ -26,7 +26,7 @@ def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, 
     records do not count. If one of them failed, the others count as failed.
     """
     records = list(records)
-    there, torn = _by_place(records), Torn.of(records)
+    there, torn = _by_place(records), IncompleteGroups.of(records)
     trials_left = []
     for trial in trials:
         attempts = there.get((trial.cell.name, trial.block), [])
@@ -72,7 +72,7 @@ def _lost(tries: Sequence[Record]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
+class IncompleteGroups:
     """Ids of interleaved records for which another system of the block has no comparable record."""
 
     killed: frozenset[str]
@@ -81,7 +81,7 @@ class Torn:
     """Ids of records for which the record of another system is not comparable."""
 
     @staticmethod
-    def of(records: Iterable[Record]) -> Torn:
+    def of(records: Iterable[Record]) -> IncompleteGroups:
         together: dict[tuple[int, str], list[Record]] = {}
         for record in records:
             if record.purpose == Purpose.LAB and record.turns_since:
@@ -92,14 +92,14 @@ class Torn:
                 killed.update(record.id for record in group)
             elif not all(record.status.comparable for record in group):
                 lone.update(record.id for record in group if record.status.comparable)
-        return Torn(frozenset(killed), frozenset(lone))
+        return IncompleteGroups(frozenset(killed), frozenset(lone))
 
 
 def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
     """Returns the records of lab trials by configuration and block, attempts in order. Interleaved records without the
     other systems' records are included only if there are no others."""
     records = list(records)
-    torn = Torn.of(records)
+    torn = IncompleteGroups.of(records)
     apart = torn.killed | torn.lone
     each = _by_place(records)
     return {place: [one for one in tries if one.id not in apart] or tries for place, tries in each.items()}
@@ -109,7 +109,7 @@ def measured(records: Iterable[Record]) -> int:
     """Returns how many trials have a comparable record. For interleaved systems, all records of the group must be
     comparable."""
     records = list(records)
-    torn = Torn.of(records)
+    torn = IncompleteGroups.of(records)
     there = _by_place(one for one in records if one.id not in torn.killed | torn.lone)
     return sum(any(record.status.comparable for record in tries) for tries in there.values())
 

@@ -39,7 +39,7 @@ def directories(selection: Sequence[str], store: Store) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRecords:
     """The meaning of a name on the command line."""
 
     word: str
@@ -49,17 +49,17 @@ class Named:
     """Names of configurations of the lab in `store`; empty if the word names records, a series or a label."""
 
 
-def both(a: str, b: str, results: str) -> tuple[Named, Named]:
+def both(a: str, b: str, results: str) -> tuple[NamedRecords, NamedRecords]:
     """Resolves two names like `named`, but reads a directory of runs only once. Raises InputError for unknown names."""
     directory = LabDirectory(Path(results))
     if not directory.begun():
         with contextlib.suppress(InputError):
             of_a, of_b = directory.store.select_each((a, b))
-            return Named(a, of_a, directory.store), Named(b, of_b, directory.store)
+            return NamedRecords(a, of_a, directory.store), NamedRecords(b, of_b, directory.store)
     return named(a, results), named(b, results)
 
 
-def named(word: str, results: str) -> Named:
+def named(word: str, results: str) -> NamedRecords:
     """Resolves a name. In a lab's directory it may be a configuration, or values of factors (`new`, `server=new`);
     anywhere a record, a series or a label. `DIR` selects everything in another results directory, `DIR/NAME` selects
     NAME there. Raises InputError for unknown names."""
@@ -70,32 +70,34 @@ def named(word: str, results: str) -> Named:
         if _holds_records(whole):
             directory = LabDirectory(whole)
             records = directory.records() if directory.begun() else directory.store.all()
-            return Named(word, list(records), directory.store)
+            return NamedRecords(word, list(records), directory.store)
         if "/" in word and _holds_records(inner):
             return _named_in(whole.name, inner)
         raise
 
 
-def _named_in(word: str, results: Path) -> Named:
+def _named_in(word: str, results: Path) -> NamedRecords:
     return named_in(word, LabDirectory(results))
 
 
-def named_in(word: str, directory: LabDirectory) -> Named:
+def named_in(word: str, directory: LabDirectory) -> NamedRecords:
     """Resolves a name within a directory. Raises InputError."""
     if not directory.begun():
-        return Named(word, directory.store.select([word]), directory.store)
+        return NamedRecords(word, directory.store.select([word]), directory.store)
     lab = directory.lab()
     names = [setup.cell.name for setup in lab.possible]
     if word in names:
-        return Named(word, [one for one in _whole(directory) if one.cell.name == word], directory.store, (word,))
+        return NamedRecords(word, [one for one in _whole(directory) if one.cell.name == word], directory.store, (word,))
     if wanted := _levels(word, lab.factors):
         cells = tuple(name for name in names if wanted.items() <= lab.setup(name).cell.levels.items())
         if cells:
             records = [one for one in _whole(directory) if wanted.items() <= one.cell.levels.items()]
             own = len(cells) == 1  # a fixed-rate configuration has the same values as its origin
-            return Named(word, [one for one in records if not own or one.cell.name == cells[0]], directory.store, cells)
+            return NamedRecords(
+                word, [one for one in records if not own or one.cell.name == cells[0]], directory.store, cells
+            )
     try:
-        return Named(word, directory.store.select([word]), directory.store)
+        return NamedRecords(word, directory.store.select([word]), directory.store)
     except InputError:
         levels = [f"{factor.name}={level}" for factor in lab.factors for level in factor.levels]
         raise InputError(word, "names no cell, level or record of this lab", nearest(word, [*names, *levels])) from None
@@ -142,11 +144,11 @@ def gathered(selection: Sequence[str], results: str) -> tuple[list[Record], list
     return list(records.values()), [one.store for one in found]
 
 
-def _everything(results: Path) -> list[Named]:
+def _everything(results: Path) -> list[NamedRecords]:
     places = [results, *sorted((results / "labs").glob("*/"))]
     stores = [Store(place) for place in places if _holds_records(place)]
     if not stores:
         raise InputError(
             str(results), "holds no records", "make some with `ironbench run`, or name another with --results"
         )
-    return [Named(str(store.directory), store.all(), store) for store in stores]
+    return [NamedRecords(str(store.directory), store.all(), store) for store in stores]

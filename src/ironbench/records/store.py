@@ -22,7 +22,7 @@ import msgspec
 
 from ironbench.errors import FailureError, InputError, nearest
 from ironbench.host import space
-from ironbench.model.inside import NOTHING, Inside
+from ironbench.model.inside import NOTHING, ServerStatistics
 from ironbench.model.observation import Counted
 from ironbench.model.record import SCHEMA, Record, Statement
 from ironbench.model.redact import HIDDEN
@@ -302,7 +302,7 @@ class Store:
     def text(self, id: str, name: str) -> str:
         return self._evidence(id, name, files.text, "")
 
-    def inside(self, id: str) -> Inside:
+    def inside(self, id: str) -> ServerStatistics:
         return self._evidence(id, INSIDE, files.inside, NOTHING)
 
     def timed(self, id: str) -> Sequence[Statement]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.records.labs import LabDirectory
-from ironbench.records.selection import Named
+from ironbench.records.selection import NamedRecords
 from ironbench.records.work import work_name
 from ironbench.report import wording
 from ironbench.report.derived import sentences
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Held:
     """B held against A."""
 
-    sides: tuple[Named, Named]
+    sides: tuple[NamedRecords, NamedRecords]
     store: Archive
     pairs: tuple[Effect, ...]
     """Findings of two cells of one lab."""
@@ -53,7 +53,7 @@ class Held:
         return explain((names[0], a), (names[1], b), self.store, in_blocks=bool(self.pairs), observed=observed)
 
 
-def held_against(of_a: Named, of_b: Named, different_work: bool = False) -> Held:
+def held_against(of_a: NamedRecords, of_b: NamedRecords, different_work: bool = False) -> Held:
     """InputError: a name that stands for nothing usable, or for several works, or sides that did different work."""
     a, b, records_a, records_b = of_a.word, of_b.word, of_a.records, of_b.records
     pairs = _findings(of_a, of_b)
@@ -89,7 +89,7 @@ def _require_one_work(name: str, records: Sequence[Record]) -> None:
         )
 
 
-def _findings(a: Named, b: Named) -> tuple[Effect, ...]:
+def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
     """Of two cells of one lab, paired by block; () for anything else. InputError: several cells, or the same one."""
     if not (a.cells and b.cells) or a.store.directory != b.store.directory:
         return ()

@@ -15,12 +15,12 @@ from ironbench import units
 from ironbench.catalogue import prices
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
-from ironbench.model.cost import Bill, BillLine, CostRange
+from ironbench.model.cost import CostBreakdown, CostItem, CostRange
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.plan import offers
-from ironbench.plan.offers import Offers
+from ironbench.plan.offers import SystemsFile
 from ironbench.records import Store
 from ironbench.records.index import Listed
 from ironbench.report import wording
@@ -142,7 +142,7 @@ def _against_first(row: SystemCost, first: SystemCost) -> str:
     return f"{sentence} and does {_span(share.times(100), 0)} % of its work{estimated}{open_question}."
 
 
-def money(bill: Bill) -> str:
+def money(bill: CostBreakdown) -> str:
     """`247 392 USD`; cents only where there are any."""
     return f"{ESTIMATE if bill.estimate else ''}{_amount(bill.total)} {bill.currency}".rstrip()
 
@@ -176,7 +176,7 @@ def _attained(row: SystemCost) -> str:
     return f"{why} ({flags})" if (flags := _flags(row)) else why
 
 
-def _bill(bill: Bill, width: int | None) -> str:
+def _bill(bill: CostBreakdown, width: int | None) -> str:
     lines = bill.lines
     columns = [
         Column(f"bill: {bill.offer.name}", (*(line.name for line in lines), f"total{_over(bill)}")),
@@ -193,18 +193,18 @@ def _bill(bill: Bill, width: int | None) -> str:
     return "\n".join([table, *(f"! {text}" for text in wording.texts(bill.cautions))])
 
 
-def _over(bill: Bill) -> str:
+def _over(bill: CostBreakdown) -> str:
     """` over 3 years`; empty where everything is paid once."""
     return f" over {_amount(bill.years)} {'year' if bill.years == 1 else 'years'}" if bill.years else ""
 
 
-def _price(line: BillLine) -> str:
+def _price(line: CostItem) -> str:
     """`300 USD per month`."""
     every = "" if line.every == "once" else f" per {line.every}"
     return f"{_amount(line.price)} {line.currency}{every}"
 
 
-def _counted(line: BillLine) -> str:
+def _counted(line: CostItem) -> str:
     """`12 months`, and how the units were counted."""
     times = f"{_amount(line.times)} {line.every}{'' if line.times == 1 else 's'}" if line.every != "once" else ""
     return "; ".join(filter(None, (times, *wording.texts(line.notes))))
@@ -254,7 +254,7 @@ def _row(row: SystemCost) -> dict[str, Any]:
     }
 
 
-def _bill_document(bill: Bill) -> dict[str, Any]:
+def _bill_document(bill: CostBreakdown) -> dict[str, Any]:
     return {
         "currency": bill.currency,
         "total": str(bill.total),
@@ -265,7 +265,7 @@ def _bill_document(bill: Bill) -> dict[str, Any]:
     }
 
 
-def _line(line: BillLine) -> dict[str, Any]:
+def _line(line: CostItem) -> dict[str, Any]:
     return {**msgspec.to_builtins(line), "note": "; ".join(wording.texts(line.notes))}
 
 
@@ -337,17 +337,19 @@ def compared(
     return replace(result, notes=(*result.notes, *notes), derived=derived)
 
 
-def _in_order(declared: Offers, labels: Sequence[str]) -> Offers:
+def _in_order(declared: SystemsFile, labels: Sequence[str]) -> SystemsFile:
     """Systems whose records were named come first, in that order: the first named is the baseline."""
     place = {label: number for number, label in enumerate(labels)}
     return replace(declared, offers=tuple(sorted(declared.offers, key=lambda one: place.get(one.records, len(place)))))
 
 
-def _declared(path: str) -> Offers:
+def _declared(path: str) -> SystemsFile:
     return offers.read(text_of(Path(path), f"--systems {path}", "name a systems file (TOML)"), path)
 
 
-def _against(store: Store, selection: Sequence[str], declared: Offers | None, target: targets.Target) -> list[Record]:
+def _against(
+    store: Store, selection: Sequence[str], declared: SystemsFile | None, target: targets.Target
+) -> list[Record]:
     """Those that may count, and of each load of each system one or two that say what else was measured."""
     labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}
@@ -362,11 +364,11 @@ def _against(store: Store, selection: Sequence[str], declared: Offers | None, ta
     return store.matching(selection, wanted)
 
 
-def _rows(store: Store, selection: Sequence[str], declared: Offers | None) -> list[Listed]:
+def _rows(store: Store, selection: Sequence[str], declared: SystemsFile | None) -> list[Listed]:
     """Of the records that were named, or that the systems file names."""
     labels = _labels(declared)
     return [row for row in store.rows(selection) if selection or row.label in labels]
 
 
-def _labels(declared: Offers | None) -> set[str]:
+def _labels(declared: SystemsFile | None) -> set[str]:
     return {offer.records for offer in declared.offers} if declared else set()

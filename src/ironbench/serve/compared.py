@@ -14,7 +14,7 @@ from ironbench.serve.shelf import Shelf, is_name
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    from ironbench.records.selection import Named
+    from ironbench.records.selection import NamedRecords
 
 MOST_TRIALS = 2_000
 """Of one side. A page of more would take a browser minutes."""
@@ -46,9 +46,9 @@ def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLRe
     )
 
 
-def named(shelf: Shelf, pick: str) -> Named:
+def named(shelf: Shelf, pick: str) -> NamedRecords:
     """A record, series or label of runs; `LAB/NAME` a record, cell or level of a lab. InputError: any other path."""
-    from ironbench.records.selection import Named, named_in
+    from ironbench.records.selection import NamedRecords, named_in
 
     lab, slash, inner = pick.partition("/")
     if is_name(lab) and (slash or pick not in shelf.rows()) and lab in shelf.labs():
@@ -66,7 +66,7 @@ def named(shelf: Shelf, pick: str) -> Named:
     found = store.records(reversed(ids))
     if not found:
         raise InputError(pick, "is not among these results, or cannot be read", "search the archive")
-    return Named(pick, found, store)
+    return NamedRecords(pick, found, store)
 
 
 def _offered(shelf: Shelf) -> list[str]:

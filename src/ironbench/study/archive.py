@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from ironbench.model.inside import NOTHING, Inside
+from ironbench.model.inside import NOTHING, ServerStatistics
 from ironbench.model.observation import Counted
 from ironbench.model.record import Statement
 from ironbench.model.workers import WorkerPart
@@ -40,7 +40,7 @@ class Archive(Protocol):
         """Returns a text file that the workload wrote, such as `plans.txt`; empty if there is none."""
         ...
 
-    def inside(self, id: str) -> Inside:
+    def inside(self, id: str) -> ServerStatistics:
         """Statistics from inside the database server."""
         ...
 
@@ -84,7 +84,7 @@ class Archives:
     def text(self, id: str, name: str) -> str:
         return self._first(lambda one: one.text(id, name), "")
 
-    def inside(self, id: str) -> Inside:
+    def inside(self, id: str) -> ServerStatistics:
         return self._first(lambda one: one.inside(id), NOTHING)
 
     def timed(self, id: str) -> Sequence[Statement]:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from ironbench.catalogue.prices import Price, Sheet
 from ironbench.errors import InputError
-from ironbench.model.cost import Bill, BillLine, Offer
+from ironbench.model.cost import CostBreakdown, CostItem, Offer
 from ironbench.model.note import Note, note
 
 HOURS_PER_YEAR = Decimal("8766")
@@ -19,7 +19,7 @@ _RUNNING = ("kWh", "hour")
 """Units that are consumed over time."""
 
 
-def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") -> Bill:
+def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") -> CostBreakdown:
     """Returns the cost breakdown of an offer.
 
     Without `currency`, the breakdown uses the prices' common currency.
@@ -32,7 +32,7 @@ def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") 
     lines = tuple(_line(offer, price, sheet, years, into) for price in prices)
     runs = any(price.every != "once" or price.per in _RUNNING for price in prices)
     limits = tuple(one for price in prices for one in _limits(offer, price))
-    return Bill(offer, into, lines, limits, years if runs else None)
+    return CostBreakdown(offer, into, lines, limits, years if runs else None)
 
 
 def licences(price: Price, servers: int, sockets: int, cores: int, processor: str) -> tuple[int, Note]:
@@ -70,7 +70,7 @@ def _factor(price: Price, processor: str) -> Decimal:
     )
 
 
-def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into: str) -> BillLine:
+def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into: str) -> CostItem:
     units, notes = _units(offer, price, years)
     times = _times(price, years)
     each = Decimal(str(price.price))
@@ -85,7 +85,7 @@ def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into:
     except InvalidOperation:
         cause = f"comes to {amount:.3g} {into} for system {offer.name}"
         raise InputError(f"price {price.name}", cause, "look for a number that is too large") from None
-    return BillLine(
+    return CostItem(
         name=price.name,
         units=units,
         unit=price.per,

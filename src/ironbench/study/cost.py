@@ -10,10 +10,10 @@ from typing import Any
 from ironbench import catalogue
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
-from ironbench.model.cost import Bill, CostRange, Offer
+from ironbench.model.cost import CostBreakdown, CostRange, Offer
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record, Status, machine_of
-from ironbench.plan.offers import Offers
+from ironbench.plan.offers import SystemsFile
 from ironbench.records.work import work, work_name
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.bill import bill
@@ -38,7 +38,7 @@ class SystemCost:
     """Cost and performance of one system."""
 
     name: str
-    bill: Bill | None
+    bill: CostBreakdown | None
     """Cost breakdown; None if no prices were given."""
     cores: int | None
     score: CostRange | None
@@ -111,7 +111,7 @@ class StoredTrials:
 
 
 def costs(
-    offers: Offers | None, sheet: Sheet, measured: StoredTrials, target: Target | None = None, currency: str = ""
+    offers: SystemsFile | None, sheet: Sheet, measured: StoredTrials, target: Target | None = None, currency: str = ""
 ) -> Costs:
     """Computes cost and performance of all offers, and the performance of recorded systems without an offer.
 
@@ -177,7 +177,7 @@ class _Did:
     """Trials that the result is based on."""
     left_out: tuple[Note, ...] = ()
 
-    def row(self, name: str, bill: Bill | None, cores: int | None) -> SystemCost:
+    def row(self, name: str, bill: CostBreakdown | None, cores: int | None) -> SystemCost:
         return SystemCost(
             name,
             bill,
@@ -221,7 +221,7 @@ def _score(records: Mapping[str, Sequence[Record]]) -> str:
     return score_of(peaks) if peaks else ""
 
 
-def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, currency: str) -> SystemCost:
+def _offered(offer: Offer, did: _Did, offers: SystemsFile | None, sheet: Sheet, currency: str) -> SystemCost:
     own = bill(offer, sheet, offers.years if offers else None, currency) if offer.buy else None
     if did.target is not None or did.score is not None:
         return did.row(offer.name, own, offer.all_cores)

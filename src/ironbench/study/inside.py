@@ -8,11 +8,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from ironbench.model.inside import (
-    Executed,
-    Index,
-    Inside,
+    ExecutedPlan,
+    IndexUse,
     NotShown,
     ServerStatement,
+    ServerStatistics,
     StatementPlan,
     TableUse,
     VacuumRun,
@@ -23,7 +23,7 @@ from ironbench.study.archive import Archive
 from ironbench.study.commands import aligned, keyed
 from ironbench.study.queries import difference
 
-_T = TypeVar("_T", ServerStatement, TableUse, Index)
+_T = TypeVar("_T", ServerStatement, TableUse, IndexUse)
 _LAST = frozenset({"dead_rows", "bytes"})
 """Fields taken from the last trial; the corresponding `_before` fields are taken from the first."""
 
@@ -64,11 +64,11 @@ class Use:
     """Statements by total time, longest first."""
     statements_s: float
     tables: tuple[TableUse, ...]
-    indexes: tuple[Index, ...]
+    indexes: tuple[IndexUse, ...]
     vacuums: tuple[VacuumRun, ...]
     plans: tuple[StatementPlan, ...]
     """Plans of the first trial."""
-    executed: tuple[Executed, ...]
+    executed: tuple[ExecutedPlan, ...]
     """Executed plans by command, over all trials: the slowest execution and the number of executions."""
     varied: int
     """Number of trials with plans different from the first trial's."""
@@ -124,7 +124,7 @@ def same_commands(
             yield mine[key], other
 
 
-def _use(name: str, trials: Sequence[tuple[Record, Inside]]) -> Use:
+def _use(name: str, trials: Sequence[tuple[Record, ServerStatistics]]) -> Use:
     insides = [inside for _, inside in trials]
     steps = [[plan.steps for plan in inside.plans] for inside in insides]
     statements = _pooled((one for inside in insides for one in inside.statements), lambda one: one.text)
@@ -146,8 +146,8 @@ def _use(name: str, trials: Sequence[tuple[Record, Inside]]) -> Use:
     )
 
 
-def _executed(every: Sequence[Executed]) -> tuple[Executed, ...]:
-    by_command: dict[tuple[str, int], list[Executed]] = {}
+def _executed(every: Sequence[ExecutedPlan]) -> tuple[ExecutedPlan, ...]:
+    by_command: dict[tuple[str, int], list[ExecutedPlan]] = {}
     for one in every:
         by_command.setdefault((one.script, one.number), []).append(one)
     return tuple(
@@ -165,7 +165,9 @@ def _pooled(every: Iterable[_T], key: Callable[[_T], str]) -> tuple[_T, ...]:
     return tuple(by_name.values())
 
 
-def _sums(before: ServerStatement | TableUse | Index, one: ServerStatement | TableUse | Index) -> Mapping[str, Any]:
+def _sums(
+    before: ServerStatement | TableUse | IndexUse, one: ServerStatement | TableUse | IndexUse
+) -> Mapping[str, Any]:
     sums: dict[str, Any] = {}
     for field in fields(one):
         a, b = getattr(before, field.name), getattr(one, field.name)
@@ -176,7 +178,7 @@ def _sums(before: ServerStatement | TableUse | Index, one: ServerStatement | Tab
     return sums
 
 
-def _vacuums(insides: Sequence[Inside]) -> tuple[VacuumRun, ...]:
+def _vacuums(insides: Sequence[ServerStatistics]) -> tuple[VacuumRun, ...]:
     by_table: dict[str, list[VacuumRun]] = {}
     for one in (one for inside in insides for one in inside.vacuums):
         by_table.setdefault(one.table, []).append(one)

@@ -9,7 +9,7 @@ from ironbench import catalogue
 from ironbench.catalogue.prices import Sheet
 from ironbench.catalogue.published import Published, PublishedResult
 from ironbench.errors import InputError, nearest
-from ironbench.model.cost import Bill, CostRange, Offer
+from ironbench.model.cost import CostBreakdown, CostRange, Offer
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Record, Status, machine_of
@@ -257,13 +257,15 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
     )
 
 
-def _licences(system: str, processor: str, sockets: int, cores: int, sheet: Sheet, licence: str) -> Bill | None:
+def _licences(
+    system: str, processor: str, sockets: int, cores: int, sheet: Sheet, licence: str
+) -> CostBreakdown | None:
     if not licence:
         return None
     return bill(Offer(system, "", 1, sockets, cores, processor, buy=(licence,)), sheet, None)
 
 
-def _per_thousand(score: float, paid: Bill | None) -> float | None:
+def _per_thousand(score: float, paid: CostBreakdown | None) -> float | None:
     return score * 1000 / float(paid.total) if paid and paid.total else None
 
 

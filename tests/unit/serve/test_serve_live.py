@@ -26,7 +26,7 @@ from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.shelf import Shelf
 from ironbench.serve.so_far import Known, SoFar
-from ironbench.trial.drive.live import IN_TURN, PREPARING, Live, place, read
+from ironbench.trial.drive.live import IN_TURN, PREPARING, LiveFile, place, read
 
 TRIAL = Trial(Cell("log=disk", Load(8, duration_s=30.0)), 1)
 
@@ -44,7 +44,7 @@ class Progress:
 
 
 def test_a_trial_is_seen_while_it_runs_and_nothing_is_left_of_it(tmp_path: Path) -> None:
-    live, file = Live(tmp_path, "series"), place(tmp_path, "series")
+    live, file = LiveFile(tmp_path, "series"), place(tmp_path, "series")
     live.begin(TRIAL, "trial 2 of 20, 10 min left: log=disk, block 2")
     state = read(file)
     assert state is not None and (state.phase, state.cell, state.block) == (PREPARING, "log=disk", 1)
@@ -57,7 +57,7 @@ def test_a_trial_is_seen_while_it_runs_and_nothing_is_left_of_it(tmp_path: Path)
 
 
 def test_a_block_by_slices_is_seen_as_a_whole_and_not_as_the_trial_before_it(tmp_path: Path) -> None:
-    live, file = Live(tmp_path, "series"), place(tmp_path, "series")
+    live, file = LiveFile(tmp_path, "series"), place(tmp_path, "series")
     live.begin(TRIAL, "trial 1 of 20")
     live.look(Progress())  # type: ignore[arg-type]
     live.begin(TRIAL, "block 2, 3 systems side by side")
@@ -72,7 +72,7 @@ def test_a_block_by_slices_is_seen_as_a_whole_and_not_as_the_trial_before_it(tmp
 
 
 def test_at_most_one_state_a_second_is_written(tmp_path: Path) -> None:
-    live = Live(tmp_path, "series")
+    live = LiveFile(tmp_path, "series")
     live.begin(TRIAL, "")
     live.look(Progress())  # type: ignore[arg-type]
     before = place(tmp_path, "series").stat().st_mtime_ns
@@ -83,7 +83,7 @@ def test_at_most_one_state_a_second_is_written(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_shows_nothing_and_ends_nothing(tmp_path: Path) -> None:
-    live = Live(tmp_path / "nowhere", "series")
+    live = LiveFile(tmp_path / "nowhere", "series")
     live.begin(TRIAL, "")
     live.look(Progress())  # type: ignore[arg-type]
     live.close()
@@ -98,7 +98,7 @@ def test_half_a_state_is_none(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_removed_with_the_rest(tmp_path: Path) -> None:
     (tmp_path / ".x.live").write_bytes(b"{}")
     assert durable.remove_abandoned(tmp_path) == [tmp_path / ".x.live"]
-    live = Live(tmp_path, "x")
+    live = LiveFile(tmp_path, "x")
     live.begin(TRIAL, "")
     assert durable.remove_abandoned(tmp_path) == []
     live.close()

@@ -15,10 +15,10 @@ from ironbench.engines.mariadb.observers.statements import TOGETHER
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import IronbenchError, written
 from ironbench.model.inside import (
-    Inside,
     NotShown,
     ScriptCommand,
     ServerStatement,
+    ServerStatistics,
     StatementPlan,
     bounded,
     without_values,
@@ -62,7 +62,7 @@ _WHY: Mapping[statements.Seen, tuple[str, str]] = {
 
 
 class MariadbInsight(Insight):
-    def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> Inside:
+    def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> ServerStatistics:
         missing = []
         if (known := statements.seen(session)) != "yes":
             missing.append(NotShown(_STATEMENTS, *_WHY[known]))
@@ -71,9 +71,11 @@ class MariadbInsight(Insight):
             if known == "denied":
                 remedy = _WHY["denied"][1]
             missing.append(NotShown("How tables and indexes are used", "nothing counts it there", remedy))
-        return Inside(plans=tuple(_plans(session, commands)), missing=tuple(missing))
+        return ServerStatistics(plans=tuple(_plans(session, commands)), missing=tuple(missing))
 
-    def end(self, session: Session, begun: Inside, samples: Mapping[str, Sequence[Sample]], window_s: float) -> Inside:
+    def end(
+        self, session: Session, begun: ServerStatistics, samples: Mapping[str, Sequence[Sample]], window_s: float
+    ) -> ServerStatistics:
         tables, indexes = relations.used(samples, window_s)
         seen = replace(begun, tables=tables, indexes=indexes)
         counts = statements.counted(samples, window_s)

@@ -111,7 +111,7 @@ class OdbcSession(Limited, SessionDefaults):
         return True
 
     def require_answer(self) -> None:
-        """See `model.session.Remote`."""
+        """See `model.session.RemoteSession`."""
         try:
             self.query("select 1")
         except FailureError as error:

@@ -24,7 +24,7 @@ from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Source
-from ironbench.model.session import Committing, Session
+from ironbench.model.session import CommitCounter, Session
 from ironbench.words import in_percent
 
 SHORTEST_TIMEOUT_S = 30.0
@@ -194,7 +194,7 @@ class PostgresAdministration(Administration):
 
     def commits(self, session: Session) -> CommitCount | None:
         facts.flush_counts(session)
-        assert isinstance(session, Committing)
+        assert isinstance(session, CommitCounter)
         own = session.commits
         (row,) = session.query(
             "select xact_commit, "

@@ -17,10 +17,10 @@ from ironbench.engines.postgres.observers.statements import EXTENSION, Statement
 from ironbench.errors import IronbenchError
 from ironbench.model.inside import (
     LONGEST,
-    Inside,
     NotShown,
     ScriptCommand,
     ServerStatement,
+    ServerStatistics,
     StatementPlan,
     bounded,
     without_values,
@@ -73,7 +73,7 @@ class PostgresInsight(Insight):
         self._logs: WeakKeyDictionary[Session, PlanLog] = WeakKeyDictionary()
         """State of the server's log before the trial."""
 
-    def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> Inside:
+    def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> ServerStatistics:
         known = statements.state(session)
         if own and known.loaded and known.schema is None and known.there:
             session.query(f"create extension if not exists {EXTENSION}")
@@ -85,12 +85,14 @@ class PostgresInsight(Insight):
             lacking(known, known.schema is None or has_relation(session, known.view), copied),
             _unread(least) if session not in self._logs else None,
         )
-        return Inside(
+        return ServerStatistics(
             plans=tuple(_plan(session, one, known.version) for one in commands[:MOST_COMMANDS] if _is_planned(one)),
             missing=tuple(filter(None, missing)),
         )
 
-    def end(self, session: Session, begun: Inside, samples: Mapping[str, Sequence[Sample]], window_s: float) -> Inside:
+    def end(
+        self, session: Session, begun: ServerStatistics, samples: Mapping[str, Sequence[Sample]], window_s: float
+    ) -> ServerStatistics:
         seen = replace(
             begun,
             tables=relations.tables(samples, window_s),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import IronbenchError
-from ironbench.model.inside import Executed, StatementPlan, bounded
+from ironbench.model.inside import ExecutedPlan, StatementPlan, bounded
 from ironbench.model.session import Session
 
 _MOST_BYTES = 16 << 20
@@ -74,7 +74,7 @@ def _standard_error(session: Session) -> Path | None:
     return file if file.is_file() and os.access(file, os.R_OK) else None
 
 
-def executed(log: PlanLog, plans: Sequence[StatementPlan]) -> tuple[Executed, ...]:
+def executed(log: PlanLog, plans: Sequence[StatementPlan]) -> tuple[ExecutedPlan, ...]:
     """Executions in the log since `begun`, for the commands in `plans`."""
     try:
         with log.file.open("rb") as file:
@@ -92,10 +92,10 @@ def executed(log: PlanLog, plans: Sequence[StatementPlan]) -> tuple[Executed, ..
     return tuple(_of(plan, own) for plan in plans if (own := by_statement.get((plan.script, plan.number))))
 
 
-def _of(plan: StatementPlan, logged: Sequence[tuple[float, str]]) -> Executed:
+def _of(plan: StatementPlan, logged: Sequence[tuple[float, str]]) -> ExecutedPlan:
     slowest_s, text = max(logged)
     steps = tuple(match[1] for line in text.splitlines() if (match := NODE.match(line)))
-    return Executed(
+    return ExecutedPlan(
         plan.script, plan.number, plan.statement, float(len(logged)), slowest_s, text[:_LONGEST_PLAN], steps
     )
 

@@ -164,7 +164,7 @@ class SqliteSession(SessionDefaults):
             self._drop()
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """See `model.session.Powered`. The engine runs only in this process and in that of a trial, which is over."""
+        """See `PowerCutSession`. The engine runs only in this process and in that of a trial, which is over."""
         with self._using:
             cut()
             with contextlib.suppress(IronbenchError):  # closing may write, which fails now

@@ -6,7 +6,7 @@ from statistics import quantiles
 
 from ironbench.host.doctor import probe
 from ironbench.host.host_view import HostView
-from ironbench.model.diagnosis import Reading, ok, severe, warning
+from ironbench.model.diagnosis import CheckResult, ok, severe, warning
 
 _BASE = "/sys/devices/system/clocksource/clocksource0"
 _FAST = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "timebase", "stp", "tod")
@@ -15,7 +15,7 @@ _LATE_S, _VERY_LATE_S = 1e-3, 10e-3
 
 
 @probe("time", "clock source")
-def clock_source(host: HostView) -> Reading | None:
+def clock_source(host: HostView) -> CheckResult | None:
     """The clock source of the kernel, which is read twice per transaction."""
     current = host.tree.read(f"{_BASE}/current_clocksource")
     if not current:
@@ -36,7 +36,7 @@ def clock_source(host: HostView) -> Reading | None:
 
 
 @probe("time", "wake-up")
-def wake_up(host: HostView) -> Reading | None:
+def wake_up(host: HostView) -> CheckResult | None:
     """How late a thread wakes up that sleeps for 1 ms, which limits the accuracy of an open loop's schedule."""
     late = host.attempts.wake_ups()
     if len(late) < 100:

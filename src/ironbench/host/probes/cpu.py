@@ -7,7 +7,7 @@ from ironbench.host.doctor import probe
 from ironbench.host.fingerprint import boost, mitigations
 from ironbench.host.host_view import HostView
 from ironbench.host.limits import read_limits
-from ironbench.model.diagnosis import Reading, note, ok, warning
+from ironbench.model.diagnosis import CheckResult, note, ok, warning
 from ironbench.words import counted
 
 _CPU = "/sys/devices/system/cpu"
@@ -17,7 +17,7 @@ _DEEP_S = 100e-6
 
 
 @probe("cpu", "governor")
-def governor(host: HostView) -> Reading | None:
+def governor(host: HostView) -> CheckResult | None:
     """The governor that controls the processor's frequency."""
     names = {host.tree.read(name) for name in host.tree.glob(f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor")}
     governors = sorted(name for name in names if name)
@@ -35,7 +35,7 @@ def governor(host: HostView) -> Reading | None:
 
 
 @probe("cpu", "energy preference")
-def energy_preference(host: HostView) -> Reading | None:
+def energy_preference(host: HostView) -> CheckResult | None:
     """Whether the processor is configured to prefer speed or to save energy."""
     pattern = f"{_CPU}/cpu[0-9]*/cpufreq/energy_performance_preference"
     preferences = sorted({name for path in host.tree.glob(pattern) if (name := host.tree.read(path))})
@@ -52,7 +52,7 @@ def energy_preference(host: HostView) -> Reading | None:
 
 
 @probe("cpu", "boost")
-def boosting(host: HostView) -> Reading | None:
+def boosting(host: HostView) -> CheckResult | None:
     """Whether the processor may exceed its base frequency while it is cool."""
     allowed = boost(host.tree)
     if allowed is None:
@@ -70,7 +70,7 @@ def boosting(host: HostView) -> Reading | None:
 
 
 @probe("cpu", "heat")
-def heat(host: HostView) -> Reading | None:
+def heat(host: HostView) -> CheckResult | None:
     """Whether the processor was throttled because of heat."""
     if not host.tree.glob(f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count"):
         return None
@@ -87,7 +87,7 @@ def heat(host: HostView) -> Reading | None:
 
 
 @probe("cpu", "idle states")
-def idle_states(host: HostView) -> Reading | None:
+def idle_states(host: HostView) -> CheckResult | None:
     """Idle states of the cores, which determine how long a core takes to wake up."""
     tree = host.tree
     deepest = 0
@@ -109,7 +109,7 @@ def idle_states(host: HostView) -> Reading | None:
 
 
 @probe("cpu", "threads per core")
-def smt(host: HostView) -> Reading | None:
+def smt(host: HostView) -> CheckResult | None:
     """Whether two logical processors share a core (SMT, hyper-threading)."""
     active = host.tree.integer(f"{_CPU}/smt/active")
     if active is None:
@@ -124,7 +124,7 @@ def smt(host: HostView) -> Reading | None:
 
 
 @probe("cpu", "mitigations")
-def weaknesses(host: HostView) -> Reading | None:
+def weaknesses(host: HostView) -> CheckResult | None:
     """Mitigations of CPU vulnerabilities, which make system calls slower."""
     if not host.tree.names(f"{_CPU}/vulnerabilities"):
         return None
@@ -138,7 +138,7 @@ def weaknesses(host: HostView) -> Reading | None:
 
 
 @probe("cpu", "container limits")
-def limits(host: HostView) -> list[Reading]:
+def limits(host: HostView) -> list[CheckResult]:
     """Whether a control group (a container's limit) limits this process."""
     bounds = read_limits(host.tree)
     readings = []

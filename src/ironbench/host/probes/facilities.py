@@ -6,13 +6,13 @@ from ironbench.host.doctor import probe
 from ironbench.host.host_view import HostView
 from ironbench.host.limits import own_group_at, own_groups
 from ironbench.host.mounts import all_mounts
-from ironbench.model.diagnosis import Reading, note, ok
+from ironbench.model.diagnosis import CheckResult, note, ok
 
 _EMULATION = "Emulated devices (disks and flash drives made by software) cannot be used; everything else works."
 
 
 @probe("facilities", "io_uring")
-def io_uring(host: HostView) -> Reading:
+def io_uring(host: HostView) -> CheckResult:
     """The kernel's fastest interface for sending and receiving."""
     why = host.attempts.io_uring()
     if why is None:
@@ -25,7 +25,7 @@ def io_uring(host: HostView) -> Reading:
 
 
 @probe("facilities", "FUSE")
-def fuse(host: HostView) -> Reading:
+def fuse(host: HostView) -> CheckResult:
     """File systems in user space, needed for emulated devices."""
     why = host.attempts.fuse()
     remedy = "sudo modprobe fuse (in a container: `docker run --device /dev/fuse --cap-add SYS_ADMIN`)"
@@ -33,7 +33,7 @@ def fuse(host: HostView) -> Reading:
 
 
 @probe("facilities", "loop devices")
-def loop_devices(host: HostView) -> Reading:
+def loop_devices(host: HostView) -> CheckResult:
     """Block devices backed by files, needed for emulated devices."""
     why = host.attempts.loop_device()
     remedy = "run as root: sudo modprobe loop (in a container: `docker run --privileged`)"
@@ -41,7 +41,7 @@ def loop_devices(host: HostView) -> Reading:
 
 
 @probe("facilities", "control groups")
-def control_groups(host: HostView) -> list[Reading]:
+def control_groups(host: HostView) -> list[CheckResult]:
     """Limits on memory and CPU for the engine only."""
     readings = []
     meaning = "The engine's memory cannot be limited together with its page cache (--memory-total)."
@@ -76,7 +76,7 @@ def _groups(host: HostView) -> list[tuple[str, str, str]]:
 
 
 @probe("facilities", "user namespaces")
-def user_namespaces(host: HostView) -> Reading:
+def user_namespaces(host: HostView) -> CheckResult:
     """Lets root start servers that refuse to run as root, without changing file owners."""
     why = host.attempts.user_namespace()
     if why is None:

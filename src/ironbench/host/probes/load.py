@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironbench import units
 from ironbench.host.doctor import probe
 from ironbench.host.host_view import HostView
-from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.model.diagnosis import CheckResult, note, ok, severe, warning
 from ironbench.words import counted, in_percent
 
 _SEVERE_STEAL, _WARNING_STEAL = 0.05, 0.01
@@ -13,7 +13,7 @@ _SEVERE_OTHERS, _WARNING_OTHERS = 0.20, 0.05
 
 
 @probe("load", "steal")
-def steal(host: HostView) -> Reading | None:
+def steal(host: HostView) -> CheckResult | None:
     """Steal time: CPU time that the hypervisor gives to other virtual machines while this one is ready to run."""
     if not host.after.cpu:
         return None
@@ -29,7 +29,7 @@ def steal(host: HostView) -> Reading | None:
 
 
 @probe("load", "other programs")
-def others(host: HostView) -> Reading | None:
+def others(host: HostView) -> CheckResult | None:
     """CPU time currently used by programs other than ironbench."""
     if not host.after.cpu:
         return None
@@ -53,7 +53,7 @@ def others(host: HostView) -> Reading | None:
 
 
 @probe("load", "waiting programs")
-def runnable(host: HostView) -> Reading | None:
+def runnable(host: HostView) -> CheckResult | None:
     """Number of programs that are currently ready to run."""
     if not host.after.cpu:
         return None
@@ -71,7 +71,7 @@ def runnable(host: HostView) -> Reading | None:
 
 
 @probe("load", "swapping")
-def swapping(host: HostView) -> Reading | None:
+def swapping(host: HostView) -> CheckResult | None:
     """Whether memory is being swapped, or was swapped earlier."""
     memory = host.tree.table("/proc/meminfo")
     if "SwapTotal" not in memory:

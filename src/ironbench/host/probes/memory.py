@@ -8,7 +8,7 @@ from ironbench import units
 from ironbench.host.doctor import probe
 from ironbench.host.host_view import HostView
 from ironbench.host.mounts import all_mounts, mount_of
-from ironbench.model.diagnosis import Reading, note, ok, warning
+from ironbench.model.diagnosis import CheckResult, note, ok, warning
 
 _SHORT_SHARE = 0.10
 _DIRTY_BYTES = 4 << 30
@@ -16,7 +16,7 @@ _SHM_BYTES = 256 << 20
 
 
 @probe("memory", "free memory")
-def available(host: HostView) -> Reading | None:
+def available(host: HostView) -> CheckResult | None:
     """Memory available to a trial without displacing other programs."""
     memory = host.tree.table("/proc/meminfo")
     if "MemAvailable" not in memory or not memory.get("MemTotal"):
@@ -33,7 +33,7 @@ def available(host: HostView) -> Reading | None:
 
 
 @probe("memory", "swappiness")
-def swappiness(host: HostView) -> Reading | None:
+def swappiness(host: HostView) -> CheckResult | None:
     """How readily the kernel swaps out programs in favour of the page cache."""
     value = host.tree.integer("/proc/sys/vm/swappiness")
     swap = host.tree.table("/proc/meminfo").get("SwapTotal")
@@ -51,7 +51,7 @@ def swappiness(host: HostView) -> Reading | None:
 
 
 @probe("memory", "transparent huge pages")
-def huge_pages(host: HostView) -> Reading | None:
+def huge_pages(host: HostView) -> CheckResult | None:
     """Whether the kernel automatically uses huge pages."""
     base = "/sys/kernel/mm/transparent_hugepage"
     chosen = host.tree.chosen(f"{base}/enabled")
@@ -68,7 +68,7 @@ def huge_pages(host: HostView) -> Reading | None:
 
 
 @probe("memory", "overcommit")
-def overcommit(host: HostView) -> Reading | None:
+def overcommit(host: HostView) -> CheckResult | None:
     """Whether the kernel allocates more memory than it has."""
     mode = host.tree.integer("/proc/sys/vm/overcommit_memory")
     if mode is None:
@@ -84,7 +84,7 @@ def overcommit(host: HostView) -> Reading | None:
 
 
 @probe("memory", "NUMA")
-def numa(host: HostView) -> Reading | None:
+def numa(host: HostView) -> CheckResult | None:
     """Number of NUMA nodes, and whether the kernel moves memory between them."""
     tree = host.tree
     nodes = [name for name in tree.names("/sys/devices/system/node") if name[4:].isdigit() and name.startswith("node")]
@@ -113,7 +113,7 @@ def numa(host: HostView) -> Reading | None:
 
 
 @probe("memory", "write-back")
-def write_back(host: HostView) -> Reading | None:
+def write_back(host: HostView) -> CheckResult | None:
     """How much dirty data the kernel collects before it blocks writers."""
     tree = host.tree
     total = tree.table("/proc/meminfo").get("MemAvailable")
@@ -133,7 +133,7 @@ def write_back(host: HostView) -> Reading | None:
 
 
 @probe("memory", "shared memory")
-def shared_memory(host: HostView) -> Reading | None:
+def shared_memory(host: HostView) -> CheckResult | None:
     """Free space in /dev/shm, which a server uses to exchange rows between parallel workers."""
     mount = mount_of("/dev/shm", all_mounts(host.tree))
     if mount is None or mount.path != "/dev/shm":

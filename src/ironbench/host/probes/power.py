@@ -7,14 +7,14 @@ from pathlib import Path
 
 from ironbench.host.doctor import probe
 from ironbench.host.host_view import HostView
-from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.model.diagnosis import CheckResult, note, ok, severe, warning
 from ironbench.words import in_percent
 
 _HALF = 0.5
 
 
 @probe("power", "battery")
-def battery(host: HostView) -> Reading | None:
+def battery(host: HostView) -> CheckResult | None:
     """Whether the machine runs on battery."""
     tree = host.tree
     mains = [name for name in tree.names("/sys/class/power_supply") if _is_mains(host, name)]
@@ -30,7 +30,7 @@ def _is_mains(host: HostView, name: str) -> bool:
 
 
 @probe("power", "PCIe link")
-def pcie_link(host: HostView) -> list[Reading]:
+def pcie_link(host: HostView) -> list[CheckResult]:
     """Whether the PCIe link of each drive or controller runs at its maximum speed and width."""
     readings = []
     for block in host.blocks:
@@ -80,7 +80,7 @@ def _number(path: Path) -> float | None:
 
 
 @probe("power", "PCIe power saving")
-def aspm(host: HostView) -> Reading | None:
+def aspm(host: HostView) -> CheckResult | None:
     """Whether PCIe links enter power-saving states between requests (ASPM)."""
     path = "/sys/module/pcie_aspm/parameters/policy"
     policy = host.tree.chosen(path)
@@ -96,7 +96,7 @@ def aspm(host: HostView) -> Reading | None:
 
 
 @probe("power", "SATA link power saving")
-def sata_links(host: HostView) -> list[Reading]:
+def sata_links(host: HostView) -> list[CheckResult]:
     """Whether SATA links enter power-saving states between requests."""
     by_policy: dict[str, list[str]] = {}
     for path in host.tree.glob("/sys/class/scsi_host/host*/link_power_management_policy"):
@@ -105,7 +105,7 @@ def sata_links(host: HostView) -> list[Reading]:
     return [_sata(policy, hosts) for policy, hosts in sorted(by_policy.items())]
 
 
-def _sata(policy: str, hosts: list[str]) -> Reading:
+def _sata(policy: str, hosts: list[str]) -> CheckResult:
     seen = f"{policy} ({', '.join(hosts)})"
     if policy in ("max_performance", "keep_firmware_settings"):
         return ok(seen)
@@ -117,7 +117,7 @@ def _sata(policy: str, hosts: list[str]) -> Reading:
 
 
 @probe("power", "NVMe power states")
-def nvme_states(host: HostView) -> list[Reading]:
+def nvme_states(host: HostView) -> list[CheckResult]:
     """Whether NVMe drives may enter power-saving states between requests (APST)."""
     readings = []
     for path in host.tree.glob("/sys/class/nvme/nvme*/power/pm_qos_latency_tolerance_us"):
@@ -136,7 +136,7 @@ def nvme_states(host: HostView) -> list[Reading]:
 
 
 @probe("power", "device power saving")
-def runtime_power(host: HostView) -> list[Reading]:
+def runtime_power(host: HostView) -> list[CheckResult]:
     """Whether the kernel suspends idle storage devices."""
     readings = []
     for block in host.blocks:

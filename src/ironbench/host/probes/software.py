@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ironbench.host.doctor import probe
 from ironbench.host.host_view import HostView
-from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.model.diagnosis import CheckResult, note, ok, severe, warning
 
 _FEW_FILES, _ENOUGH_FILES = 4096, 16384
 _OPEN_FILES = "Max open files"
 
 
 @probe("software", "core build")
-def build(host: HostView) -> Reading | None:
+def build(host: HostView) -> CheckResult | None:
     """Whether ironbench's core was built with optimizations."""
     profile = host.ourselves.build_profile
     if profile is None:
@@ -26,7 +26,7 @@ def build(host: HostView) -> Reading | None:
 
 
 @probe("software", "open files")
-def open_files(host: HostView) -> Reading | None:
+def open_files(host: HostView) -> CheckResult | None:
     """Maximum number of files and connections that one process may have open."""
     for line in (host.tree.read("/proc/self/limits") or "").splitlines():
         if line.startswith(_OPEN_FILES):

@@ -9,7 +9,7 @@ from ironbench.host.doctor import probe
 from ironbench.host.host_view import DirectoryView, HostView
 from ironbench.host.mounts import device_number, emulated, in_memory, is_network
 from ironbench.host.tree import Tree
-from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.model.diagnosis import CheckResult, note, ok, severe, warning
 from ironbench.model.machine import Mount
 
 _NO_ROOM_BYTES, _LITTLE_ROOM_BYTES = 1 << 30, 5 << 30
@@ -26,12 +26,12 @@ def _each_mount(host: HostView) -> list[DirectoryView]:
 
 
 @probe("storage", "file system")
-def file_system(host: HostView) -> list[Reading]:
+def file_system(host: HostView) -> list[CheckResult]:
     """The type of file system of each directory."""
     return [_file_system(place) for place in _each_mount(host)]
 
 
-def _file_system(place: DirectoryView) -> Reading:
+def _file_system(place: DirectoryView) -> CheckResult:
     mount = place.mount
     assert mount is not None
     seen = f"{mount.path}: {mount.kind} on {mount.source}"
@@ -65,7 +65,7 @@ def _file_system(place: DirectoryView) -> Reading:
 
 
 @probe("storage", "mount options")
-def mount_options(host: HostView) -> list[Reading]:
+def mount_options(host: HostView) -> list[CheckResult]:
     """Mount options that make writes unsafe or slow."""
     return [reading for place in _each_mount(host) for reading in _options(place, host.tree)]
 
@@ -75,7 +75,7 @@ def _emulated(mount: Mount, tree: Tree) -> bool:
     return number is not None and emulated(number, tree) is not None
 
 
-def _options(place: DirectoryView, tree: Tree) -> list[Reading]:
+def _options(place: DirectoryView, tree: Tree) -> list[CheckResult]:
     mount = place.mount
     assert mount is not None
     options = set(mount.options)
@@ -131,7 +131,7 @@ def _options(place: DirectoryView, tree: Tree) -> list[Reading]:
 
 
 @probe("storage", "free space")
-def free_space(host: HostView) -> list[Reading]:
+def free_space(host: HostView) -> list[CheckResult]:
     """Free space for data, WAL and temp files."""
     readings = []
     for place in _each_mount(host):
@@ -160,7 +160,7 @@ def free_space(host: HostView) -> list[Reading]:
 
 
 @probe("storage", "I/O scheduler")
-def scheduler(host: HostView) -> list[Reading]:
+def scheduler(host: HostView) -> list[CheckResult]:
     """The I/O scheduler of each device."""
     readings = []
     for block in host.blocks:
@@ -198,7 +198,7 @@ def scheduler(host: HostView) -> list[Reading]:
 
 
 @probe("storage", "write cache")
-def write_cache(host: HostView) -> list[Reading]:
+def write_cache(host: HostView) -> list[CheckResult]:
     """Whether a device caches writes in volatile memory until it is flushed."""
     readings = []
     for block in host.blocks:
@@ -228,7 +228,7 @@ def write_cache(host: HostView) -> list[Reading]:
 
 
 @probe("storage", "sync time")
-def sync_time(host: HostView) -> list[Reading]:
+def sync_time(host: HostView) -> list[CheckResult]:
     """Duration of a 4 KiB write with a sync, which is the minimum cost of a commit (measured)."""
     readings = []
     for place in _each_mount(host):
@@ -267,7 +267,7 @@ def sync_time(host: HostView) -> list[Reading]:
 
 
 @probe("storage", "firmware")
-def firmware(host: HostView) -> list[Reading]:
+def firmware(host: HostView) -> list[CheckResult]:
     """Model and firmware of each drive; a firmware update may improve its speed."""
     return [
         ok(f"{block.name}: {block.model or 'model unknown'}, firmware {block.firmware}; is it the maker's newest?")
@@ -277,7 +277,7 @@ def firmware(host: HostView) -> list[Reading]:
 
 
 @probe("storage", "encryption")
-def encryption(host: HostView) -> list[Reading]:
+def encryption(host: HostView) -> list[CheckResult]:
     """Whether blocks are encrypted before they reach the device."""
     readings = []
     for block in host.blocks:

@@ -18,7 +18,7 @@ from ironbench.model.limits import BUSY
 from ironbench.model.note import Note, note
 from ironbench.stats.slices import FEW, Started
 from ironbench.trial.observe import disturbance
-from ironbench.trial.observe.disturbance import Taken
+from ironbench.trial.observe.disturbance import DisturbanceShares
 from ironbench.words import counted
 
 MOST_START_UP = 0.01
@@ -40,7 +40,7 @@ class Rotations:
     fixed: bool
     """Whether each rotation uses the order of the lab file."""
     dropped: int = 0
-    kept_disturbed: list[Taken] = field(default_factory=list)
+    kept_disturbed: list[DisturbanceShares] = field(default_factory=list)
     """Disturbed turns that were kept."""
     start_up_s: float | None = None
     """Lower bound of the work lost per turn after the start-up, in seconds, from the pilot; for the worst system."""
@@ -113,19 +113,19 @@ class Rotations:
     def _order(self) -> Sequence[SliceSide]:
         return self.sides if self.fixed else self.chance.sample(list(self.sides), len(self.sides))
 
-    def _turn(self, side: SliceSide, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
+    def _turn(self, side: SliceSide, slice_s: float, own: Set[int], in_sight: bool) -> DisturbanceShares:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))
         # An invisible server would count as another program. So would kernel threads that write back a system's data,
         # if they are not counted separately: then slices of the system that writes most would be dropped.
         if not in_sight or not taken.counted:
-            taken = Taken(0.0, taken.steal)
+            taken = DisturbanceShares(0.0, taken.steal)
         side.judge(taken.share)
         return taken
 
 
-def is_disturbed(taken: Taken) -> bool:
+def is_disturbed(taken: DisturbanceShares) -> bool:
     """Whether others used too much CPU time, by the same rule as for trials (`record.judge`, "cpu-taken")."""
     return taken.share > BUSY
 

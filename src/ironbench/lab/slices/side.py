@@ -26,14 +26,14 @@ from ironbench.lab.slices.turn import Slice, attribute_errors_to
 from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record
-from ironbench.model.session import Freezable, Freezes, Session
+from ironbench.model.session import PausableSession, ServerPause, Session
 from ironbench.model.system import Load, Setup
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
 from ironbench.stats import slices as of_slices
 from ironbench.stats.slices import Started
 from ironbench.trial.drive import checkpoints
-from ironbench.trial.drive.trial import Surroundings, drive, unpacked
+from ironbench.trial.drive.trial import DriveOptions, drive, unpacked
 from ironbench.trial.load import Loaded
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class SliceSide:
     storage: SystemDevices = field(default_factory=lambda: SystemDevices(NO_DEVICES))
     shared: SharedChecks | None = None
     """Shared checks with systems on the same data."""
-    freezer: Freezes | None = None
+    freezer: ServerPause | None = None
     driven: Driven | None = None
     slices: list[Slice] = field(default_factory=list)
     frozen_used: Used = field(default_factory=Used)
@@ -154,12 +154,12 @@ class SliceSide:
                 raise self._over()
         if not self._progress.rested():
             raise self._over()
-        if isinstance(self.session, Freezable):
+        if isinstance(self.session, PausableSession):
             self.freezer = self.session.freezer()
         self.rest()
 
     def _drive(self) -> None:
-        trial, around = self.plan.trials[0], Surroundings(driver=self._at_turns, by_clock=False)
+        trial, around = self.plan.trials[0], DriveOptions(driver=self._at_turns, by_clock=False)
         if self.shared is not None:
             around = replace(around, together=self.shared.whole)
         if self.storage.devices.mounted:

@@ -17,7 +17,7 @@ from ironbench.lab.data import content_of, place_of
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup
 from ironbench.plan.blocks import OBSERVED_S
-from ironbench.plan.budget import Cells
+from ironbench.plan.budget import LabTimes
 from ironbench.trial.load.estimate import Content
 from ironbench.words import counted
 from ironbench.workloads import Workload
@@ -70,7 +70,7 @@ def fitted(lab: Lab) -> Lab:
     return replace(lab, method=replace(lab.method, slice_s=min(USUAL_S, longest(duration_s))))
 
 
-def costing(lab: Lab, costs: Cells) -> Cells:
+def costing(lab: Lab, costs: LabTimes) -> LabTimes:
     """Adds the cost of turns to the costs of configurations."""
     slice_s = lab.method.slice_s
     if slice_s is None:
@@ -84,7 +84,7 @@ def costing(lab: Lab, costs: Cells) -> Cells:
     )
 
 
-def _observed_s(costs: Cells) -> float:
+def _observed_s(costs: LabTimes) -> float:
     return sum(costs.around_s) + sum(min(own or OBSERVED_S, OBSERVED_S) for own in costs.own_s)
 
 

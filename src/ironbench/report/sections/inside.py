@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ironbench.model.inside import Index, ServerStatement, StatementPlan
+from ironbench.model.inside import IndexUse, ServerStatement, StatementPlan
 from ironbench.model.inside import TableUse as Used
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCell, count, shown
@@ -284,7 +284,7 @@ def _table(use: Use, one: Used) -> Row:
     )
 
 
-def _index(use: Use, one: Index) -> Row:
+def _index(use: Use, one: IndexUse) -> Row:
     read = TableCell(use.used.per_second(one.read_bytes), "bytes/s") if one.read_bytes else EMPTY
     hits = _hits(one.hit_bytes, one.read_bytes)
     return (

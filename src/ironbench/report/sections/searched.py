@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironbench.model.note import text_note
-from ironbench.model.search import Best, Search
+from ironbench.model.search import ChosenLoad, Search
 from ironbench.report import wording
 from ironbench.report.cell import Content, Missing, Row, TableCell, count
 from ironbench.report.charts.base import Table
@@ -44,7 +44,7 @@ def tried(study: Study) -> Table:
     return Table(("cell", of, "", "trials", "throughput", *bounds), tuple(rows))
 
 
-def _rows(cell: str, search: Search, best: Best) -> Iterator[Row]:
+def _rows(cell: str, search: Search, best: ChosenLoad) -> Iterator[Row]:
     for one in best.tried:
         point = TableCell(one.point, "rate" if search.of == "rate" else "count")
         values: list[Content] = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Crew:
+class WorkerPool:
     """The workers of an experiment. No worker is started before the first trial that needs one."""
 
     printer: Printer
@@ -34,13 +34,13 @@ class Crew:
     _control: Control | None = None
     _reached: set[tuple[int, str, parts.Server]] = field(default_factory=set)
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def of(self, load: Load) -> Crew | None:
+    def of(self, load: Load) -> WorkerPool | None:
         """Returns this crew if the load has workers; None if this process drives the load."""
         return self if load.workers else None
 
@@ -133,7 +133,7 @@ class Crew:
 class WorkerCopiers:
     """The workers as copiers of a load."""
 
-    _crew: Crew
+    _crew: WorkerPool
     _load: Load
 
     @property

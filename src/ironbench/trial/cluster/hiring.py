@@ -33,7 +33,7 @@ _SETTINGS = {
 }
 
 
-class Hired:
+class RayWorkers:
     """Creates and keeps the workers, which drive trials or load data."""
 
     def __init__(self) -> None:

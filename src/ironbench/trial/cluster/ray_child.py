@@ -26,7 +26,7 @@ from ironbench.errors import FailureError
 from ironbench.host.child import Channel, answer
 from ironbench.trial.cluster import clocks, guard, loading
 from ironbench.trial.cluster.clocks import ClockReading, Offset
-from ironbench.trial.cluster.hiring import CLUSTER_S, LOST_S, Hired, first_line
+from ironbench.trial.cluster.hiring import CLUSTER_S, LOST_S, RayWorkers, first_line
 from ironbench.trial.cluster.worker import BOOT
 
 LATE_S = 30.0
@@ -64,7 +64,7 @@ class _RayChild:
         self._parent = parent
         self._asked: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
         self._stopping = threading.Event()
-        self._hired = Hired()
+        self._hired = RayWorkers()
 
     def listen(self) -> None:
         while (frame := self._parent.receive()) is not None:

@@ -27,7 +27,7 @@ STEP_S = 0.010
 only by steps; reading both takes less than a microsecond."""
 
 
-class Clock:
+class ClockStepDetector:
     """Detects steps of CLOCK_REALTIME after its creation, by the difference of the two clocks."""
 
     def __init__(self, offset_s: Callable[[], float] | None = None) -> None:
@@ -45,7 +45,7 @@ def _offset_s() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyEngine:
     """An engine that is ready for a trial."""
 
     sources: tuple[Source, ...]
@@ -56,10 +56,10 @@ class Ready:
     """Bytes that the engine has read so far."""
     pace: Callable[[Session], object] = lambda _: None
     """Sets the interval of checkpoints again, because a restart resets it."""
-    clock: Clock = field(default_factory=Clock)
+    clock: ClockStepDetector = field(default_factory=ClockStepDetector)
 
 
-def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> Ready:
+def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> ReadyEngine:
     """Prepares warm caches, statistics and checkpoints as the trial declares them. Raises FailureError.
 
     The workload must read the initial state of its data after this call, because rehearsals change data.
@@ -76,10 +76,12 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
         done = done.merge(engine.administration.reset_statistics(session))
     sources, conditions = checkpoints.prepared(session, load, own, by_clock)
     pace = partial(checkpoints.prepared, load=load, own=own, by_clock=by_clock)
-    return Ready(sources, done.merge(conditions), state, pace=pace)
+    return ReadyEngine(sources, done.merge(conditions), state, pace=pace)
 
 
-def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None, chill: Chill = caches.chill) -> Ready:
+def at_last(
+    ready: ReadyEngine, session: Session, load: Load, quiet_s: float | None, chill: Chill = caches.chill
+) -> ReadyEngine:
     """Finishes the preparation directly before the measured window: empties caches if requested, and waits until the
     machine is idle. `quiet_s`: maximum wait; None: no wait. Raises FailureError.
 
@@ -92,7 +94,7 @@ def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None, c
     if quiet_s is not None:
         done = done.merge(*quiet.wait(min(quiet_s, (load.duration_s or quiet_s) + load.warmup_s)))
     read_bytes = caches.read_bytes(session) if state.asked else None
-    return replace(ready, prepared=done, read_bytes=read_bytes, clock=Clock())
+    return replace(ready, prepared=done, read_bytes=read_bytes, clock=ClockStepDetector())
 
 
 def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> CacheState:
@@ -103,7 +105,7 @@ def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> Cac
     return caches.prepared(session, plan.system, load, names, tables.size(session, names), rehearse)
 
 
-def after(ready: Ready, session: Session) -> TrialNotes:
+def after(ready: ReadyEngine, session: Session) -> TrialNotes:
     """Returns conditions and warnings about the preparation that are known only after the trial."""
     done = ready.prepared.merge({}, ready.clock.warnings())
     if not ready.state.asked:

@@ -63,7 +63,7 @@ _STATES = msgspec.json.Decoder(LiveTrial)
 """Made at import: two threads that first use a type at the same time crash (msgspec 0.22, serve/app.py)."""
 
 
-class Live:
+class LiveFile:
     """The file with the live state of an experiment. Errors while writing the file are ignored."""
 
     def __init__(self, directory: Path, series: str) -> None:

@@ -13,7 +13,7 @@ from ironbench.errors import FailureError, IronbenchError
 from ironbench.model.note import Note, note
 from ironbench.model.plan import AT_STAKE
 from ironbench.model.record import NOT_BACK, Check
-from ironbench.model.session import Powered, Session
+from ironbench.model.session import PowerCutSession, Session
 from ironbench.words import counted
 from ironbench.workloads.base import checked
 
@@ -45,7 +45,7 @@ class PowerCut:
 
 
 @dataclass(frozen=True, slots=True)
-class Survived:
+class PowerCutRecovery:
     """A power cut after which the engine started again."""
 
     how: str
@@ -66,10 +66,10 @@ class Survived:
         return () if self.at_stake else (note(NOTHING_AT_STAKE, how=self.how),)
 
 
-def cut(session: Session, planned: PowerCut, seed: int) -> Survived:
+def cut(session: Session, planned: PowerCut, seed: int) -> PowerCutRecovery:
     """Cuts the power and waits until the engine has recovered. Raises FailureError if it does not."""
     subject = f"power cut ({planned.how})"
-    if not isinstance(session, Powered):
+    if not isinstance(session, PowerCutSession):
         raise FailureError(subject, f"{session.engine} cannot be started on what a power cut leaves")
     at_stake: list[int] = []
     began_s = time.monotonic()
@@ -86,7 +86,7 @@ def cut(session: Session, planned: PowerCut, seed: int) -> Survived:
     except IronbenchError as error:
         words = f"{_words(sum(at_stake))}; afterwards the database does not start: {error}"
         raise NotBackError(subject, words, "check the settings by which it makes commits safe") from error
-    return Survived(planned.how, sum(at_stake), time.monotonic() - began_s)
+    return PowerCutRecovery(planned.how, sum(at_stake), time.monotonic() - began_s)
 
 
 def held(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:

@@ -134,7 +134,7 @@ def drive_in_child(plan: bytes, progress: Progress, child: Placement) -> DriveRe
     return _core.DriveResult.from_bytes(result)
 
 
-class Lines:
+class ProgressLines:
     """Prints a line of progress per interval of the measured window and of the warm-up, in the format of pgbench's
     -P."""
 

@@ -23,24 +23,24 @@ from ironbench.host import processes, scratch
 from ironbench.host.job import Placement
 from ironbench.host.limits import Starved
 from ironbench.host.stall import Stall
-from ironbench.model.driven import Computed, Driven
-from ironbench.model.inside import NOTHING, Inside, NotShown
+from ironbench.model.driven import CpuUse, Driven
+from ironbench.model.inside import NOTHING, NotShown, ServerStatistics
 from ironbench.model.note import note
 from ironbench.model.observation import Sample, Source
 from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check
-from ironbench.model.session import Remote, Row, Session
+from ironbench.model.session import RemoteSession, Row, Session
 from ironbench.model.system import Load, Trial
 from ironbench.printer import Printer
 from ironbench.trial.drive import before as preparing
 from ironbench.trial.drive import caches, power
-from ironbench.trial.drive.live import Live
+from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.drive.power import PowerCut
-from ironbench.trial.drive.run import Driver, Follow, Lines, Looks, ProgressDisplay, Tasks, compiled_plan, run
+from ironbench.trial.drive.run import Driver, Follow, Looks, ProgressDisplay, ProgressLines, Tasks, compiled_plan, run
 from ironbench.trial.drive.statements import statements
-from ironbench.trial.drive.work import Begun, run_work
+from ironbench.trial.drive.work import StartedTrial, run_work
 from ironbench.workloads.base import checked
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ Drives = Callable[[bytes, Load, "Progress", str], Driven]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class DriveOptions:
     """Options of a trial that do not concern its measured window."""
 
     title: str = ""
@@ -69,7 +69,7 @@ class Surroundings:
     chill: preparing.Chill = caches.chill
     driver: Driver | None = None
     """Drives the trial; None: this process does."""
-    live: Live | None = None
+    live: LiveFile | None = None
     """Publishes the live state of the trial."""
     together: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary
     """Returns the summary for the checks, possibly combined with summaries of other trials that changed the same data
@@ -85,7 +85,7 @@ def drive(
     trial: Trial,
     sources: Callable[[], Iterable[Source]],
     printer: Printer,
-    surroundings: Surroundings = Surroundings(),
+    surroundings: DriveOptions = DriveOptions(),
 ) -> Driven:
     """Drives a trial from start to end. If the engine fails, the result contains the failure.
 
@@ -93,7 +93,7 @@ def drive(
     """
     started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
     with scratch.folder() as folder:
-        begun = Begun(started, folder)
+        begun = StartedTrial(started, folder)
         driving = _Drive(plan, session, trial, begun, surroundings.driver)
         try:
             with understood(plan.system.dsn is not None):
@@ -131,7 +131,7 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
 
 
 class _Drive:
-    def __init__(self, plan: Plan, session: Session, trial: Trial, begun: Begun, driver: Driver | None) -> None:
+    def __init__(self, plan: Plan, session: Session, trial: Trial, begun: StartedTrial, driver: Driver | None) -> None:
         self._plan, self._session, self._trial, self._begun, self._driver = plan, session, trial, begun, driver
         self._workload, self._options = workloads.get(plan.choice.workload), plan.choice.options
         self._scripts = self._workload.scripts(session.engine, plan.choice)
@@ -139,7 +139,7 @@ class _Drive:
         self.inside = NOTHING
         """The server's statistics so far."""
 
-    def whole(self, sources: Callable[[], Iterable[Source]], printer: Printer, around: Surroundings) -> Driven:
+    def whole(self, sources: Callable[[], Iterable[Source]], printer: Printer, around: DriveOptions) -> Driven:
         """Prepares, drives and checks the trial."""
         plan, session, trial, workload = self._plan, self._session, self._trial, self._workload
         # Without data there is nothing to check.
@@ -152,7 +152,7 @@ class _Drive:
             before = workload.before(session, self._options) if has_data else None
             self.inside = self._begun_inside()
             ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s, around.chill)
-            looks = [Lines(printer.say, plan.progress_s).look] if plan.progress_s else []
+            looks = [ProgressLines(printer.say, plan.progress_s).look] if plan.progress_s else []
             looks += [around.live.look] if around.live else []
             load = replace(trial.cell.load, seed=self._seed)
             drives = None if self._driver is None else self._driver.drive
@@ -206,7 +206,7 @@ class _Drive:
             log=_read(self._begun.log),
         )
 
-    def _begun_inside(self) -> Inside:
+    def _begun_inside(self) -> ServerStatistics:
         """Starts the server's statistics and gets query plans. Must precede emptying the caches, because planning reads
         data. An error of the server here does not end the trial; driving it will show the problem."""
         if not self._plan.observe:
@@ -217,9 +217,9 @@ class _Drive:
         try:
             return self._insight.begin(self._session, asked, self._plan.system.dsn is None)
         except IronbenchError as error:
-            return Inside(missing=(NotShown("What the server says of the trial", error.cause),))
+            return ServerStatistics(missing=(NotShown("What the server says of the trial", error.cause),))
 
-    def _ended_inside(self, result: Driven) -> Inside:
+    def _ended_inside(self, result: Driven) -> ServerStatistics:
         begun, window_s = self.inside, float(result.summary.get("elapsed_s") or 0.0)
         if not self._plan.observe or window_s <= 0:
             return begun
@@ -269,7 +269,7 @@ class _Drive:
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan, trial)
         stall = None
-        if load.duration_s is None and isinstance(session, Remote):
+        if load.duration_s is None and isinstance(session, RemoteSession):
             stall = Stall(session.require_answer, STALLED_S)
             looks = [*looks, partial(_stop_stalled, stall)]
         result = self._measured(compiled, target, load, show, looks, follow, drives)
@@ -325,7 +325,7 @@ CHECK_S = 3600.0
 
 
 def _limited(session: Session) -> AbstractContextManager[None]:
-    return session.limited(CHECK_S) if isinstance(session, Remote) else nullcontext()
+    return session.limited(CHECK_S) if isinstance(session, RemoteSession) else nullcontext()
 
 
 _FALSE = ("0", "f", "false")
@@ -382,7 +382,7 @@ def _with_cpu(session: Session, work: Callable[[], Driven]) -> Driven:
     """Runs the work; returns its result with the CPU time used meanwhile."""
     began_s, before_s = time.time(), _cpu_s(session)
     result = work()
-    computed = Computed(began_s, time.time(), _cpu_s(session) - before_s)
+    computed = CpuUse(began_s, time.time(), _cpu_s(session) - before_s)
     # The CPU time of a dead server is unknown.
     return replace(result, computed=computed) if computed.cpu_s > 0 else result
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedTrial:
     """A trial that has started."""
 
     at: str
@@ -49,7 +49,7 @@ def run_work(
     load: Load,
     sources: Callable[[], Iterable[Source]],
     show: Callable[[float, str], None],
-    begun: Begun,
+    begun: StartedTrial,
     follow: Callable[[str, float], None] = lambda phase, elapsed_s: None,
 ) -> Driven:
     """Runs one trial. Exceptions of the workload are passed on."""

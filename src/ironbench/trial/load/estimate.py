@@ -10,7 +10,7 @@ from ironbench import engines, units, workloads
 from ironbench.engines.base import EngineCosts
 from ironbench.model.system import Setup
 from ironbench.plan import blocks
-from ironbench.plan.budget import Cells
+from ironbench.plan.budget import LabTimes
 from ironbench.trial.load.space import CHILD_BYTES
 from ironbench.words import counted, grouped
 
@@ -96,7 +96,7 @@ def cells(
     own_times: bool,
     rated: Sequence[Setup] = (),
     rated_blocks: int = 0,
-) -> Cells:
+) -> LabTimes:
     """Returns the times of a lab's configurations. `contents`: name of the configuration → its data. `own_times`: every
     configuration keeps its measured time, regardless of the budget."""
     loads = {
@@ -108,7 +108,7 @@ def cells(
     copies = {setup.system.layout.data: once[setup.cell.name] for setup in setups if setup.cell.name in once}
     peak_trials = blocks.peaks([*setups, *rated])
     search_trials = blocks.searching(setups) // max(1, len(setups))  # equal for all configurations
-    return Cells(
+    return LabTimes(
         own_s=tuple(_own_s(setup, contents[setup.cell.name], own_times) for setup in setups),
         around_s=tuple(
             _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups

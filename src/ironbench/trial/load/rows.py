@@ -18,7 +18,7 @@ from ironbench.engines.administration import checkpoint
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.host import copies, job
 from ironbench.host.stall import Stall
-from ironbench.model.session import Remote, Session, WorkConnection
+from ironbench.model.session import RemoteSession, Session, WorkConnection
 from ironbench.model.workers import MOST_CONNECTIONS
 from ironbench.printer import Printer
 from ironbench.trial.load.loaded import Loaded
@@ -212,7 +212,7 @@ def _copied(
         plan |= {"done": pieces.rows(), "note": pieces.note}
     plan["engine"] = session.target()  # last, because a library releases its file then
     begin = time.perf_counter()
-    stall = Stall(session.require_answer, SILENCE_S, WAITING_S) if isinstance(session, Remote) else None
+    stall = Stall(session.require_answer, SILENCE_S, WAITING_S) if isinstance(session, RemoteSession) else None
     copied = 0
 
     def show_rows(rows: int, size: int) -> None:

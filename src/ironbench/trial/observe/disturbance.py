@@ -28,7 +28,7 @@ class DisturbanceCounters:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class DisturbanceShares:
     """CPU time used by others between two moments, as fractions of all cores' time."""
 
     programs: float = 0.0
@@ -48,11 +48,11 @@ def read(own: Set[int], machine: Tree | None = None) -> DisturbanceCounters:
     return DisturbanceCounters(ticks, *processes.programs_and_own_s(machine, own))
 
 
-def taken(before: DisturbanceCounters, after: DisturbanceCounters) -> Taken:
+def taken(before: DisturbanceCounters, after: DisturbanceCounters) -> DisturbanceShares:
     grown = {name: value - before.ticks.get(name, 0.0) for name, value in after.ticks.items()}
     whole = sum(grown.values())
     if whole <= 0:
-        return Taken()
+        return DisturbanceShares()
     steal = grown.get("cpu.steal", 0.0) / whole
     work = whole - sum(grown.get(name, 0.0) for name in (*_IDLE, *_NOT_WORK))
     used_s = work / processes.TICKS_PER_S - (after.own_s - before.own_s)
@@ -61,4 +61,4 @@ def taken(before: DisturbanceCounters, after: DisturbanceCounters) -> Taken:
         used_s = min(used_s, after.programs_s - before.programs_s)
     # The CPU time of a process that its parent does not wait for is lost, and clocks differ by a tick now and then.
     programs = max(0.0, used_s) * processes.TICKS_PER_S / whole
-    return Taken(programs, steal, counted)
+    return DisturbanceShares(programs, steal, counted)

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from ironbench.errors import IronbenchError
 from ironbench.host.line import CANCELLED
-from ironbench.model.session import Eager, WorkConnection
+from ironbench.model.session import PipelinedConnection, WorkConnection
 
 OVER_LIMIT = "over-limit"
 """Error of a step that was cancelled because it exceeded its limit; used in place of an SQLSTATE."""
@@ -55,7 +55,7 @@ class Query:
     limit_s: float
 
     def run(self, after: StreamStep | None) -> tuple[int, float, float]:
-        if isinstance(after, Query) and after.line is self.line and isinstance(self.line, Eager):
+        if isinstance(after, Query) and after.line is self.line and isinstance(self.line, PipelinedConnection):
             return self.line.measure_before(self.sql, after.sql)
         return self.line.measure(self.sql)
 

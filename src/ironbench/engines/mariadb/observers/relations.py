@@ -11,7 +11,7 @@ from typing import Literal
 from ironbench.engines.ends import Ends, counters
 from ironbench.errors import IronbenchError
 from ironbench.host.tree import Tree
-from ironbench.model.inside import Index, TableUse
+from ironbench.model.inside import IndexUse, TableUse
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples
 from ironbench.model.session import Session
@@ -77,7 +77,7 @@ class MariaRelations:
         return Observation()
 
 
-def used(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[tuple[TableUse, ...], tuple[Index, ...]]:
+def used(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[tuple[TableUse, ...], tuple[IndexUse, ...]]:
     """Returns the tables and indexes that were used, sorted by the number of rows read and changed."""
     ends = Ends.of(samples.get(_USED, ()), window_s)
     if ends is None:
@@ -92,7 +92,7 @@ def used(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[tupl
             continue
         tables.setdefault(table, []).append([*grown, 0.0 if index else grown[0]])
         if index:
-            indexes.append(Index(index, table, rows=grown[0], time_s=grown[4] * _PS if grown[4] else None))
+            indexes.append(IndexUse(index, table, rows=grown[0], time_s=grown[4] * _PS if grown[4] else None))
     sizes = _sizes(samples, window_s)
     found = [_table(name, rows, sizes.get(name)) for name, rows in tables.items()]
     return (

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ironbench.engines.ends import Ends, counters, fields
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
 from ironbench.host.tree import Tree
-from ironbench.model.inside import Index, TableUse, VacuumRun
+from ironbench.model.inside import IndexUse, TableUse, VacuumRun
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples
 from ironbench.model.session import Session
@@ -106,13 +106,13 @@ def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Ta
     return tuple(sorted(tables, key=lambda one: -(one.hit_bytes + one.read_bytes))[:_SHOWN])
 
 
-def indexes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Index, ...]:
+def indexes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[IndexUse, ...]:
     """Returns the indexes that were used, sorted by bytes read, including cache hits."""
     indexes = []
     for (name, table), before, now, _ in _grown(samples.get(_INDEXES, ()), window_s, 2, 4):
         grown = [b - a for a, b in zip(before, now, strict=True)]
         if sum(grown) > 0:
-            indexes.append(Index(name, table, *grown))
+            indexes.append(IndexUse(name, table, *grown))
     return tuple(sorted(indexes, key=lambda one: -(one.hit_bytes + one.read_bytes))[:_SHOWN])
 
 
