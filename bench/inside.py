@@ -23,7 +23,7 @@ from bench.figures import at_most, said
 from bench.pairs import in_turn, ratio
 from bench.peers import BIN, SELECT_ONLY
 from ironbench import _core, engines
-from ironbench.engines.ends import Ends
+from ironbench.engines.window_ends import Ends
 from ironbench.host import processes
 from ironbench.model.observation import Source
 from ironbench.model.session import Session

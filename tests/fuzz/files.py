@@ -94,10 +94,10 @@ def _logs() -> tuple[bytes, ...]:
 
 
 def _postgres(path: Path) -> None:
-    from ironbench.engines.postgres import plain
+    from ironbench.engines.postgres import psql_text
 
-    text = plain.examined(path, "dump x")
-    for _ in plain.fed(path, text.database):
+    text = psql_text.examined(path, "dump x")
+    for _ in psql_text.fed(path, text.database):
         pass
 
 
@@ -140,8 +140,8 @@ def _curve(path: Path) -> None:
 
 def _server_error(path: Path) -> None:
     """Reads a server's error message in every way: worded, judged and redacted."""
-    from ironbench.engines.postgres.clients import PgRestore, Psql
-    from ironbench.engines.postgres.plain import PostgresSqlText
+    from ironbench.engines.postgres.psql_text import PostgresSqlText
+    from ironbench.engines.postgres.restore_programs import PgRestore, Psql
     from ironbench.model.redact import redacted, redacted_sql, redacted_toml
     from ironbench.trial.load.entries import _explained
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 import pytest
 from raw_server import RawServer
 
-from ironbench.engines.postgres import dsn, given
+from ironbench.engines.postgres import dsn, existing_server
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.errors import InputError
 
@@ -24,6 +24,6 @@ def test_sessions_of_others_count_for_an_ordinary_role_before_anything_starts() 
         session = PostgresSession(address, secrets)
         held.callback(session.stop)
         with pytest.raises(InputError, match=r"takes 12 connections .*, of which 3 are free") as caught:
-            given.require_room(session, 4)
+            existing_server.require_room(session, 4)
         assert "at most 2 clients" in caught.value.hint
-        given.require_room(session, 2)
+        existing_server.require_room(session, 2)

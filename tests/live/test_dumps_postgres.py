@@ -14,7 +14,7 @@ from raw_server import RawServer, binary
 
 from ironbench import engines
 from ironbench._core import Connection
-from ironbench.engines.postgres import contents
+from ironbench.engines.postgres import dump_contents
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import System
 
@@ -95,10 +95,10 @@ def test_a_database_that_lacks_what_the_dump_lists_is_refused(raw_server: RawSer
     system, secrets = engines.get("postgres").validated(System("postgres", "t", dsn=dsn), 1)
     with engines.running(system, secrets, 1) as session:
         session.query("create table item (id int); insert into item values (1)")
-        assert contents.compared(session, "dump", {"TABLE": 1}, {"item": 1}) == {"tables": 1, "rows": 1}
+        assert dump_contents.compared(session, "dump", {"TABLE": 1}, {"item": 1}) == {"tables": 1, "rows": 1}
         for entries, rows in (({"TABLE": 1, "INDEX": 1}, {}), (Counter(TABLE=2), {}), ({}, {"item": 2})):
             with pytest.raises(FailureError):
-                contents.compared(session, "dump", entries, rows)
+                dump_contents.compared(session, "dump", entries, rows)
 
 
 @pytest.mark.skipif(

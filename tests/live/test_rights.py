@@ -14,7 +14,7 @@ from user import PAUSED, SHORT, User
 
 from ironbench import workloads
 from ironbench.engines.administration import CHECKPOINT, REPLICATION, SIZES, TABLES
-from ironbench.engines.postgres.given import CONFIGURE, MONITOR, RIGHTS
+from ironbench.engines.postgres.existing_server import CONFIGURE, MONITOR, RIGHTS
 
 pytestmark = pytest.mark.live
 ROLE = "worker"

@@ -10,7 +10,7 @@ from patience import eventually
 
 from ironbench.devices import mounting
 from ironbench.devices.mounting import Mounted
-from ironbench.devices.recorded import raw
+from ironbench.devices.recording import raw
 from ironbench.devices.trace import read
 from ironbench.errors import FailureError
 from ironbench.host import processes, register

@@ -7,7 +7,7 @@ import pytest
 from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.arrange import requested_devices
 from ironbench.devices.mounting import Mounted
-from ironbench.devices.recorded import TraceWindow, finish, raw
+from ironbench.devices.recording import TraceWindow, finish, raw
 from ironbench.errors import InputError
 from ironbench.fields.sections import DeviceSection, LayoutSection
 from ironbench.model.system import Device, Layout, Partition

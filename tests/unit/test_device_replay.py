@@ -12,7 +12,7 @@ import pytest
 
 from ironbench.catalogue.devices import device_models
 from ironbench.cli import device
-from ironbench.devices import models, recorded, replay, trace
+from ironbench.devices import models, recording, replay, trace
 from ironbench.errors import FailureError, InputError
 from ironbench.model.driven import CpuUse
 
@@ -160,11 +160,11 @@ def test_the_time_of_day_is_told_on_the_clock_of_a_device(tmp_path: Path) -> Non
     counters = tmp_path / "counters"
     counters.write_text(json.dumps({"now_ns": 90_000_000_000}))
     now = time.time()
-    one = recorded.on_its_clock(counters, now - 30, 5, CpuUse(now - 40, now - 20, 3.0))
+    one = recording.on_its_clock(counters, now - 30, 5, CpuUse(now - 40, now - 20, 3.0))
     assert one.began == pytest.approx(60e9, abs=1e9)
     assert one.ended - one.began == 5_000_000_000
     assert one.computed == pytest.approx((50e9, 70e9, 3e9), abs=1e9)
-    assert recorded.on_its_clock(counters, now, 5, None).computed is None
+    assert recording.on_its_clock(counters, now, 5, None).computed is None
 
 
 def test_what_others_computed_is_left_out_where_the_works_own_is_known() -> None:

@@ -16,9 +16,9 @@ from ironbench.engines.mariadb import dsn as mariadb
 from ironbench.engines.mariadb import sql_text
 from ironbench.engines.odbc import dsn
 from ironbench.engines.postgres import dsn as postgres
-from ironbench.engines.postgres.clients import Psql
 from ironbench.engines.postgres.harmless import harmless
-from ironbench.engines.postgres.plain import PostgresSqlText
+from ironbench.engines.postgres.psql_text import PostgresSqlText
+from ironbench.engines.postgres.restore_programs import Psql
 from ironbench.engines.slapd import dsn as slapd
 from ironbench.errors import InputError
 from ironbench.model.redact import redacted

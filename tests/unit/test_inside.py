@@ -8,7 +8,7 @@ import pytest
 from factories import Shelf, example
 from labfactory import lab, trials
 
-from ironbench.engines.postgres.inside import lacking
+from ironbench.engines.postgres.insight import lacking
 from ironbench.engines.postgres.observers.statements import StatementsAccess
 from ironbench.model.inside import NotShown, ServerStatement, ServerStatistics, StatementPlan, TableUse
 from ironbench.model.note import note

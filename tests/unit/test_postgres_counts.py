@@ -7,7 +7,7 @@ import pytest
 from ironbench.engines.administration import MARK, REQUEST
 from ironbench.engines.postgres import facts
 from ironbench.engines.postgres.administration import PostgresAdministration
-from ironbench.engines.postgres.inside import PostgresInsight
+from ironbench.engines.postgres.insight import PostgresInsight
 from ironbench.engines.postgres.observers.statements import COLUMNS, SOURCE
 from ironbench.model.inside import ServerStatistics
 from ironbench.model.observation import Sample

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.engines.given import refuse_configuring
-from ironbench.engines.postgres.clients import _way_out
+from ironbench.engines.existing_server import refuse_configuring
 from ironbench.engines.postgres.data_import import PostgresDataImport, _left_out
 from ironbench.engines.postgres.dumps import PgDump
+from ironbench.engines.postgres.restore_programs import _way_out
 from ironbench.errors import InputError
 from ironbench.model.system import System
 

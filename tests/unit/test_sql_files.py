@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.engines.mariadb import sql_text
-from ironbench.engines.postgres import plain
+from ironbench.engines.postgres import psql_text
 from ironbench.engines.postgres.harmless import harmless, made
 from ironbench.errors import InputError
 
@@ -16,9 +16,9 @@ DUMP = "-- PostgreSQL database dump\n-- Dumped from database version 15.1\n{}\n-
 EXPORT = "CREATE DATABASE IF NOT EXISTS `shop` /*!40100 DEFAULT CHARACTER SET latin1 */;\nUSE `shop`;\n{}\n"
 
 
-def of_postgres(folder: Path, text: str) -> plain.PostgresSqlText:
+def of_postgres(folder: Path, text: str) -> psql_text.PostgresSqlText:
     (file := folder / "file.sql").write_text(text)
-    return plain.examined(file, "dump")
+    return psql_text.examined(file, "dump")
 
 
 def of_mariadb(folder: Path, text: str, *, own: bool = False) -> sql_text.MysqlSqlText:
@@ -36,7 +36,7 @@ def sent(folder: Path, text: str) -> list[str]:
 def test_a_dump_that_was_cut_is_refused(name: str) -> None:
     file = CASES / f"{name}.sql"
     with pytest.raises(InputError):
-        plain.examined(file, "dump") if name.endswith("pg") else sql_text.examined(file, "dump", own=False)
+        psql_text.examined(file, "dump") if name.endswith("pg") else sql_text.examined(file, "dump", own=False)
 
 
 @pytest.mark.parametrize("text", ["select 'abc", "select 1; /* open", "select $$ open", "COPY t FROM stdin;\n1\n"])
@@ -88,8 +88,8 @@ def test_a_dump_made_with_create_is_loaded_without_what_concerns_the_server(tmp_
     (file := tmp_path / "file.sql").write_text(
         DUMP.format("\\restrict x\nCREATE DATABASE shop;\n\\connect shop\nCREATE TABLE t (a int);\n\\unrestrict x")
     )
-    known = plain.examined(file, "dump")
-    text = b"".join(plain.fed(file, known.database))
+    known = psql_text.examined(file, "dump")
+    text = b"".join(psql_text.fed(file, known.database))
     assert (
         known.database == "shop" and b"CREATE TABLE t" in text and text.count(b"\n") == file.read_bytes().count(b"\n")
     )
@@ -99,8 +99,8 @@ def test_a_dump_made_with_create_is_loaded_without_what_concerns_the_server(tmp_
 def test_a_file_that_makes_its_database_first_is_loaded_into_that_of_the_trials(tmp_path: Path) -> None:
     begin = 'drop database if exists "shop";\ncreate database "shop";\n\\connect "shop";\n'
     (file := tmp_path / "file.sql").write_text(begin + "create table t (a int);\nselect 1 as n \\gset\n")
-    known = plain.examined(file, "dump")
-    text = b"".join(plain.fed(file, known.database))
+    known = psql_text.examined(file, "dump")
+    text = b"".join(psql_text.fed(file, known.database))
     assert b"create table t" in text and b"\\gset" in text and b"shop" not in text
 
 
@@ -192,7 +192,7 @@ def test_a_dump_of_mysql_8_names_its_version_and_the_collations_that_are_lacking
 def test_compressed_files_and_utf_16_are_named_as_such(tmp_path: Path, data: bytes, word: str) -> None:
     (file := tmp_path / "file.sql").write_bytes(data)
     with pytest.raises(InputError, match=word):
-        plain.examined(file, "dump")
+        psql_text.examined(file, "dump")
     with pytest.raises(InputError, match=word):
         sql_text.examined(file, "dump", own=False)
 

@@ -9,7 +9,7 @@ import pytest
 
 from ironbench import engines, workloads
 from ironbench.engines.administration import checkpoint
-from ironbench.engines.odbc import kinds
+from ironbench.engines.odbc import databases
 from ironbench.engines.odbc.session import OdbcSession
 from ironbench.errors import InputError
 from ironbench.trial.load import tables
@@ -18,7 +18,7 @@ from ironbench.trial.load import tables
 @pytest.mark.parametrize(("product", "sent"), [("MySQL", []), ("MariaDB", []), ("PostgreSQL", ["checkpoint"])])
 def test_a_checkpoint_that_takes_a_server_of_ours_is_not_sent_through_odbc(product: str, sent: list[str]) -> None:
     session = object.__new__(OdbcSession)
-    session.kind = kinds.of(product)
+    session.kind = databases.of(product)
     session.engine = f"odbc-{session.kind.title.lower()}"
     asked: list[str] = []
     connection: Any = SimpleNamespace(query=lambda sql, limit_s: asked.append(sql))

@@ -17,9 +17,9 @@ from typing import Any
 
 from ironbench import units
 from ironbench.devices import arrange, expression
-from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, DeviceOrder
+from ironbench.devices.device_process import IMAGES, STOPPED_PATIENCE_S, DeviceOrder
 from ironbench.devices.models import for_core, models
-from ironbench.devices.recorded import TraceWindow, finish, on_its_clock, raw
+from ironbench.devices.recording import TraceWindow, finish, on_its_clock, raw
 from ironbench.errors import FailureError, InputError
 from ironbench.host import loop_mounts, place, processes, register, space
 from ironbench.host.child import Child
@@ -65,7 +65,7 @@ class Mounted:
         order = DeviceOrder(entry, folder, spec, device.file_system, points, detached, by_hand)
         (self._folder / ORDER).write_text(json.dumps(asdict(order)))
         subject = f"emulated device {device.model}"
-        self._child = Child("ironbench.devices.inside", subject, log=self._folder / _LOG)
+        self._child = Child("ironbench.devices.device_process", subject, log=self._folder / _LOG)
         self._stopped = False
         try:
             answer = self._ask(asdict(order))

@@ -96,7 +96,7 @@ def able(needs: Sequence[str]) -> list[str]:
 @contextmanager
 def running(system: System, secrets: Secrets, clients: int) -> Iterator[Session]:
     """Starts the system's engine and stops it at the end of the `with` block. Raises InputError and FailureError."""
-    from ironbench.engines.given import understood
+    from ironbench.engines.existing_server import understood
 
     session = get(system.engine).start(system, secrets, clients)
     try:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ironbench import units
 from ironbench.engines.administration import DENIED
-from ironbench.engines.given import understood
+from ironbench.engines.existing_server import understood
 from ironbench.engines.limits import Limited
 from ironbench.engines.server import READY_PATIENCE_S, Running, own_processes
 from ironbench.errors import FailureError, IronbenchError, written

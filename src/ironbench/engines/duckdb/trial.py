@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.engines.called import Answer, Command, Step, addressed
+from ironbench.engines.client_calls import Answer, Command, Step, addressed
 from ironbench.engines.duckdb.process import LASTING, ROWS_AT_ONCE, code_of, text_of
 from ironbench.errors import FailureError
 

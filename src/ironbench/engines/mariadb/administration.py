@@ -10,10 +10,10 @@ from graphlib import CycleError, TopologicalSorter
 from ironbench.engines.administration import DATABASES, MARK, REQUEST, Administration, Made, Whereabouts, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
-from ironbench.engines.mariadb import copies, facts, given
+from ironbench.engines.mariadb import copies, existing_server, facts
 from ironbench.engines.mariadb.copies import quoted
 from ironbench.engines.mariadb.dialect import CHECKPOINT, TABLES
-from ironbench.engines.mariadb.inside import MariadbInsight
+from ironbench.engines.mariadb.insight import MariadbInsight
 from ironbench.engines.mariadb.maintenance import MariadbMaintaining
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError
@@ -155,7 +155,7 @@ class MariadbAdministration(Administration):
                 copies.require_databases(session, subject, session.role)
 
     def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
-        return given.whereabouts(session, machine)
+        return existing_server.whereabouts(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         """Reads every index in key order, including the primary key, which contains the rows."""

@@ -12,9 +12,9 @@ from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
 from ironbench.engines.base import Engine, EngineCosts, Knob, Traits
 from ironbench.engines.durability import OFF, Hazard
-from ironbench.engines.given import taken
+from ironbench.engines.existing_server import taken
 from ironbench.engines.identity import Identity
-from ironbench.engines.mariadb import dsn, given, installation, settings, snapshots
+from ironbench.engines.mariadb import dsn, existing_server, installation, settings, snapshots
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb.administration import MariadbAdministration
 from ironbench.engines.mariadb.data_import import MariadbDataImport
@@ -128,7 +128,7 @@ class MariadbEngine(Engine):
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
-            return joined(MariadbSession(address, secrets), given.require_room, clients)
+            return joined(MariadbSession(address, secrets), existing_server.require_room, clients)
         programs = installation.find(system.settings.get("bin"))
         return _OwnMariadb(system, clients, programs, homes.of(system.layout, programs)).session()
 

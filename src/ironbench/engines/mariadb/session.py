@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.engines.administration import DENIED, no_checkpoint
-from ironbench.engines.mariadb import facts, given, settings
+from ironbench.engines.mariadb import existing_server, facts, settings
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.dsn import MysqlAddress
 from ironbench.engines.server_session import LocalServer, Own, ServerSession
@@ -74,7 +74,7 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         return self.asked(facts.read_counters)
 
     def found(self) -> LocalServer:
-        return self.asked(lambda query: given.find(self._address, query))
+        return self.asked(lambda query: existing_server.find(self._address, query))
 
     def moved(self, socket_directory: str) -> MysqlAddress:
         return replace(self._address, socket=f"{socket_directory}/{settings.SOCKET}")

@@ -9,9 +9,9 @@ from functools import cached_property
 from ironbench import engines
 from ironbench.engines.base import Engine, Traits
 from ironbench.engines.dialect import Dialect
-from ironbench.engines.given import taken
-from ironbench.engines.odbc import dsn, kinds
-from ironbench.engines.odbc.kinds import KINDS, DatabaseKind
+from ironbench.engines.existing_server import taken
+from ironbench.engines.odbc import databases, dsn
+from ironbench.engines.odbc.databases import KINDS, DatabaseKind
 from ironbench.engines.odbc.process import OdbcLine
 from ironbench.engines.odbc.session import OdbcSession
 from ironbench.errors import InputError, written
@@ -64,7 +64,7 @@ class OdbcEngine(Engine):
             line = OdbcLine(address.whole(secrets))
             line.close()
             self._answered[dsn_] = line.driver_info["product"]
-        kind = kinds.of(self._answered[dsn_])
+        kind = databases.of(self._answered[dsn_])
         return next(engine for engine in self.variants.values() if isinstance(engine, Through) and engine.kind is kind)
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
@@ -83,7 +83,7 @@ class Through(Engine):
 
     def __init__(self, kind: DatabaseKind) -> None:
         self.kind = kind
-        self.name = f"{NAME}-{kind.title.replace(' ', '').lower()}" if kind is not kinds.OTHER else f"{NAME}-other"
+        self.name = f"{NAME}-{kind.title.replace(' ', '').lower()}" if kind is not databases.OTHER else f"{NAME}-other"
         native = _native(kind)
         abilities = ("scripts", "transactions", *(() if kind.dialect is None else ("data",)))
         traits = Traits(

@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from ironbench.engines.load_threads import Pieces, loaded, together
-from ironbench.engines.odbc import driver, kinds
-from ironbench.engines.odbc.kinds import DatabaseKind
+from ironbench.engines.odbc import databases, driver
+from ironbench.engines.odbc.databases import DatabaseKind
 from ironbench.errors import FailureError, IronbenchError
 
 CONNECT_S = 15
@@ -50,7 +50,7 @@ def _work(plan: dict[str, Any], generator: bytes, waiting: Pieces, progress: Any
     import ironbench._core as core
 
     engine = plan["engine"]
-    kind = kinds.of(engine["product"])
+    kind = databases.of(engine["product"])
     connection = driver.connect(engine["address"], CONNECT_S)
     connection.autocommit = False
     cursor = connection.cursor()

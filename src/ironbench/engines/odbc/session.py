@@ -10,7 +10,7 @@ from ironbench import engines
 from ironbench.engines.administration import no_checkpoint
 from ironbench.engines.base import SessionDefaults
 from ironbench.engines.limits import Limited
-from ironbench.engines.odbc import driver, kinds, load, trial
+from ironbench.engines.odbc import databases, driver, load, trial
 from ironbench.engines.odbc.dialects import with_from
 from ironbench.engines.odbc.dsn import OdbcAddress
 from ironbench.engines.odbc.process import OdbcLine, package_folder
@@ -36,7 +36,7 @@ class OdbcSession(Limited, SessionDefaults):
         self._stopped = False
         self._connection: OdbcLine | None = OdbcLine(self._whole)
         self.driver_info = self._connection.driver_info
-        self.kind = kinds.of(self.driver_info["product"])
+        self.kind = databases.of(self.driver_info["product"])
         self._sql_mode = ""
         if self.kind.backslashes:
             self._sql_mode = self._connection.query("select @@sql_mode")[0][0] or ""

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ironbench.engines.called import Answer, Command, Step, addressed
-from ironbench.engines.odbc import driver, kinds
-from ironbench.engines.odbc.kinds import DatabaseKind
+from ironbench.engines.client_calls import Answer, Command, Step, addressed
+from ironbench.engines.odbc import databases, driver
+from ironbench.engines.odbc.databases import DatabaseKind
 from ironbench.engines.odbc.process import parameters, statements
 from ironbench.errors import FailureError
 
@@ -193,7 +193,7 @@ def drive(plan: bytes, progress: Any) -> Any:
     import ironbench._core as core
 
     engine, called = addressed(plan)
-    kind = kinds.of(engine["product"])
+    kind = databases.of(engine["product"])
 
     def connect(client: int, commands: Sequence[Command]) -> OdbcClient:
         return OdbcClient(driver.connect(engine["address"], CONNECT_S), commands, kind)

@@ -17,9 +17,9 @@ from ironbench.engines.administration import (
 )
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
-from ironbench.engines.postgres import copies, facts, given
+from ironbench.engines.postgres import copies, existing_server, facts
 from ironbench.engines.postgres.dialect import CHECKPOINT
-from ironbench.engines.postgres.inside import PostgresInsight
+from ironbench.engines.postgres.insight import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
@@ -141,10 +141,10 @@ class PostgresAdministration(Administration):
         return made
 
     def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
-        given.require_rights(session, needs)
+        existing_server.require_rights(session, needs)
 
     def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
-        return given.whereabouts(session, machine)
+        return existing_server.whereabouts(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         return f"{_warm_by_index(session, tables)} indexes read in their order"

@@ -9,13 +9,13 @@ from pathlib import Path
 from ironbench.engines.administration import DENIED
 from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Restored, Show
 from ironbench.engines.own_databases import is_ours
-from ironbench.engines.postgres import contents, dumps, installation, plain
 from ironbench.engines.postgres import dsn as addresses
-from ironbench.engines.postgres.clients import PgRestore, Psql
+from ironbench.engines.postgres import dump_contents, dumps, installation, psql_text
 from ironbench.engines.postgres.copies import PostgresCopies
 from ironbench.engines.postgres.dialect import CHECKPOINT
 from ironbench.engines.postgres.dumps import PgDump
 from ironbench.engines.postgres.harmless import OBSERVING
+from ironbench.engines.postgres.restore_programs import PgRestore, Psql
 from ironbench.errors import FailureError, InputError, shortened, written
 from ironbench.host import scratch
 from ironbench.model.secrets import Secrets
@@ -75,7 +75,7 @@ class PostgresDataImport(DataImport):
         return "" if system.dsn is not None else installation.find(system.settings.get("bin")).version
 
     def examined_setup(self, file: Path, dump: Path | None = None) -> None:
-        plain.examined(file, f"setup file {file}")
+        psql_text.examined(file, f"setup file {file}")
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
         source = dumps.read(dump)
@@ -103,11 +103,11 @@ class PostgresDataImport(DataImport):
     @staticmethod
     def _compared(session: Session, source: PgDump, left_out: Mapping[str, int], without: str) -> Restored:
         rows = source.text.rows if source.text is not None and source.text.written_by else {}
-        objects = contents.compared(session, f"dump {source.path}", source.entries, rows)
+        objects = dump_contents.compared(session, f"dump {source.path}", source.entries, rows)
         return Restored(objects, dict(left_out), without, source.has_end_mark)
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        text = plain.examined(file, f"setup file {file}")
+        text = psql_text.examined(file, f"setup file {file}")
         psql = Psql(str(file), session, show, file=file, text=text, own=not text.written_by)
         psql.load()
         return psql.left_out

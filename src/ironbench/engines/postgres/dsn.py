@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ironbench.engines.postgres import dsn_words as words
+from ironbench.engines.postgres import dsn_parameters as words
 from ironbench.engines.postgres import user_files
 from ironbench.engines.url import ESCAPES, TLS, certificate, decoded, host_and_port, own_name, port_of, wrong
 from ironbench.errors import FailureError, IronbenchError, nearest, shortened

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ironbench.catalogue import text_files
-from ironbench.engines.postgres import installation, plain
+from ironbench.engines.postgres import installation, psql_text
 from ironbench.engines.postgres.cluster import environment
-from ironbench.engines.postgres.plain import PostgresSqlText
+from ironbench.engines.postgres.psql_text import PostgresSqlText
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host.programs import last_words, run_program
 
@@ -92,7 +92,7 @@ def read(path: Path) -> PgDump:
 def _plain(path: Path, mtime_ns: int, subject: str) -> PgDump:
     """Examines a plain dump; cached, so that a large file is read once for both plan and load. `mtime_ns`: key that
     detects a changed file."""
-    text = plain.examined(path, subject)
+    text = psql_text.examined(path, subject)
     return PgDump(
         path,
         "plain",

@@ -16,7 +16,7 @@ from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.postgres import cluster as clusters
-from ironbench.engines.postgres import dsn, facts, given, installation, resources, settings, snapshots
+from ironbench.engines.postgres import dsn, existing_server, facts, installation, resources, settings, snapshots
 from ironbench.engines.postgres.administration import PostgresAdministration
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.data_import import PostgresDataImport
@@ -125,7 +125,7 @@ class PostgresEngine(Engine):
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Validates everything that can be checked before a server is started. Raises InputError."""
         if system.dsn is not None:
-            return given.validated(system)
+            return existing_server.validated(system)
         programs = installation.find(system.settings.get("bin"))
         system = replace(system, settings=settings.named(system.settings, programs))
         if system.ideal:
@@ -162,7 +162,7 @@ class PostgresEngine(Engine):
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
-            return joined(PostgresSession(address, secrets), given.require_room, clients)
+            return joined(PostgresSession(address, secrets), existing_server.require_room, clients)
         programs = installation.find(system.settings.get("bin"))
         return _OwnPostgres(system, clients, programs, clusters.of(system.layout, programs)).session()
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ironbench.engines.postgres import dsn, facts, given
+from ironbench.engines.postgres import dsn, existing_server, facts
 from ironbench.engines.postgres.dsn import PostgresAddress
 from ironbench.engines.server_session import LocalServer, Own, ServerSession
 from ironbench.model.secrets import Secrets
@@ -58,7 +58,7 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
         return self.asked(facts.read_counters)
 
     def found(self) -> LocalServer:
-        return self.asked(lambda query: given.find(self._address.host, query))
+        return self.asked(lambda query: existing_server.find(self._address.host, query))
 
     def moved(self, socket_directory: str) -> PostgresAddress:
         return replace(self._address, host=socket_directory)

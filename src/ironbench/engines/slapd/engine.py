@@ -15,7 +15,7 @@ from ironbench.engines import ideal as memory
 from ironbench.engines import own_files, server
 from ironbench.engines.base import Engine, EngineCosts, Knob, Traits
 from ironbench.engines.durability import ON, Hazard
-from ironbench.engines.given import taken
+from ironbench.engines.existing_server import taken
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.server import Launch, Make

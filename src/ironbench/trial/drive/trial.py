@@ -17,7 +17,7 @@ import msgspec
 
 from ironbench import _core, engines, workloads
 from ironbench.engines.administration import Insight
-from ironbench.engines.given import understood
+from ironbench.engines.existing_server import understood
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
 from ironbench.host import processes, scratch
 from ironbench.host.job import Placement

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from ironbench.engines.ends import Ends, counters
+from ironbench.engines.window_ends import Ends, counters
 from ironbench.errors import IronbenchError
 from ironbench.host.tree import Tree
 from ironbench.model.inside import IndexUse, TableUse

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ironbench.engines.administration import DENIED
-from ironbench.engines.ends import Ends, counters
+from ironbench.engines.window_ends import Ends, counters
 from ironbench.errors import IronbenchError
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Sample, Source

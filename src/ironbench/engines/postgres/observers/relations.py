@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ironbench.engines.ends import Ends, counters, fields
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
+from ironbench.engines.window_ends import Ends, counters, fields
 from ironbench.host.tree import Tree
 from ironbench.model.inside import IndexUse, TableUse, VacuumRun
 from ironbench.model.observation import Observation, Sample, Source

@@ -1,7 +1,7 @@
 """Cost of each statement on the server (pg_stat_statements), read at the start and the end of the measured window.
 
-Texts are not read here, because that would read the file with all texts inside the window. `engines/postgres/inside.py`
-reads the texts of the most expensive statements afterwards.
+Texts are not read here, because that would read the file with all texts inside the window: `insight.py` reads the
+texts of the most expensive statements afterwards.
 
 A statement is counted when it ends. Without privileges, a role does not see the ids of other roles' statements; these
 are counted together.
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench.engines.ends import Ends, counters
 from ironbench.engines.postgres.observers.catalog import has_relation
+from ironbench.engines.window_ends import Ends, counters
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples

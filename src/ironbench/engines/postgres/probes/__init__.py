@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ironbench.engines import examination
 from ironbench.engines.examination import Examination, ExaminedServer, Needed
-from ironbench.engines.postgres.given import MONITOR, RIGHTS
+from ironbench.engines.postgres.existing_server import MONITOR, RIGHTS
 from ironbench.engines.postgres.resources import rotates
 from ironbench.model.session import Session
 

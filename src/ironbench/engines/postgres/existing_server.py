@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES, Whereabouts
-from ironbench.engines.given import taken
+from ironbench.engines.existing_server import taken
 from ironbench.engines.postgres import dsn, installation, settings
 from ironbench.engines.server_session import LocalServer
 from ironbench.errors import InputError, IronbenchError, written

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 from ironbench.engines.administration import REQUEST, Insight
 from ironbench.engines.own_databases import is_ours
-from ironbench.engines.postgres import logged
-from ironbench.engines.postgres.logged import NODE, PlanLog
+from ironbench.engines.postgres import auto_explain
+from ironbench.engines.postgres.auto_explain import NODE, PlanLog
 from ironbench.engines.postgres.observers import relations, statements
 from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.engines.postgres.observers.statements import EXTENSION, StatementsAccess
@@ -78,7 +78,7 @@ class PostgresInsight(Insight):
         if own and known.loaded and known.schema is None and known.there:
             session.query(f"create extension if not exists {EXTENSION}")
             known = statements.state(session)
-        if (least := logged.least_ms(session)) is not None and (log := logged.begun(session)) is not None:
+        if (least := auto_explain.least_ms(session)) is not None and (log := auto_explain.begun(session)) is not None:
             self._logs[session] = log
         copied = is_ours(session.target()["connection"]["database"])
         missing = (
@@ -100,8 +100,8 @@ class PostgresInsight(Insight):
             vacuums=relations.vacuums(samples, window_s),
         )
         if (log := self._logs.pop(session, None)) is not None:
-            done = logged.executed(log, begun.plans)
-            lacks = () if done else tuple(filter(None, [_none_slow(logged.least_ms(session))]))
+            done = auto_explain.executed(log, begun.plans)
+            lacks = () if done else tuple(filter(None, [_none_slow(auto_explain.least_ms(session))]))
             seen = replace(seen, executed=done, missing=(*seen.missing, *lacks))
         counts = statements.counted(samples, window_s)
         if counts is None:

@@ -17,11 +17,11 @@ from typing import Any
 from ironbench import units
 from ironbench.engines.data_import import Show
 from ironbench.engines.postgres import dsn as addresses
-from ironbench.engines.postgres import plain
+from ironbench.engines.postgres import psql_text
 from ironbench.engines.postgres.cluster import environment
 from ironbench.engines.postgres.dumps import tools
 from ironbench.engines.postgres.harmless import harmless
-from ironbench.engines.postgres.plain import PostgresSqlText
+from ironbench.engines.postgres.psql_text import PostgresSqlText
 from ironbench.errors import FailureError, written
 from ironbench.host import programs
 from ironbench.model.redact import redacted_sql
@@ -121,7 +121,7 @@ class Psql(_Client):
             raise FailureError(self.subject, cause, "the file is incomplete, or COMMIT is missing")
 
     def _pieces(self) -> Iterator[bytes]:
-        for piece in plain.fed(self.file, self.text.database):
+        for piece in psql_text.fed(self.file, self.text.database):
             self._fed += len(piece)
             yield piece
 
@@ -152,7 +152,7 @@ class Psql(_Client):
         error, self._error = self._error, None
         if error is None or (error.statement is None and not (self.text.changes_echo and error.code)):
             return  # a notice or warning, after which psql does not repeat the statement
-        statement = plain.without_comments(error.statement or "")
+        statement = psql_text.without_comments(error.statement or "")
         if name := harmless(statement, error.code, self.text.made if self.own else None):
             self.left_out[name] += 1
             return
