@@ -23,7 +23,7 @@ from bench.figures import at_most, said
 from bench.pairs import in_turn, ratio
 from bench.peers import BIN, SELECT_ONLY
 from ironbench import _core, engines
-from ironbench.engines.window_ends import Ends
+from ironbench.engines.window_ends import WindowEnds
 from ironbench.host import processes
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
@@ -94,8 +94,8 @@ def _fill(server: RawServer) -> None:
 def _looking(session: Session) -> tuple[list[Source], list[Source]]:
     """Sources that are read at both ends of a trial, and those read every second."""
     found = [one for one in observe.sources(session, clients=CLIENTS) if one.name.startswith(INSIDE)]
-    at_ends = [one for one in found if one.period_s == Ends.PERIOD_S]
-    each_second = [one for one in found if one.period_s != Ends.PERIOD_S]
+    at_ends = [one for one in found if one.period_s == WindowEnds.PERIOD_S]
+    each_second = [one for one in found if one.period_s != WindowEnds.PERIOD_S]
     assert len(at_ends) == 3 and len(each_second) == 1, found
     return at_ends, each_second
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.figures import Asked, at_least, said
 from ironbench.devices import models, replay
-from ironbench.devices.trace import Processors, Trace
+from ironbench.devices.trace import CpuCounters, Trace
 
 IOS = 2_000_000
 RUNS = 5
@@ -58,7 +58,7 @@ def trace(ios: int, seed: int) -> Trace:
     length = np.where(op == 2, 0, 8192).astype("u4")
     completed = arrivals + random.exponential(900_000, ios).astype("u8")
     used, wanted, emulation = ((completed * np.float64(cores)).astype("u8") for cores in (1.5, 3.0, 0.1))
-    processors = Processors(2, used, wanted, emulation, work_share=np.ones(ios, "f4"))
+    processors = CpuCounters(2, used, wanted, emulation, work_share=np.ones(ios, "f4"))
     return Trace(arrivals, op, offset, length, completed, np.full(ios, "data", dtype=object), processors=processors)
 
 

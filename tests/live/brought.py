@@ -12,7 +12,7 @@ from raw_mysql import PASSWORD, RawMysql
 from raw_server import RawServer, binary
 
 from ironbench import engines
-from ironbench.engines.data_import import Restored
+from ironbench.engines.data_import import RestoreResult
 from ironbench.engines.mariadb.copies import MariadbCopies
 from ironbench.model.system import System
 
@@ -35,7 +35,7 @@ def new_postgres(server: RawServer, database: str) -> None:
     boss.close()
 
 
-def into_postgres(server: RawServer, file: Path, database: str = "brought", *, setup: bool = False) -> Restored:
+def into_postgres(server: RawServer, file: Path, database: str = "brought", *, setup: bool = False) -> RestoreResult:
     """Loads a file into a new database as ironbench does for a trial."""
     new_postgres(server, database)
     dsn = f"postgresql://postgres@/{database}?host={server.host}&port={server.port}"
@@ -43,7 +43,7 @@ def into_postgres(server: RawServer, file: Path, database: str = "brought", *, s
     system, secrets = engine.validated(System("postgres", "t", dsn=dsn), 1)
     with engines.running(system, secrets, 1) as session:
         if setup:
-            return Restored(left_out=engine.data_import.set_up(session, file, lambda *_: None))
+            return RestoreResult(left_out=engine.data_import.set_up(session, file, lambda *_: None))
         engine.data_import.examined(system, file)
         return engine.data_import.restored(session, file, 1, lambda *_: None)
 

@@ -93,7 +93,7 @@ def is_given_up(session: ServerSession[Any, Any], pid: int) -> None:
     try:
         with frozen(pid):
             with pytest.raises(FailureError, match="stopped answering, on this connection and on a new one"):
-                session.query(session.lives)
+                session.query(session.alive_query)
             assert not session.alive()
         assert session.alive()
     finally:

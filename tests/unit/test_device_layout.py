@@ -52,30 +52,30 @@ def test_a_mistake_in_an_expression_is_told_with_the_option() -> None:
 
 
 def test_a_capacity_is_shared_out_among_the_partitions() -> None:
-    (device,) = arrange.arranged((arrange.Request("free", ("data", "log"), 1000 * MB),), 100 * MB)
+    (device,) = arrange.arranged((arrange.DeviceRequest("free", ("data", "log"), 1000 * MB),), 100 * MB)
     sizes = [partition.bytes for partition in device.partitions]
     assert 999 * MB < sum(sizes) <= 1000 * MB and all(size % arrange.PAGE == 0 for size in sizes)
 
 
 def test_without_a_capacity_there_is_room_for_twice_the_data_log_and_spills() -> None:
-    (device,) = arrange.arranged((arrange.Request("free", ("data",)),), 500 * MB)
+    (device,) = arrange.arranged((arrange.DeviceRequest("free", ("data",)),), 500 * MB)
     assert device.partitions[0].bytes >= 2 * 500 * MB + arrange.LOG_BYTES + arrange.TEMP_BYTES
 
 
 def test_partitions_smaller_than_their_file_system_are_refused() -> None:
     with pytest.raises(InputError, match="xfs needs"):
-        arrange.arranged((arrange.Request("free", ("data",), 200 * MB, "xfs"),), 0)
+        arrange.arranged((arrange.DeviceRequest("free", ("data",), 200 * MB, "xfs"),), 0)
 
 
 def test_devices_larger_than_memory_are_refused_unless_a_directory_holds_them(tmp_path: Path) -> None:
     huge = 1 << 45
     with pytest.raises(InputError, match="in memory"):
-        arrange.arranged((arrange.Request("free", ("data",), huge),), 0)
-    arrange.arranged((arrange.Request("free", ("data",), huge, "ext4", str(tmp_path / "backing")),), 0)
+        arrange.arranged((arrange.DeviceRequest("free", ("data",), huge),), 0)
+    arrange.arranged((arrange.DeviceRequest("free", ("data",), huge, "ext4", str(tmp_path / "backing")),), 0)
 
 
 def test_what_a_power_cut_takes_back_is_in_memory_too(tmp_path: Path) -> None:
-    beside = arrange.Request("free", ("data",), 1000 * MB, "ext4", str(tmp_path / "backing"))
+    beside = arrange.DeviceRequest("free", ("data",), 1000 * MB, "ext4", str(tmp_path / "backing"))
     huge = 1 << 45
     arrange.arranged((beside,), huge)
     with pytest.raises(InputError, match="a power cut takes back"):
@@ -89,15 +89,15 @@ def test_data_that_do_not_fit_on_their_partition_are_refused() -> None:
 
 
 def test_a_layout_has_its_roles_on_the_devices_and_the_rest_where_it_was() -> None:
-    devices = arrange.arranged((arrange.Request("free", ("log",)),), 0)
-    layout = arrange.laid_out(Layout(data="/d"), devices)
+    devices = arrange.arranged((arrange.DeviceRequest("free", ("log",)),), 0)
+    layout = arrange.with_devices(Layout(data="/d"), devices)
     assert (layout.data, layout.temp, layout.log) == ("/d", None, devices[0].partitions[0].directory)
 
 
 def test_what_is_missing_for_devices_is_said_before_anything_starts(monkeypatch) -> None:
     monkeypatch.setattr(capability, "lacking", lambda root=Path("/"): "root, which this is not")
     with pytest.raises(InputError, match="emulated devices need root"):
-        arrange.arranged((arrange.Request("free", ("data",)),), 0)
+        arrange.arranged((arrange.DeviceRequest("free", ("data",)),), 0)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def computing(clients: int, count: int, computes_ns: int, takes_ns: int, cores: 
     plain = several_clients(clients, count, computes_ns, takes_ns)
     share = clients * computes_ns / (computes_ns + takes_ns)
     used = (plain.completed_ns * share).astype("u8")
-    return replace(plain, processors=trace.Processors(cores, used, used, used // 2, np.ones(len(used), "f4")))
+    return replace(plain, processors=trace.CpuCounters(cores, used, used, used // 2, np.ones(len(used), "f4")))
 
 
 def test_computing_takes_a_core_and_there_are_as_many_as_there_were() -> None:
@@ -233,7 +233,7 @@ def test_the_time_of_an_emulation_is_added_only_where_the_trace_tells_it(tmp_pat
 
 def on_a_volume(takes_ns: int) -> trace.Trace:
     """One client on aws-gp3, whose reads take a constant time while it has operations left."""
-    return replace(one_client(200, 10 * _MS, takes_ns), recorded=trace.Recorded("aws-gp3", 2 << 30))
+    return replace(one_client(200, 10 * _MS, takes_ns), recorded=trace.RecordedDevice("aws-gp3", 2 << 30))
 
 
 _GP3_READ_NS = round(device_models()["aws-gp3"].values()["read_latency"] * 1e9)
@@ -244,7 +244,7 @@ def test_a_trace_is_first_replayed_on_the_device_it_was_recorded_on(
 ) -> None:
     path = tmp_path / "trace.parquet"
     trace.write(path, on_a_volume(_GP3_READ_NS))
-    assert trace.read(path).recorded == trace.Recorded("aws-gp3", 2 << 30)
+    assert trace.read(path).recorded == trace.RecordedDevice("aws-gp3", 2 << 30)
     assert device.replay(str(path), "hdd-7200", json=True) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["check"]["device"] == "aws-gp3"
@@ -256,7 +256,9 @@ def test_no_prediction_is_made_when_the_recorded_device_is_missed_by_more_than_a
     tmp_path: Path, factor: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "trace.parquet"
-    thinking = replace(one_client(200, 0, round(_GP3_READ_NS * factor)), recorded=trace.Recorded("aws-gp3", 2 << 30))
+    thinking = replace(
+        one_client(200, 0, round(_GP3_READ_NS * factor)), recorded=trace.RecordedDevice("aws-gp3", 2 << 30)
+    )
     trace.write(path, thinking)
     check = replay.checked(thinking, CORE)
     assert check is not None
@@ -269,7 +271,7 @@ def test_no_prediction_is_made_when_the_recorded_device_is_missed_by_more_than_a
 
 def test_a_recorded_device_whose_model_is_not_known_here_is_named(tmp_path: Path) -> None:
     path = tmp_path / "trace.parquet"
-    trace.write(path, replace(one_client(10, _MS, _MS), recorded=trace.Recorded("our-san", 2 << 30)))
+    trace.write(path, replace(one_client(10, _MS, _MS), recorded=trace.RecordedDevice("our-san", 2 << 30)))
     with pytest.raises(InputError, match="our-san") as refused:
         device.replay(str(path), "hdd-7200")
     assert refused.value.subject == f"trace {path}"

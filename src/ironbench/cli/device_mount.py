@@ -80,7 +80,7 @@ def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> 
     capability.require(f"device {name}")
     bytes_ = int(CAPACITY.read("--capacity", capacity))
     file_system = file_systems.validated("--fs", fs)
-    alone = arrange.Request(name, (PARTITION,), bytes_, file_system, backing)
+    alone = arrange.DeviceRequest(name, (PARTITION,), bytes_, file_system, backing)
     (device,) = arrange.arranged((alone,), 0, f"device {name}")
     if not directory:
         return device

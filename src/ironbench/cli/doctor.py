@@ -19,7 +19,7 @@ from ironbench.words import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ironbench.engines.examination import Examined
+    from ironbench.engines.examination import ExaminationResult
     from ironbench.host.host_view import HostView
     from ironbench.model.diagnosis import Diagnosis
 
@@ -71,9 +71,9 @@ def doctor(
 
 def _hint_at_leftovers(printer: Printer) -> None:
     """A server that nobody needs any more takes part in every trial."""
-    from ironbench.engines.cleanup import leftovers, not_undone
+    from ironbench.engines.cleanup import leftovers, unfinished_cleanup_commands
 
-    if commands := not_undone():
+    if commands := unfinished_cleanup_commands():
         printer.say(f"not undone, since its cleanup failed or was never run: {'; '.join(commands)}")
         printer.say("  hint: `ironbench cleanup` runs it again, `ironbench cleanup --forget` once more and never again")
     left = leftovers()
@@ -128,7 +128,7 @@ def _code(diagnoses: Sequence[Diagnosis]) -> int:
     return _SUSPECT if worst(one for one in diagnoses if one.visible) is Severity.SEVERE else 0
 
 
-def _hidden(examined: Examined) -> list[str]:
+def _hidden(examined: ExaminationResult) -> list[str]:
     """What is not visible, by its reason, with what makes it visible."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in examined.diagnoses:
@@ -140,7 +140,7 @@ def _hidden(examined: Examined) -> list[str]:
     ]
 
 
-def _database_as_json(examined: Examined) -> str:
+def _database_as_json(examined: ExaminationResult) -> str:
     from ironbench.host.doctor import worst
 
     server = msgspec.to_builtins(examined.server)

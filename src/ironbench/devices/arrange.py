@@ -37,7 +37,7 @@ FILE_SYSTEM_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DeviceRequest:
     """A device as the user declared it."""
 
     model: str
@@ -56,7 +56,7 @@ def is_expression(text: str) -> bool:
 
 def requested_devices(
     devices: Mapping[str, str | DeviceSection], layout: LayoutSection, folder: Path
-) -> tuple[Request, ...]:
+) -> tuple[DeviceRequest, ...]:
     """Returns the devices named in `[devices]` or written as expressions in `[layout]`, in the order of the roles.
     Roles that name the same device share it. `folder`: base of relative directories. Raises InputError."""
     named: dict[str, list[str]] = {}
@@ -68,16 +68,16 @@ def requested_devices(
     return tuple(_request(name, tuple(roles), devices.get(name), folder) for name, roles in named.items())
 
 
-def _request(name: str, roles: tuple[str, ...], declared: str | DeviceSection | None, folder: Path) -> Request:
+def _request(name: str, roles: tuple[str, ...], declared: str | DeviceSection | None, folder: Path) -> DeviceRequest:
     if declared is None:
-        return Request(name, roles)
+        return DeviceRequest(name, roles)
     section, subject = DeviceSection(model=declared) if isinstance(declared, str) else declared, f"devices.{name}"
     if not section.model:
         raise InputError(f"{subject}.model", "is missing", "name a model: `ironbench list devices`")
     size = section.capacity
     capacity_bytes = int(CAPACITY.read(written(f"{subject}.capacity"), size)) if size != "" else None
     backing = expanded(section.backing or RAM)
-    return Request(
+    return DeviceRequest(
         expression.normal(written(f"{subject}.model"), section.model),
         roles,
         capacity_bytes,
@@ -88,7 +88,7 @@ def _request(name: str, roles: tuple[str, ...], declared: str | DeviceSection | 
 
 
 def arranged(
-    requests: Sequence[Request], estimate_bytes: int, subject: str = "layout", *, cuttable: bool = False
+    requests: Sequence[DeviceRequest], estimate_bytes: int, subject: str = "layout", *, cuttable: bool = False
 ) -> tuple[Device, ...]:
     """Returns the devices with their partitions. Raises InputError if this machine cannot emulate devices or lacks the
     memory, or if a device is too small.
@@ -104,7 +104,7 @@ def arranged(
     return devices
 
 
-def laid_out(layout: Layout, devices: tuple[Device, ...]) -> Layout:
+def with_devices(layout: Layout, devices: tuple[Device, ...]) -> Layout:
     """Returns the layout with its roles placed on the devices."""
     return replace(layout.at(directories(devices)), devices=devices)
 
@@ -114,7 +114,7 @@ def directories(devices: Sequence[Device]) -> dict[str, str]:
     return {partition.role: partition.directory for device in devices for partition in device.partitions}
 
 
-def room_bytes(devices: Sequence[Device], role: str) -> int | None:
+def partition_bytes(devices: Sequence[Device], role: str) -> int | None:
     """Size of the partition for a role in bytes; None if the role is on no device."""
     for device in devices:
         for partition in device.partitions:
@@ -134,7 +134,7 @@ def require_room(device_bytes: int, estimate_bytes: int) -> None:
         )
 
 
-def _arranged(request: Request, number: int, placed: set[str], estimate_bytes: int) -> Device:
+def _arranged(request: DeviceRequest, number: int, placed: set[str], estimate_bytes: int) -> Device:
     subject = f"device {request.model}"
     file_systems.validated(written("devices.NAME.fs"), request.file_system)
     backing = request.backing if request.backing == RAM else place.check(request.backing, "backing")

@@ -74,7 +74,7 @@ def main(parent: Channel) -> None:
     patience_s = _serve(parent, device, woken, order.detached)
     left = device.unmake(patience_s)
     if patience_s == ORPHAN_PATIENCE_S:
-        device.drop_rows()
+        device.delete_raw_rows()
     parent.tell({"stopped": left, "untraced": device.untraced})
 
 
@@ -107,14 +107,14 @@ class MountedDevice:
         for name, block in blocks.items():
             # When the kernel itself keeps the bytes in memory, a write is durable at once and flushes are not needed
             # (docs/adr/0014).
-            self._furnish(block, Path(self._order.points[name]), not measured["passes"])
+            self._create_file_system(block, Path(self._order.points[name]), not measured["passes"])
         return {"calibration": measured, "blocks": blocks, "counters": str(files / COUNTERS)}
 
     def say(self, word: str) -> dict[str, Any]:
         """Executes one command of the parent process."""
         if word == "model":
             for point in self._order.points.values():
-                _flush(Path(point))
+                output(["sync", "--file-system", point], timeout_s=None)  # writes dirty pages (syncfs(2))
             self._live.pace(list(self._blocks.values()))
             self._modelled = True
             return {"paced": word}
@@ -151,7 +151,7 @@ class MountedDevice:
             register.forget(entry)
         return left
 
-    def drop_rows(self) -> None:
+    def delete_raw_rows(self) -> None:
         """Deletes the raw rows of the trace: the parent process, which would have converted them, has died."""
         if rows := self._order.spec.get("trace"):
             with contextlib.suppress(OSError):
@@ -202,7 +202,7 @@ class MountedDevice:
             raise FailureError("emulated device", f"its entry {self._order.entry} is gone")
         register.with_server(register.owned(entry, own) if self._order.detached else entry, own, None)
 
-    def _furnish(self, block: str, point: Path, flushes: bool) -> None:
+    def _create_file_system(self, block: str, point: Path, flushes: bool) -> None:
         if not point.exists():
             missing = [path for path in (point, *point.parents) if not path.exists()]
             point.mkdir(parents=True)
@@ -233,8 +233,3 @@ def _serve(parent: Channel, device: MountedDevice, woken: int, detached: bool) -
             except IronbenchError as error:
                 answer = refusal(error)
             parent.tell(answer)
-
-
-def _flush(point: Path) -> None:
-    """Writes the dirty pages of the file system (syncfs(2), called by sync(1))."""
-    output(["sync", "--file-system", str(point)], timeout_s=None)

@@ -39,7 +39,7 @@ def read_rate(model: str, capacity_bytes: int, depth: int) -> float:
     return _reads(model, capacity_bytes, depth)[0]
 
 
-def as_good_as_free(model: str, capacity_bytes: int) -> bool:
+def is_negligible(model: str, capacity_bytes: int) -> bool:
     """Whether the modelled read latency is negligible compared with the I/O path of any emulated device, so that the
     model makes no difference."""
     return _reads(model, capacity_bytes, 1)[1] < NEXT_TO_NOTHING_S
@@ -54,7 +54,7 @@ def mixed_read_rate(model: str, capacity_bytes: int, read_bytes: int) -> float:
 
 def depth(model: str, capacity_bytes: int) -> int:
     """Queue depth up to which the device gets faster; 1 if its latency is negligible."""
-    if as_good_as_free(model, capacity_bytes):
+    if is_negligible(model, capacity_bytes):
         return 1
     gain = read_rate(model, capacity_bytes, DEEP) / read_rate(model, capacity_bytes, 1)
     return max(1, min(MOST_DEPTH, round(gain)))

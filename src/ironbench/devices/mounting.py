@@ -186,7 +186,7 @@ class Mounted:
         """Raises InputError for a model that is much faster than the I/O path of this machine: the results would
         measure the machine."""
         size = sum(one.bytes for one in self.device.partitions)
-        if expression.as_good_as_free(self.device.model, size):
+        if expression.is_negligible(self.device.model, size):
             return
         modelled = expression.read_rate(self.device.model, size, expression.DEEP)
         if modelled > reads_per_s * TOO_FAST:

@@ -85,8 +85,10 @@ def finish(path: Path, device: Device, trials: Sequence[TraceWindow] = ()) -> in
             rows["completed"].copy(),
             names[np.searchsorted(starts, rows["offset"], side="right") - 1],
             trial=trial,
-            processors=trace.Processors(cores, rows["used"].copy(), rows["runnable"].copy(), rows["own"].copy(), share),
-            recorded=trace.Recorded(device.model, sum(one.bytes for one in device.partitions)),
+            processors=trace.CpuCounters(
+                cores, rows["used"].copy(), rows["runnable"].copy(), rows["own"].copy(), share
+            ),
+            recorded=trace.RecordedDevice(device.model, sum(one.bytes for one in device.partitions)),
         )
         trace.write(path, recorded)
         written.unlink()

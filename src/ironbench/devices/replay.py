@@ -132,7 +132,7 @@ def predicted(
     """Replays the trace on a device of `capacity` bytes (None: just large enough). `models`: as returned by
     `models.for_core`.
 
-    `answering_ns`: CPU time per I/O of an emulated device's process, see `Processors.answering_ns`.
+    `answering_ns`: CPU time per I/O of an emulated device's process, see `CpuCounters.answering_ns`.
 
     Raises InputError if the expression is invalid, or if the trace is empty or does not fit on the device.
     """

@@ -55,7 +55,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Processors:
+class CpuCounters:
     """CPU counters of the machine; the columns are as long as the trace's."""
 
     cores: int
@@ -85,7 +85,7 @@ class Processors:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedDevice:
     """The emulated device on which a trace was recorded."""
 
     device: str
@@ -105,8 +105,8 @@ class Trace:
     completed_ns: np.ndarray[Any, np.dtype[np.uint64]]
     partition: np.ndarray[Any, np.dtype[np.object_]]
     trial: np.ndarray[Any, np.dtype[np.uint16]] | None = None
-    processors: Processors | None = None
-    recorded: Recorded | None = None
+    processors: CpuCounters | None = None
+    recorded: RecordedDevice | None = None
     """None if the trace does not name its device."""
 
     def for_core(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
@@ -175,9 +175,9 @@ def read(path: Path) -> Trace:
     processors = recorded = None
     if columns.keys() >= {"cores", *COUNTS} and len(columns["cores"]):
         counts = (columns[name] for name in COUNTS)
-        processors = Processors(int(columns["cores"][0]), *counts)
+        processors = CpuCounters(int(columns["cores"][0]), *counts)
     if columns.keys() >= {"device", "device_bytes"} and len(columns["device"]):
-        recorded = Recorded(str(columns["device"][0]), int(columns["device_bytes"][0]))
+        recorded = RecordedDevice(str(columns["device"][0]), int(columns["device_bytes"][0]))
     plain = {name: columns[name] for name in COLUMNS}
     trace = Trace(**plain, trial=columns.get("trial"), processors=processors, recorded=recorded)
     if (trace.op >= len(OPS)).any():

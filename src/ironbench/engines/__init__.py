@@ -96,11 +96,11 @@ def able(needs: Sequence[str]) -> list[str]:
 @contextmanager
 def running(system: System, secrets: Secrets, clients: int) -> Iterator[Session]:
     """Starts the system's engine and stops it at the end of the `with` block. Raises InputError and FailureError."""
-    from ironbench.engines.existing_server import understood
+    from ironbench.engines.existing_server import checked_answers
 
     session = get(system.engine).start(system, secrets, clients)
     try:
-        with understood(system.dsn is not None):
+        with checked_answers(system.dsn is not None):
             yield session
     finally:
         session.stop()

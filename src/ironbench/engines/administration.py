@@ -20,14 +20,14 @@ from ironbench.words import counted
 if TYPE_CHECKING:
     from ironbench.engines.dialect import Dialect
     from ironbench.engines.examination import Examination
-    from ironbench.engines.maintenance import Maintaining
+    from ironbench.engines.maintenance import MaintenanceOperations
 
 REQUEST = "checkpoints.request"
 """Name of the source that requests checkpoints during a trial."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteCounters:
     """Volume that the engine has written since its counters were reset."""
 
     log_bytes: int
@@ -61,7 +61,7 @@ the server), reading the sizes of all its databases, creating databases."""
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MarkedObjects:
     """The objects in a database that ironbench created and marked."""
 
     database: str = ""
@@ -103,7 +103,7 @@ def _short(sizes: Mapping[str, int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class ServerLocation:
     """Processes and directories of a server, with the process ids and paths of its machine."""
 
     processes: tuple[int, ...] = ()
@@ -177,18 +177,18 @@ class Administration:
         """Extends a statement that creates a routine so that the same transaction marks it."""
         return statement
 
-    def foreign_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
+    def unmarked_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
         """Names of existing unmarked routines that `statements` would replace."""
         return ()
 
-    def made(self, session: Session) -> Made:
+    def made(self, session: Session) -> MarkedObjects:
         """Returns all marked objects. Raises FailureError."""
-        return Made()
+        return MarkedObjects()
 
-    def remove_made(self, session: Session) -> Made:
+    def remove_made(self, session: Session) -> MarkedObjects:
         """Drops all marked objects or none. Raises FailureError if they are in use or another object depends on
         them."""
-        return Made()
+        return MarkedObjects()
 
     def remove_entries(self, session: Session, top: str) -> int:
         """For a directory: deletes an entry and everything below it; returns the number of entries. Raises
@@ -214,7 +214,7 @@ class Administration:
         started."""
         return {}
 
-    def remove_garbage(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
+    def vacuum_dead_rows(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
         """Vacuums tables with more dead rows than `most` times the live ones; returns conditions that describe it."""
         return {}
 
@@ -226,7 +226,7 @@ class Administration:
         FailureError."""
         return (), {}
 
-    paces_given: bool = True
+    paces_existing_server: bool = True
     """Whether `pace_checkpoints` has any effect on an existing server."""
 
     checkpoint_setting: str = ""
@@ -240,17 +240,17 @@ class Administration:
         """Number of connections of ironbench's clients and observers, without this session."""
         return 0
 
-    def written(self, session: Session) -> Written | None:
+    def written(self, session: Session) -> WriteCounters | None:
         """Returns the write counters; None if the engine has none."""
         return None
 
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
-        """Bytes of log that crash recovery would replay. `log_bytes`: current value of `Written.log_bytes`."""
+        """Bytes of log that crash recovery would replay. `log_bytes`: current value of `WriteCounters.log_bytes`."""
         return 0
 
-    def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
+    def locate(self, session: Session, machine: Tree) -> ServerLocation:
         """Locates the server's processes and directories on `machine`, which may be remote. Raises FailureError."""
-        return Whereabouts(unseen="it is not known how to find its processes")
+        return ServerLocation(unseen="it is not known how to find its processes")
 
     insight: Insight = Insight()
     """Collects the engine's own view of a trial."""
@@ -261,6 +261,6 @@ class Administration:
         return None
 
     @property
-    def maintaining(self) -> Maintaining:
+    def maintaining(self) -> MaintenanceOperations:
         """Maintenance operations on a database in use. Called only for engines with the ability `maintenance`."""
         raise NotImplementedError

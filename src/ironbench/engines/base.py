@@ -60,11 +60,11 @@ class EngineCosts:
     mixed_read_bytes: int = 65536
     """Size of a random read that takes an emulated disk as long as an average read of the engine's analytical
     queries."""
-    row_head_bytes: int = 0
+    row_overhead_bytes: int = 0
     """Overhead of a stored row besides its values."""
     page_bytes: int = 0
     """Usable bytes of a page, if rows cannot span pages; 0 if they can."""
-    key_beside: bool = False
+    separate_primary_key: bool = False
     """Whether the primary key is a separate index; otherwise rows are stored in primary key order."""
     queries_s: float = 30.0
     """Duration of one stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
@@ -79,7 +79,7 @@ class EngineCosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class SuggestedSetting:
     """A setting that users often want to compare."""
 
     name: str
@@ -116,7 +116,7 @@ class Traits:
     """Further suffixes of SQL files that the engine can use: those of the same database accessed in another way."""
     products: tuple[str, ...] = ()
     """Names that third-party drivers report for this database."""
-    knobs: tuple[Knob, ...] = ()
+    knobs: tuple[SuggestedSetting, ...] = ()
     """Settings that `ironbench lab new setting` suggests, the most informative first."""
     ideal_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Ideal part → settings whose value it determines."""

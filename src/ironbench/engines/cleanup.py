@@ -18,7 +18,7 @@ from ironbench.model.system import System
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class CleanupResult:
     """Result of a cleanup."""
 
     ended: tuple[register.RegisterEntry, ...] = ()
@@ -35,7 +35,7 @@ class Cleaned:
     """Directories that were kept although removal was requested, because they are in use."""
 
 
-def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Cleaned:
+def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> CleanupResult:
     """Ends every server without a living owner and removes its sockets and register entry. Data are removed only with
     `remove_data`."""
     entries = register.entries()
@@ -49,7 +49,7 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
     removed = [path for path in data if remove_data and _removed(path)]
     removed += [path for path in copies if remove_data and _snapshot_removed(path)]
     left = tuple(str(path) for path in (*data, *copies) if path not in removed)
-    return Cleaned(
+    return CleanupResult(
         ended=tuple(ended),
         stubborn=tuple(entry for entry in orphans if entry not in ended),
         living=tuple(entry for entry in entries if entry not in orphans),
@@ -91,12 +91,12 @@ def leftovers() -> list[str]:
     return [*(f"{entry.kind} in {entry.data}" for entry in orphans), *map(str, in_memory)]
 
 
-def not_undone() -> list[str]:
+def unfinished_cleanup_commands() -> list[str]:
     """Cleanup commands of finished ironbench processes that failed or were never run."""
     return [f"{one.of}: `{shortened(one.cleanup)}`" for one in undo.orphans()]
 
 
-def lines_of(cleaned: Cleaned, unfinished: Sequence[str] = ()) -> list[str]:
+def lines_of(cleaned: CleanupResult, unfinished: Sequence[str] = ()) -> list[str]:
     """Returns a line for each thing ended, removed or kept. `unfinished`: incomplete records and exports that were
     removed."""
     lines = []

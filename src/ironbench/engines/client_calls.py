@@ -19,7 +19,7 @@ Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
 Step = Callable[[tuple[Any, ...]], Answer]
 
 
-def addressed(plan: bytes) -> tuple[dict[str, Any], bytes]:
+def split_plan(plan: bytes) -> tuple[dict[str, Any], bytes]:
     """Splits a plan into its engine section and the plan that the core's `drive_called` takes."""
     asked = json.loads(plan)
     engine = asked["engine"]

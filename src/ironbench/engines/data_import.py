@@ -51,7 +51,7 @@ class Dump:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """Result of a restore."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
@@ -97,13 +97,13 @@ class DataImport:
         """Called before the engine starts in a new directory: copies the dump there if it is a database file of the
         engine."""
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
         """Restores a dump into an empty database. Raises FailureError if the resulting database must not be used."""
-        return Restored()
+        return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Runs an SQL file after `dump`; returns the same as `Restored.left_out`. Raises FailureError with statement
-        and reason."""
+        """Runs an SQL file after `dump`; returns the failed statements as in `RestoreResult.left_out`. Raises
+        FailureError with statement and reason."""
         return {}
 
     def way_out(self, session: Session, error: FailureError) -> str:

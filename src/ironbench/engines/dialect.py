@@ -12,7 +12,7 @@ from ironbench.model.session import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedPlan:
     """Plan of a statement, and what the engine reports with it."""
 
     text: str
@@ -30,7 +30,7 @@ class Dialect:
     true: tuple[str, ...] = ("1", "t", "true")
     """Spellings of a true value in results."""
     kinds: Mapping[str, str] = {}
-    """Kind of relation, as `strangers` returns it → name of the kind."""
+    """Kind of relation, as `non_tables` returns it → name of the kind."""
     begin: str = "begin"
     """Statement that begins a transaction of statements that are sent together; "" if these form a transaction
     anyway."""
@@ -50,7 +50,7 @@ class Dialect:
             f"where table_type = 'BASE TABLE' and table_name in ({listed(tables)})"
         )
 
-    def strangers(self, tables: Sequence[str]) -> str:
+    def non_tables(self, tables: Sequence[str]) -> str:
         """Query for name and kind of relations that have a name in `tables` but are not tables."""
         return (
             "select table_name, lower(table_type) from information_schema.tables "
@@ -106,9 +106,9 @@ class Dialect:
         """Prefix of a statement whose plan is requested. `measured`: the statement is executed and timed."""
         return "explain analyze " if measured else "explain "
 
-    def explained(self, rows: Sequence[Row]) -> Explained:
+    def explained(self, rows: Sequence[Row]) -> ExplainedPlan:
         """Parses the answer to `explain`."""
-        return Explained("\n".join(" ".join(value or "" for value in row) for row in rows))
+        return ExplainedPlan("\n".join(" ".join(value or "" for value in row) for row in rows))
 
     def steps(self, plan: str) -> Iterator[str]:
         """Steps of a plan, e.g. `Hash Join`, `Seq Scan on orders`; none if it cannot be parsed."""

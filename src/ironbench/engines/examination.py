@@ -38,7 +38,7 @@ class ExaminedServer:
     database: str
     role: str
     rights: frozenset[str] = frozenset()
-    """Names of the `Needed` privileges that the role has."""
+    """Names of the `NeededPrivilege` entries that the role has."""
     extensions: Mapping[str, str] = field(default_factory=dict)
     """Extension whose views can be read → its schema, quoted."""
     memory_bytes: int | None = None
@@ -54,7 +54,7 @@ Query = str | Callable[[ExaminedServer], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class NeededPrivilege:
     """A privilege that a role needs to see the objects of other roles."""
 
     name: str
@@ -69,7 +69,7 @@ class DatabaseProbe:
     about: str
     query: Query
     inspect: Inspection
-    right: Needed | None = None
+    right: NeededPrivilege | None = None
 
 
 class Examination:
@@ -83,7 +83,7 @@ class Examination:
         self._probes: dict[str, DatabaseProbe] = {}
 
     def probe(
-        self, area: str, name: str, query: Query, right: Needed | None = None
+        self, area: str, name: str, query: Query, right: NeededPrivilege | None = None
     ) -> Callable[[Inspection], Inspection]:
         """Registers a probe under a unique name. Without the privilege `right` its rows would be incomplete."""
         assert area in self._areas, area
@@ -102,12 +102,12 @@ class Examination:
             import_module(f"{self._package}.{module.name}")
         return tuple(sorted(self._probes.values(), key=lambda one: self._areas.index(one.area)))
 
-    def examine(self, session: Session) -> Examined:
+    def examine(self, session: Session) -> ExaminationResult:
         """Runs all probes. Raises FailureError if the server cannot be reached; errors in a probe are reported as
         readings."""
         server = self._server(session)
         diagnoses = (diagnosis for one in self.probes() for diagnosis in self._diagnoses(one, session, server))
-        return Examined(server, tuple(diagnoses))
+        return ExaminationResult(server, tuple(diagnoses))
 
     def _diagnoses(self, one: DatabaseProbe, session: Session, server: ExaminedServer) -> list[Diagnosis]:
         query = " ".join((one.query if isinstance(one.query, str) else one.query(server)).split())
@@ -140,7 +140,7 @@ class Examination:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ExaminationResult:
     server: ExaminedServer
     diagnoses: tuple[Diagnosis, ...]
 
@@ -151,11 +151,11 @@ class Examined:
         return f"{server.title} {server.version}, {where}: database {server.database}, seen by role {server.role}"
 
 
-def _without(right: Needed, server: ExaminedServer) -> CheckResult:
+def _without(right: NeededPrivilege, server: ExaminedServer) -> CheckResult:
     return unseen(f"role {server.role} may not see it without {right.name}", right.grant.format(role=server.role))
 
 
-def examine(dsn: str) -> Examined:
+def examine(dsn: str) -> ExaminationResult:
     """Examines the database of an existing server. Raises InputError if the database does not exist or its engine has
     no examination, and FailureError."""
     word = engines.scheme(dsn)

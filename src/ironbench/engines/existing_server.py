@@ -15,7 +15,7 @@ from ironbench.model.system import Layout, System
 
 
 @contextmanager
-def understood(is_given: bool) -> Iterator[None]:
+def checked_answers(is_given: bool) -> Iterator[None]:
     """Turns errors while parsing the answers of an existing server into a FailureError.
 
     The answers of such a server are external input. For a server that ironbench started (`is_given` is false), the
@@ -37,7 +37,7 @@ class ServerAddress(Protocol):
     def text(self) -> str: ...
 
 
-def taken(
+def validated_existing(
     system: System, parse: Callable[[str], tuple[ServerAddress, Secrets]], way: str = ""
 ) -> tuple[System, Secrets]:
     """Returns the system with a normalized DSN, and its secrets. Raises InputError for options that would change the

@@ -101,7 +101,7 @@ def put_back(file: Path, folder: Path) -> Copied:
 
     An existing file that was not restored from a snapshot is renamed to `….kept-N`, together with its log.
     """
-    _give_up(file)
+    _remove_or_keep(file)
     aside = file.with_name(f"{file.name}.new")
     aside.unlink(missing_ok=True)
     space.require(file.parent, copies.size(folder), "the copy of the data")
@@ -122,7 +122,7 @@ def restored(file: Path) -> bool:
         return False
 
 
-def _give_up(file: Path) -> None:
+def _remove_or_keep(file: Path) -> None:
     parts = [file.with_name(file.name + suffix) for suffix in ("", *_LOGS, "-shm")]
     if restored(file) or not file.exists():
         for part in reversed(parts):

@@ -11,7 +11,7 @@ from ironbench.errors import FailureError
 
 
 @dataclass(slots=True)
-class Questions:
+class StatementLimit:
     """Statements with a common time limit."""
 
     session: object
@@ -20,7 +20,7 @@ class Questions:
     """First failure; further statements fail with it at once."""
 
 
-_QUESTIONS: ContextVar[Questions | None] = ContextVar("questions", default=None)
+_QUESTIONS: ContextVar[StatementLimit | None] = ContextVar("questions", default=None)
 """The current time limit of this thread."""
 
 
@@ -30,7 +30,7 @@ class Limited:
     @contextmanager
     def limited(self, limit_s: float) -> Iterator[None]:
         """See `model.session.RemoteSession`."""
-        questions = Questions(self, limit_s)
+        questions = StatementLimit(self, limit_s)
         token = _QUESTIONS.set(questions)
         try:
             yield
@@ -43,6 +43,6 @@ class Limited:
         questions = self._questions()
         return None if questions is None else questions.limit_s
 
-    def _questions(self) -> Questions | None:
+    def _questions(self) -> StatementLimit | None:
         questions = _QUESTIONS.get()
         return questions if questions is not None and questions.session is self else None

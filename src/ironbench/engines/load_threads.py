@@ -14,7 +14,7 @@ Piece = tuple[str, int, int]
 """Table, number of the first row, number after the last row."""
 
 
-class Pieces:
+class PieceQueue:
     """A thread-safe queue of pieces to load."""
 
     def __init__(self, pieces: Iterator[Piece]) -> None:

@@ -53,7 +53,7 @@ def answering(session: Session) -> Callable[[], None]:
     return session.require_answer if isinstance(session, RemoteSession) else lambda: None
 
 
-class Maintaining(Protocol):
+class MaintenanceOperations(Protocol):
     @property
     def vacuums(self) -> Mapping[str, str]:
         """Kind of vacuum → statement, with `{}` for the table. Kinds that the engine lacks are missing."""
@@ -103,7 +103,7 @@ class Maintaining(Protocol):
         complete."""
         ...
 
-    def litter(self, session: Session, table: str, percent: int) -> None:
+    def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
         """Turns `percent` % of the rows into dead rows that only `vacuums` remove. On return, the server's counters
         include these rows."""
         ...

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ironbench.engines.server import Running
-from ironbench.engines.server_session import Own
+from ironbench.engines.server import RunningServer
+from ironbench.engines.server_session import OwnedServer
 from ironbench.host import place
 
 _S = TypeVar("_S")
@@ -26,7 +26,7 @@ class OwnServer(ABC, Generic[_S]):
         """Data directory, which is locked while it is in use."""
 
     @abstractmethod
-    def running(self, lock: int) -> Running:
+    def running(self, lock: int) -> RunningServer:
         """Starts the server with the directories of the layout. Raises InputError and FailureError."""
 
     @abstractmethod
@@ -38,7 +38,7 @@ class OwnServer(ABC, Generic[_S]):
         """Installation and identity, for the record."""
 
     @abstractmethod
-    def connected(self, own: Own) -> _S:
+    def connected(self, own: OwnedServer) -> _S:
         """Connects a session to the running server."""
 
     def session(self) -> _S:
@@ -53,13 +53,13 @@ class OwnServer(ABC, Generic[_S]):
                 own.release()
             raise
 
-    def _own(self) -> Own:
+    def _own(self) -> OwnedServer:
         lock = place.lock(place.claim(str(self.place), "data"))
         try:
             running = self.running(lock)
             try:
                 start, release = partial(self.running, lock), partial(os.close, lock)
-                return Own(running, start, self.directories(), self.facts(), release, self._own)
+                return OwnedServer(running, start, self.directories(), self.facts(), release, self._own)
             except BaseException:
                 running.stop()
                 raise

@@ -37,7 +37,7 @@ def raise_file_limit() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Make:
+class ServerProgram:
     """Properties of a server program, for all servers of an engine."""
 
     engine: str
@@ -58,10 +58,10 @@ class Make:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class ServerLaunch:
     """Everything needed to start one server."""
 
-    make: Make
+    make: ServerProgram
     place: Path
     """Data directory with all files prepared."""
     messages: Path
@@ -88,10 +88,10 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningServer:
     """A server that accepts connections."""
 
-    launch: Launch
+    launch: ServerLaunch
     socket_directory: str
     guard: ServerGuard
     entry: register.RegisterEntry
@@ -146,7 +146,7 @@ class Running:
         return ": ".join(filter(None, (how, _complaints(self.launch))))
 
 
-def start(launch: Launch, remove: tuple[str, ...] = ()) -> Running:
+def start(launch: ServerLaunch, remove: tuple[str, ...] = ()) -> RunningServer:
     """Starts a server and waits until it accepts connections. Raises FailureError with the server's reason.
 
     `remove`: directories to remove after the server has ended.
@@ -170,7 +170,7 @@ def start(launch: Launch, remove: tuple[str, ...] = ()) -> Running:
         command = (*_within(group, launch), *launch.words())
         order = GuardOrder(str(register.path_of(entry)), command, launch.environment, str(launch.messages))
         with processes.interrupt_held():
-            running = Running(launch, socket_directory, ServerGuard(order, keep_open=(launch.lock,)), entry)
+            running = RunningServer(launch, socket_directory, ServerGuard(order, keep_open=(launch.lock,)), entry)
         if running.guard.failure:
             raise FailureError(make.title, f"the server cannot be started: {running.guard.failure}")
         _wait_until_ready(running)
@@ -202,7 +202,7 @@ def _new_socket_directory(socket: str) -> str:
     )
 
 
-def _within(group: Path | None, launch: Launch) -> tuple[str, ...]:
+def _within(group: Path | None, launch: ServerLaunch) -> tuple[str, ...]:
     """Creates the control group, and returns the command prefix that enters it. Pages cached before would not count in
     the group, so they are evicted first. Raises FailureError."""
     if group is None or launch.limit_bytes is None:
@@ -214,7 +214,7 @@ def _within(group: Path | None, launch: Launch) -> tuple[str, ...]:
     return control_groups.entering(group)
 
 
-def _wait_until_ready(running: Running) -> None:
+def _wait_until_ready(running: RunningServer) -> None:
     launch, deadline = running.launch, time.monotonic() + READY_PATIENCE_S
     subject = f"{launch.make.title} in {launch.place}"
     while not launch.ready(running.guard.pid):
@@ -229,7 +229,7 @@ def _wait_until_ready(running: Running) -> None:
         time.sleep(0.01)
 
 
-def _complaints(launch: Launch) -> str:
+def _complaints(launch: ServerLaunch) -> str:
     """Errors at the end of the server's log."""
     try:
         with launch.messages.open("rb") as file:

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ironbench import units
 from ironbench.engines.administration import DENIED
-from ironbench.engines.existing_server import understood
+from ironbench.engines.existing_server import checked_answers
 from ironbench.engines.limits import Limited
-from ironbench.engines.server import READY_PATIENCE_S, Running, own_processes
+from ironbench.engines.server import READY_PATIENCE_S, RunningServer, own_processes
 from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.host.freezer import Freezer
 from ironbench.host.processes import ProcessId
@@ -42,18 +42,18 @@ _DYING_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnedServer:
     """Everything that a session needs of a server that ironbench started."""
 
-    running: Running
-    again: Callable[[], Running]
+    running: RunningServer
+    again: Callable[[], RunningServer]
     """Starts the stopped server again."""
     directories: dict[str, str]
     facts: Mapping[str, Any]
     """Installation and identity."""
     release: Callable[[], None]
     """Releases the data directory."""
-    retaken: Callable[[], Own]
+    claim_again: Callable[[], OwnedServer]
     """Claims the data directory again after `release`, and starts the server."""
 
 
@@ -81,10 +81,10 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
     title: ClassVar[str]
     broken: ClassVar[tuple[str, ...]]
     """SQLSTATE classes after which the connection may be lost; "": no answer at all."""
-    lives: ClassVar[str] = "SELECT 1"
+    alive_query: ClassVar[str] = "SELECT 1"
     """A statement that every live server answers."""
 
-    def __init__(self, address: _A, secrets: Secrets, own: Own | None = None) -> None:
+    def __init__(self, address: _A, secrets: Secrets, own: OwnedServer | None = None) -> None:
         """Connects. Raises InputError for a wrong password or name, and FailureError if no server answers."""
         self._address = address
         self._secrets = secrets
@@ -142,7 +142,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         if self._own is not None:
             yield
             return
-        with self.limited(_ANSWER_S), understood(True):
+        with self.limited(_ANSWER_S), checked_answers(True):
             yield
 
     def copy_in(self, sql: str, data: bytes) -> int:
@@ -174,14 +174,14 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         if self._own is not None and not self._own.running.alive():
             return False
         try:
-            self.asked(lambda query: query(self.lives))
+            self.asked(lambda query: query(self.alive_query))
         except IronbenchError as error:
             return error.sqlstate[:2] not in self.broken  # a server that refuses the statement is alive
         return True
 
     def require_answer(self) -> None:
         """See `model.session.RemoteSession`."""
-        self.query(self.lives)
+        self.query(self.alive_query)
 
     def last_words(self) -> str:
         """The end of the log of a server that ironbench started; "" for an existing server."""
@@ -213,7 +213,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
     def reconnect(self) -> None:
         """Replaces a connection that was lost in a restart of the server. Raises FailureError if no server answers."""
         if not self.alive():
-            self.query(self.lives)
+            self.query(self.alive_query)
 
     def _patiently(self) -> _L:
         """Connects, with retries. Raises FailureError if the server does not answer in time."""
@@ -241,7 +241,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             self._stopped = True  # until a server answers again
             self._own.release()
             restore()
-            self._own = self._own.retaken()
+            self._own = self._own.claim_again()
             self._address = self.moved(self._own.running.socket_directory)
             self._stopped = False
             self._connection = self.connect()
@@ -292,7 +292,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
     def _answers(self) -> bool:
         try:
-            return self._connection is not None and bool(self._connection.query(self.lives, self._limit_s()))
+            return self._connection is not None and bool(self._connection.query(self.alive_query, self._limit_s()))
         except IronbenchError:
             return False
 
@@ -315,7 +315,7 @@ def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
         session.stop()
 
 
-def joined(session: _S, require_room: Callable[[_S, int], None], clients: int) -> _S:
+def with_free_connections(session: _S, require_room: Callable[[_S, int], None], clients: int) -> _S:
     """Returns the session if `clients` more can connect, otherwise ends it. Raises InputError."""
     try:
         with session.questions():

@@ -17,7 +17,7 @@ _PATIENCE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class WindowEnds:
     first: Sample
     last: Sample
 
@@ -26,13 +26,13 @@ class Ends:
     window, but not in between."""
 
     @staticmethod
-    def of(samples: Sequence[Sample], window_s: float) -> Ends | None:
+    def of(samples: Sequence[Sample], window_s: float) -> WindowEnds | None:
         """Returns the readings nearest to the start and the end; None if one of them is missing."""
         first = [one for one in samples if one.t_s < window_s / 2]
         last = [one for one in samples if window_s / 2 <= one.t_s <= window_s + _PATIENCE_S]
         if not first or not last:
             return None
-        return Ends(min(first, key=lambda one: abs(one.t_s)), min(last, key=lambda one: abs(one.t_s - window_s)))
+        return WindowEnds(min(first, key=lambda one: abs(one.t_s)), min(last, key=lambda one: abs(one.t_s - window_s)))
 
 
 def fields(sample: Sample) -> Iterator[list[str | None]]:

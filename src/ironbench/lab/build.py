@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ironbench import engines, workloads
 from ironbench.devices import arrange
-from ironbench.devices.arrange import Request, requested_devices
+from ironbench.devices.arrange import DeviceRequest, requested_devices
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected, each, nearest, together, written
 from ironbench.fields.sections import Sections
@@ -92,7 +92,7 @@ class Builder:
             self.ways_out[cell.name] = error.hint
             return replace(setup, skipped=f"{error.subject}: {error.cause}")
 
-    def _wanted(self, cell: DeclaredCell) -> tuple[Setup, tuple[Request, ...]]:
+    def _wanted(self, cell: DeclaredCell) -> tuple[Setup, tuple[DeviceRequest, ...]]:
         """Returns the declared setup, read field by field, and the devices that it names."""
         sections, file = cell.sections, self.declared.file
         folder = Path(file).absolute().parent if file else None
@@ -149,7 +149,7 @@ class Builder:
         every = [("trial" if self.declared.file else "run", cell.sections.commands), *cell.added]
         return tuple(one for of, section in every if (one := without_password(commands.read(section, of))))
 
-    def _possible(self, setup: Setup, devices: Sequence[Request]) -> Setup:
+    def _possible(self, setup: Setup, devices: Sequence[DeviceRequest]) -> Setup:
         """Completes the setup with the engine's defaults, on devices that this machine can emulate."""
         system, choice, load = setup.system, setup.choice, setup.cell.load
         workload, crash = workloads.get(choice.workload), self.declared.measure.crash
@@ -169,7 +169,7 @@ class Builder:
         estimate_bytes = size.data_bytes(setup)
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
-        system = replace(system, layout=arrange.laid_out(system.layout, mounted))
+        system = replace(system, layout=arrange.with_devices(system.layout, mounted))
         if system.dsn is None:  # a server that ironbench did not start keeps its settings
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
         asked, of_clients = system, connections(system, load, workload.connections(load.clients))
@@ -283,7 +283,7 @@ def _require_checkpoints(system: System, load: Load) -> None:
         return
     if not engine.can("checkpoints"):
         raise InputError(field, f"{engine.name} has no such checkpoints", "leave it out")
-    if system.dsn is not None and not engine.administration.paces_given:
+    if system.dsn is not None and not engine.administration.paces_existing_server:
         cause = f"ironbench makes no checkpoints on a running {engine.name} server ({written('system.dsn')})"
         raise InputError(field, cause, "leave it out")
     setting = engine.administration.checkpoint_setting
@@ -344,7 +344,7 @@ def _require_room(system: System, estimate_bytes: int) -> None:
     """InputError if the data cannot fit. ironbench's own directory may already contain them, so the load checks it
     again."""
     data = system.layout.data
-    device_bytes = arrange.room_bytes(system.layout.devices, "data")
+    device_bytes = arrange.partition_bytes(system.layout.devices, "data")
     if device_bytes is not None:
         arrange.require_room(device_bytes, estimate_bytes)
     elif data is not None and not place.ours(Path(data)):

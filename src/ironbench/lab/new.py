@@ -12,7 +12,7 @@ from ironbench import engines, units
 from ironbench.devices import capability, expression
 from ironbench.devices.mounting import TOO_FAST
 from ironbench.engines.administration import CHECKPOINT
-from ironbench.engines.base import Engine, Knob
+from ironbench.engines.base import Engine, SuggestedSetting
 from ironbench.errors import FailureError, InputError
 from ironbench.host.fingerprint import fingerprint
 from ironbench.model.secrets import Secrets
@@ -157,7 +157,7 @@ def _load(here: LabContext, timed: bool = False) -> list[str]:
     checkpoint = ['checkpoint = "10s"    # log and data writes are those of whole cycles']
     if here.lacks:
         checkpoint = [f"# {checkpoint[0]}; {here.lacks}"]
-    if not here.engine.can("checkpoints") or (here.dsn and not here.engine.administration.paces_given):
+    if not here.engine.can("checkpoints") or (here.dsn and not here.engine.administration.paces_existing_server):
         checkpoint = []
     writers, how_many = here.engine.traits.writers, f"two for each core {cores}, four at least"
     if writers is not None:
@@ -227,7 +227,7 @@ def _setting(here: LabContext) -> Iterator[str]:
         yield ""
 
 
-def _of_knob(here: LabContext, knob: Knob) -> list[str]:
+def _of_knob(here: LabContext, knob: SuggestedSetting) -> list[str]:
     now = here.settings.get(knob.name, "")
     levels = list(dict.fromkeys([now or knob.levels[0], *knob.levels]))
     head = f"[vary.{knob.name}]"

@@ -151,7 +151,7 @@ class ServerControl:
 
     def server(self) -> int:
         """Returns the pid of the server's first process. InputError: it is not visible."""
-        place = engines.get(self.session.engine).administration.whereabouts(self.session, self.machine)
+        place = engines.get(self.session.engine).administration.locate(self.session, self.machine)
         if not place.processes:
             cause = f"the server's processes are not seen there: {place.unseen}"
             raise InputError(written("limits.server_cpus"), cause, "leave it out, or name the machine they run on")

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from ironbench import engines
-from ironbench.engines.administration import Whereabouts
+from ironbench.engines.administration import ServerLocation
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.host.fingerprint import of_tree
 from ironbench.host.remote import address, link, tree, watch
@@ -78,7 +78,7 @@ class ServerWatch:
         try:
             there = link.to(address.parse(self.server))
             machine = tree.fetched(there)
-            place = engines.get(self.session.engine).administration.whereabouts(self.session, machine)
+            place = engines.get(self.session.engine).administration.locate(self.session, machine)
             every = observe.sources(cast(Session, _There(self.session, place)), True, machine, self.load.clients)
             self._begin(machine, place)
         except IronbenchError as error:
@@ -122,7 +122,7 @@ class ServerWatch:
             )
         )
 
-    def _begin(self, machine: Tree, place: Whereabouts) -> None:
+    def _begin(self, machine: Tree, place: ServerLocation) -> None:
         ours = machine.read(_BOOT) == Tree().read(_BOOT)
         key = self.store.keep_shared("machines", msgspec.to_builtins(of_tree(machine)))
         self._there = ServerMachine(self.server, ours=ours, machine=key)
@@ -142,7 +142,7 @@ def of_trial(plan: Plan, session: Session, load: Load, store: Store) -> ServerWa
 class _There:
     """A session as seen by observers of its machine, with the process ids and directories there."""
 
-    def __init__(self, session: Session, place: Whereabouts) -> None:
+    def __init__(self, session: Session, place: ServerLocation) -> None:
         self._session, self._place = session, place
 
     def processes(self) -> Sequence[int]:

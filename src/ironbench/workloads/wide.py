@@ -61,8 +61,8 @@ class Wide:
     def stored_bytes(self, engine: str) -> int:
         """Estimates the size of the table including its primary key."""
         costs = engines.get(engine).traits.costs
-        key = KEY_BYTES[self.keys] if costs.key_beside else 0
-        each = self.width + FIXED_BYTES + costs.row_head_bytes
+        key = KEY_BYTES[self.keys] if costs.separate_primary_key else 0
+        each = self.width + FIXED_BYTES + costs.row_overhead_bytes
         if costs.page_bytes:  # a page contains only whole rows
             each = costs.page_bytes // max(1, costs.page_bytes // each)
         return self.rows * (each + key)

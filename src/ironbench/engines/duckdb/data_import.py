@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines.data_import import DataImport, Dump, Restored, Show
-from ironbench.engines.duckdb.process import Begin, DuckdbProcess
+from ironbench.engines.data_import import DataImport, Dump, RestoreResult, Show
+from ironbench.engines.duckdb.process import DuckdbProcess, OpenRequest
 from ironbench.engines.duckdb.session import FILE
 from ironbench.engines.library import place_file, require_closed, setup_text
 from ironbench.errors import FailureError, InputError
@@ -31,7 +31,7 @@ class DuckdbDataImport(DataImport):
     def placed(self, system: System, dump: Path) -> None:
         place_file(system, dump, FILE)
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
         """Reads every column once, because DuckDB verifies the checksum of each block when it reads it."""
         tables = session.query(
             "select format('\"{}\".\"{}\"', replace(schema_name, '\"', '\"\"'), replace(table_name, '\"', '\"\"')) "
@@ -44,7 +44,7 @@ class DuckdbDataImport(DataImport):
             except FailureError as error:
                 cause = f"the file is damaged, in {table}: {error.cause.splitlines()[0]}"
                 raise FailureError(f"dump {dump}", cause, "nothing of it is measured; repair it") from None
-        return Restored()
+        return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
         """Runs the SQL file without access to other files, because those are not part of the data's content key."""
@@ -69,7 +69,7 @@ class DuckdbDataImport(DataImport):
 
 def _require_readable(subject: str, dump: Path) -> None:
     try:
-        DuckdbProcess(Begin(str(dump.resolve()), {"access_mode": "read_only"})).stop()
+        DuckdbProcess(OpenRequest(str(dump.resolve()), {"access_mode": "read_only"})).stop()
     except FailureError as error:
         cause, hint = error.cause.splitlines()[0], "repair it, or name another file"
         if "Could not set lock" in cause:

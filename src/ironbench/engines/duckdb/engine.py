@@ -14,7 +14,7 @@ from ironbench.engines.base import EngineCosts, Traits
 from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.duckdb import settings
 from ironbench.engines.duckdb.data_import import DuckdbDataImport
-from ironbench.engines.duckdb.process import Begin, DuckdbProcess, package_folder
+from ironbench.engines.duckdb.process import DuckdbProcess, OpenRequest, package_folder
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import FailureError
@@ -37,7 +37,7 @@ class DuckdbDialect(Dialect):
     def present(self, tables: Sequence[str]) -> str:
         return f"select table_name from duckdb_tables() where table_name in ({listed(tables)})"
 
-    def strangers(self, tables: Sequence[str]) -> str:
+    def non_tables(self, tables: Sequence[str]) -> str:
         return f"select view_name, 'view' from duckdb_views() where view_name in ({listed(tables)}) order by view_name"
 
     def database_size(self) -> str:
@@ -142,7 +142,7 @@ class DuckdbEngine(LibraryEngine):
 
 
 def _query_in_memory(sql: str) -> list[str]:
-    trial = DuckdbProcess(Begin(":memory:"))
+    trial = DuckdbProcess(OpenRequest(":memory:"))
     try:
         return [value or "" for value in trial.connect().query(sql)[0]]
     except FailureError as error:

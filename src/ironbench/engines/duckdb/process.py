@@ -1,8 +1,8 @@
 """DuckDB's child process, and the parent's connections to it.
 
-The process opens the database and serves connections. After a `Begin` and its answer, every byte on its channel carries
-one end of a connection's socket pair (SCM_RIGHTS, unix(7)), so there is no socket path to which other programs could
-connect. Every connection is a cursor with its own thread.
+The process opens the database and serves connections. After an `OpenRequest` and its answer, every byte on its channel
+carries one end of a connection's socket pair (SCM_RIGHTS, unix(7)), so there is no socket path to which other programs
+could connect. Every connection is a cursor with its own thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from ironbench.engines.load_threads import Pieces, loaded, together
+from ironbench.engines.load_threads import PieceQueue, loaded, together
 from ironbench.errors import FailureError
 from ironbench.host import child, processes
 from ironbench.host.child import Channel, Child, answer
@@ -39,7 +39,7 @@ def package_folder() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class OpenRequest:
     """First message to the process."""
 
     path: str
@@ -51,7 +51,7 @@ class Begin:
 class DuckdbProcess:
     """A process that has one database open until it is stopped or its parent ends."""
 
-    def __init__(self, begin: Begin, within: Sequence[str] = ()) -> None:
+    def __init__(self, begin: OpenRequest, within: Sequence[str] = ()) -> None:
         """`within`: prefix of the command. Raises FailureError if the file cannot be opened or a setting is invalid."""
         self._child = Child(__name__, "DuckDB", within=within, packages=[package_folder()])
         self._lock = threading.Lock()
@@ -160,7 +160,7 @@ def main(parent: Channel) -> None:
     frame = parent.receive()
     if frame is None:
         return
-    begin = Begin(**frame[0])
+    begin = OpenRequest(**frame[0])
     if begin.cpus:
         os.sched_setaffinity(0, begin.cpus)
     import duckdb
@@ -200,7 +200,7 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     begin = time.perf_counter()
     generator = json.dumps(plan["generator"]).encode()
     workers = int(plan["connections"])
-    waiting = Pieces(iter(core.cut_rows(generator, workers, json.dumps(plan["done"]).encode())))
+    waiting = PieceQueue(iter(core.cut_rows(generator, workers, json.dumps(plan["done"]).encode())))
     settings = {name: value for name, value in plan["engine"]["settings"].items() if name not in _NOT_FOR_LOADING}
     failures: list[Exception] = []
     try:
@@ -225,7 +225,7 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
 
 
 def _work(
-    cursor: Any, plan: dict[str, Any], generator: bytes, waiting: Pieces, progress: Any, failures: list[Exception]
+    cursor: Any, plan: dict[str, Any], generator: bytes, waiting: PieceQueue, progress: Any, failures: list[Exception]
 ) -> None:
     import ironbench._core as core
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ironbench.engines.base import SessionDefaults
 from ironbench.engines.duckdb import process, settings, trial
-from ironbench.engines.duckdb.process import Begin, DuckdbConnection, DuckdbProcess, package_folder
+from ironbench.engines.duckdb.process import DuckdbConnection, DuckdbProcess, OpenRequest, package_folder
 from ironbench.errors import FailureError
 from ironbench.host import control_groups, copies, register
 from ironbench.model.session import Row
@@ -131,7 +131,7 @@ class DuckdbSession(SessionDefaults):
             if self._entry.groups:
                 copies.sync(self._folder)  # pages that were read outside the group would not count in it
                 copies.evict(self._folder)
-            begin = Begin(str(self._folder / FILE), self._settings, tuple(self._system.server_cpus or ()))
+            begin = OpenRequest(str(self._folder / FILE), self._settings, tuple(self._system.server_cpus or ()))
             self._process = DuckdbProcess(begin, self.within())
             self._entry = register.with_server(self._entry, self._process.id, None)
         return self._process

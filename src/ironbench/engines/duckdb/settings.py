@@ -7,7 +7,7 @@ import os
 
 from ironbench import units
 from ironbench.engines.base import set_twice
-from ironbench.engines.duckdb.process import Begin, DuckdbProcess
+from ironbench.engines.duckdb.process import DuckdbProcess, OpenRequest
 from ironbench.engines.server_settings import refuse_ours
 from ironbench.errors import FailureError, InputError, nearest, written
 from ironbench.host import control_groups
@@ -62,7 +62,10 @@ def validate(system: System) -> None:
 
 def effective(system: System, temp_directory: str) -> dict[str, str]:
     """Returns the complete settings for DuckDB."""
-    settings = {"temp_directory": temp_directory, "threads": str(_threads(system))}
+    settings = {
+        "temp_directory": temp_directory,
+        "threads": str(system.parallelism or len(system.server_cpus or os.sched_getaffinity(0))),
+    }
     if system.memory_bytes is not None:
         settings["memory_limit"] = f"{system.memory_bytes}B"
     elif system.memory_total_bytes is not None:
@@ -72,14 +75,10 @@ def effective(system: System, temp_directory: str) -> dict[str, str]:
     return settings | system.settings
 
 
-def _threads(system: System) -> int:
-    return system.parallelism or len(system.server_cpus or os.sched_getaffinity(0))
-
-
 def _try(settings: dict[str, str]) -> None:
     for name, value in settings.items():
         try:
-            DuckdbProcess(Begin(":memory:", {name: value})).stop()
+            DuckdbProcess(OpenRequest(":memory:", {name: value})).stop()
         except FailureError as error:
             subject = written("system.set", f"{name}={value}")
             if "not recognized" not in error.cause:
@@ -88,7 +87,7 @@ def _try(settings: dict[str, str]) -> None:
 
 
 def _known() -> list[str]:
-    trial = DuckdbProcess(Begin(":memory:"))
+    trial = DuckdbProcess(OpenRequest(":memory:"))
     try:
         return [row[0] or "" for row in trial.connect().query("select name from duckdb_settings()")]
     finally:

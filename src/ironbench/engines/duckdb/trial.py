@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.engines.client_calls import Answer, Command, Step, addressed
+from ironbench.engines.client_calls import Answer, Command, Step, split_plan
 from ironbench.engines.duckdb.process import LASTING, ROWS_AT_ONCE, code_of, text_of
 from ironbench.errors import FailureError
 
@@ -108,7 +108,7 @@ def drive(plan: bytes, progress: Any) -> Any:
 
     import ironbench._core as core
 
-    engine, called = addressed(plan)
+    engine, called = split_plan(plan)
     try:
         database = duckdb.connect(engine["path"], config=engine["settings"])
     except duckdb.Error as error:

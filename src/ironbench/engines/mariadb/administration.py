@@ -7,7 +7,15 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from ironbench.engines.administration import DATABASES, MARK, REQUEST, Administration, Made, Whereabouts, Written
+from ironbench.engines.administration import (
+    DATABASES,
+    MARK,
+    REQUEST,
+    Administration,
+    MarkedObjects,
+    ServerLocation,
+    WriteCounters,
+)
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
 from ironbench.engines.mariadb import copies, existing_server, facts
@@ -52,7 +60,7 @@ _INDEXES = """
 """
 
 
-def _using(session: Session, made: Made) -> list[tuple[str, str]]:
+def _using(session: Session, made: MarkedObjects) -> list[tuple[str, str]]:
     """Returns database and connection id of other connections: of this user to the session's database, and of any user
     to the databases that ironbench created."""
     users = [(made.database, str(row[0])) for row in session.query(_OTHERS)]
@@ -98,7 +106,7 @@ class MariadbAdministration(Administration):
     maintaining = MariadbMaintaining()
     marks = True
     insight = MariadbInsight()
-    paces_given = False
+    paces_existing_server = False
     """A full checkpoint requires settings that only a server started by ironbench has."""
 
     @property
@@ -116,14 +124,14 @@ class MariadbAdministration(Administration):
         kind = "function" if re.search(r"\bfunction\b", statement, re.IGNORECASE) else "procedure"
         return "; ".join([statement, *(f"alter {kind} {name} comment '{MARK}'" for name in names)])
 
-    def foreign_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
+    def unmarked_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
         names = [name for statement in statements for name in _ROUTINE.findall(statement)]
         return [row[0] or "" for row in session.query(_FOREIGN.format(names=listed(names)))] if names else []
 
-    def made(self, session: Session) -> Made:
+    def made(self, session: Session) -> MarkedObjects:
         ((database, server),) = session.query("select database(), concat_ws(' ', @@hostname, @@port, @@datadir)")
         databases = copies.made(session)
-        return Made(
+        return MarkedObjects(
             database or "",
             {name or "": int(size or 0) for name, size in session.query(_TABLES)},
             tuple(row[0] or "" for row in session.query(_ROUTINES)),
@@ -132,7 +140,7 @@ class MariadbAdministration(Administration):
             {name: key for name, (_, key) in databases.items() if key},
         )
 
-    def remove_made(self, session: Session) -> Made:
+    def remove_made(self, session: Session) -> MarkedObjects:
         made = self.made(session)
         # A killed client's connection ends only when its current statement does.
         deadline = time.monotonic() + _LEAVING_S
@@ -154,8 +162,8 @@ class MariadbAdministration(Administration):
             if name == DATABASES and isinstance(session, MariadbSession):
                 copies.require_databases(session, subject, session.role)
 
-    def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
-        return existing_server.whereabouts(session, machine)
+    def locate(self, session: Session, machine: Tree) -> ServerLocation:
+        return existing_server.locate(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         """Reads every index in key order, including the primary key, which contains the rows."""
@@ -184,7 +192,7 @@ class MariadbAdministration(Administration):
     def clients(self, session: Session) -> int:
         return len(session.query(_OTHERS))
 
-    def written(self, session: Session) -> Written | None:
+    def written(self, session: Session) -> WriteCounters | None:
         """Sources: manual, "InnoDB Server Status Variables" and "Information Schema INNODB_METRICS Table"."""
         known = facts.status(session.query)
         lsn = known.get("INNODB_LSN_CURRENT", "")
@@ -193,7 +201,7 @@ class MariadbAdministration(Administration):
         rows = session.query("select count from information_schema.innodb_metrics where name = 'log_checkpoints'")
         page = int(session.query("select @@global.innodb_page_size")[0][0] or 0)
         flushed = int(known.get("INNODB_BUFFER_POOL_PAGES_FLUSHED", "0")) * page
-        return Written(int(lsn), int(known.get("INNODB_LOG_WRITES", "0")), int(rows[0][0] or 0), flushed)
+        return WriteCounters(int(lsn), int(known.get("INNODB_LOG_WRITES", "0")), int(rows[0][0] or 0), flushed)
 
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
         return max(0, log_bytes - int(facts.status(session.query).get("INNODB_LSN_LAST_CHECKPOINT", "0")))

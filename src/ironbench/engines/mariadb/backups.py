@@ -36,7 +36,7 @@ _POSSIBLE = {
 chunks."""
 
 
-class Tool(Protocol):
+class BackupProgram(Protocol):
     """A backup program, and how to restore its backups."""
 
     name: str
@@ -114,10 +114,10 @@ class _Dumps:
         return Program([*words, f"--execute=source {backup / _FILE}"], homes.environment(), answering(session))
 
 
-_TOOLS: Sequence[tuple[Tool, Sequence[str]]] = ((_Copies(), (_COPY,)), (_Dumps(), (_DUMP, _CLIENT)))
+_TOOLS: Sequence[tuple[BackupProgram, Sequence[str]]] = ((_Copies(), (_COPY,)), (_Dumps(), (_DUMP, _CLIENT)))
 
 
-def tool(system: System) -> Tool:
+def tool(system: System) -> BackupProgram:
     """Returns mariadb-backup if it is installed, because copying files is much faster; otherwise mariadb-dump. Raises
     InputError."""
     for one, programs in _TOOLS:

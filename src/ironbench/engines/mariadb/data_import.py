@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Restored, Show
+from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, RestoreResult, Show
 from ironbench.engines.dialect import listed
 from ironbench.engines.mariadb import installation, sql_text
 from ironbench.engines.mariadb.copies import DEFINER, HOLDING_ROWS, MariadbCopies, quoted
@@ -66,11 +66,11 @@ class MariadbDataImport(DataImport):
             for _, _, begins, sql in SqlScanner("mariadb").feed(command.encode(), True):
                 sql_text.refuse_within(name, f"command {number}", sql[begins:].decode(errors="replace"))
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
         subject, text = f"dump {dump}", _examined(dump, dump.stat().st_mtime_ns)
         if unknown := [name for name in sorted(text.collations) if not _known(session, name)]:
             raise _lacks(subject, text, unknown, str(session.facts().get("version", "")))
-        return Restored(left_out=_run(session, dump, text, show, own=False), has_end_mark=text.has_end_mark)
+        return RestoreResult(left_out=_run(session, dump, text, show, own=False), has_end_mark=text.has_end_mark)
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
         return _run(session, file, _examined_setup(file, dump), show, own=True)

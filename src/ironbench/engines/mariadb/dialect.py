@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ironbench.engines.dialect import Dialect, Explained, listed
+from ironbench.engines.dialect import Dialect, ExplainedPlan, listed
 from ironbench.engines.mariadb.settings import OWN_HOST
 from ironbench.model.session import Row
 
@@ -67,7 +67,7 @@ class MariadbDialect(Dialect):
             f"and table_type in {TABLES} and table_name in ({listed(tables)})"
         )
 
-    def strangers(self, tables: Sequence[str]) -> str:
+    def non_tables(self, tables: Sequence[str]) -> str:
         return (
             "select table_name, lower(table_type) from information_schema.tables where table_schema = database() "
             f"and table_type not in {TABLES} and table_name in ({listed(tables)}) order by table_name"
@@ -110,8 +110,8 @@ class MariadbDialect(Dialect):
     def explain(self, *, measured: bool) -> str:
         return "analyze format=json " if measured else "explain format=json "
 
-    def explained(self, rows: Sequence[Row]) -> Explained:
-        return Explained("".join(row[0] or "" for row in rows))
+    def explained(self, rows: Sequence[Row]) -> ExplainedPlan:
+        return ExplainedPlan("".join(row[0] or "" for row in rows))
 
     def steps(self, plan: str) -> Iterator[str]:
         """Yields the access method of each table, sorts and temporary tables; nothing for a plan that was truncated."""

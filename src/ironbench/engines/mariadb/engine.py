@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
-from ironbench.engines.base import Engine, EngineCosts, Knob, Traits
+from ironbench.engines.base import Engine, EngineCosts, SuggestedSetting, Traits
 from ironbench.engines.durability import OFF, Hazard
-from ironbench.engines.existing_server import taken
+from ironbench.engines.existing_server import validated_existing
 from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb import dsn, existing_server, installation, settings, snapshots
 from ironbench.engines.mariadb import home as homes
@@ -26,7 +26,7 @@ from ironbench.engines.mariadb.server import launch
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.engines.mariadb.settings import CACHE
 from ironbench.engines.own_server import OwnServer
-from ironbench.engines.server_session import Own, joined, version_of
+from ironbench.engines.server_session import OwnedServer, version_of, with_free_connections
 from ironbench.errors import InputError
 from ironbench.host import place
 from ironbench.host.copies import Copied
@@ -42,8 +42,10 @@ class MariadbEngine(Engine):
     name = "mariadb"
     traits = Traits(
         knobs=(
-            Knob("innodb_flush_log_at_trx_commit", ("1", "2"), "At 2 a power cut may lose the last commits."),
-            Knob("innodb_doublewrite", ("ON", "OFF"), "Off, a power cut may tear pages."),
+            SuggestedSetting(
+                "innodb_flush_log_at_trx_commit", ("1", "2"), "At 2 a power cut may lose the last commits."
+            ),
+            SuggestedSetting("innodb_doublewrite", ("ON", "OFF"), "Off, a power cut may tear pages."),
         ),
         doc="MariaDB that is installed here; another by `--set bin=/path`, a running one (MySQL too) by `--dsn`",
         abilities=frozenset(
@@ -70,7 +72,7 @@ class MariadbEngine(Engine):
             empty_bytes=120_000_000,
             log_bytes=96 << 20,  # default of innodb_log_file_size
             mixed_read_bytes=65536,
-            row_head_bytes=18,  # record header, transaction id, roll pointer (manual, "InnoDB Row Formats")
+            row_overhead_bytes=18,  # record header, transaction id, roll pointer (manual, "InnoDB Row Formats")
             page_bytes=15_200,  # of 16384: 1/16 of a page stays free when rows are inserted in key order
             queries_s=90.0,
             queries_read=10.0,
@@ -95,7 +97,7 @@ class MariadbEngine(Engine):
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Validates everything that can be checked before a server is started. Raises InputError."""
         if system.dsn is not None:
-            return taken(system, dsn.parse)
+            return validated_existing(system, dsn.parse)
         programs = installation.find(system.settings.get("bin"))
         system = replace(system, settings=settings.named(system.settings))
         memory.refuse(system, _NEVER_IDEAL)
@@ -128,7 +130,7 @@ class MariadbEngine(Engine):
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
-            return joined(MariadbSession(address, secrets), existing_server.require_room, clients)
+            return with_free_connections(MariadbSession(address, secrets), existing_server.require_room, clients)
         programs = installation.find(system.settings.get("bin"))
         return _OwnMariadb(system, clients, programs, homes.of(system.layout, programs)).session()
 
@@ -190,13 +192,13 @@ class _OwnMariadb(OwnServer[MariadbSession]):
     def place(self) -> Path:
         return self.home.place
 
-    def connected(self, own: Own) -> MariadbSession:
+    def connected(self, own: OwnedServer) -> MariadbSession:
         return MariadbSession(_address(own.running, homes.DATABASE), Secrets(), own)
 
     def directories(self) -> dict[str, str]:
         return {"data": str(self.home.files), "log": str(self.home.log), "temp": str(self.home.temp)}
 
-    def running(self, lock: int) -> server.Running:
+    def running(self, lock: int) -> server.RunningServer:
         who = _identity(self.installation)
         home, programs = self.home, self.installation
         declared = settings.own(self.system.settings)
@@ -208,7 +210,7 @@ class _OwnMariadb(OwnServer[MariadbSession]):
         settings_for = partial(settings.effective, system, self.clients, home, installation=programs)
         running = server.start(launch(home, programs, who, settings_for, lock, system), remove=in_memory)
         try:
-            _furnish(_address(running, ""))
+            _create_database(_address(running, ""))
         except BaseException:
             running.stop()
             raise
@@ -227,12 +229,12 @@ def _identity(programs: MariadbInstallation) -> Identity:
     return identity.choose(str(programs.server), TITLE)
 
 
-def _address(running: server.Running, database: str) -> dsn.MysqlAddress:
+def _address(running: server.RunningServer, database: str) -> dsn.MysqlAddress:
     socket = f"{running.socket_directory}/{settings.SOCKET}"
     return dsn.MysqlAddress(USER, database, socket=socket, tls="disable")
 
 
-def _furnish(address: dsn.MysqlAddress) -> None:
+def _create_database(address: dsn.MysqlAddress) -> None:
     """Creates ironbench's database unless it exists."""
     session = MariadbSession(address, Secrets(), None)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironbench.engines.administration import Whereabouts
+from ironbench.engines.administration import ServerLocation
 from ironbench.engines.mariadb.dsn import MysqlAddress
 from ironbench.engines.server_session import LocalServer
 from ironbench.errors import InputError, IronbenchError, written
@@ -73,7 +73,7 @@ _DIRECTORIES = """
 """
 
 
-def whereabouts(session: Session, machine: Tree) -> Whereabouts:
+def locate(session: Session, machine: Tree) -> ServerLocation:
     """Locates the server's process: the only one on the machine, or the one with the data directory in its command
     line."""
     known = {str(name): value or "" for name, value in session.query(_DIRECTORIES)}
@@ -92,5 +92,7 @@ def whereabouts(session: Session, machine: Tree) -> Whereabouts:
     if len(pids) > 1:
         pids = [pid for pid in pids if data in (machine.read(f"/proc/{pid}/cmdline") or "")]
     if len(pids) != 1:
-        return Whereabouts((), directories, "none of its programs is seen there" if not pids else "several are alike")
-    return Whereabouts(tuple(pids), directories)
+        return ServerLocation(
+            (), directories, "none of its programs is seen there" if not pids else "several are alike"
+        )
+    return ServerLocation(tuple(pids), directories)

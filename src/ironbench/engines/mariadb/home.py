@@ -118,14 +118,14 @@ def _place_log(home: MariadbHome) -> None:
     _move_log(home.files, now, home.log)
 
 
-def bring_log_home(files: Path) -> None:
+def move_log_into_data(files: Path) -> None:
     """Moves the log into the data directory, so that both can be moved together. Raises FailureError."""
     now = log_file(files)
     if now.parent != files:
         _move_log(files, now, files)
 
 
-def give_up_log(files: Path) -> None:
+def remove_log(files: Path) -> None:
     """Removes a separate log of a data directory that is about to be removed."""
     log = Path(note(files).get("log", files))
     if log != files and _owner(log) == files:

@@ -45,7 +45,7 @@ class MariadbMaintaining:
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
         return backups.tool(system).replayed(system, session, backup)
 
-    def litter(self, session: Session, table: str, percent: int) -> None:
+    def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
         """Moves rows to the other end of their table and back, which leaves empty pages."""
         for sign in (">", "<"):
             session.query(f"update {table} set id = -id where number % 100 < {percent} and id {sign} 0")

@@ -12,11 +12,11 @@ from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb import settings as server_settings
 from ironbench.engines.mariadb.home import MariadbHome, environment
 from ironbench.engines.mariadb.installation import TITLE, MariadbInstallation, complaint
-from ironbench.engines.server import Launch, Make
+from ironbench.engines.server import ServerLaunch, ServerProgram
 from ironbench.model.system import System
 
 _READY = b"ready for connections."
-MAKE = Make(
+MAKE = ServerProgram(
     "mariadb",
     TITLE,
     server_settings.SOCKET,
@@ -34,9 +34,9 @@ def launch(
     settings_for: Callable[[str], Mapping[str, str]],
     lock: int,
     system: System,
-) -> Launch:
+) -> ServerLaunch:
     """Describes the start of a server with prepared files. `settings_for`: socket directory → settings."""
-    return Launch(
+    return ServerLaunch(
         make=MAKE,
         place=home.place,
         messages=home.messages,

@@ -11,7 +11,7 @@ from ironbench.engines.administration import DENIED, no_checkpoint
 from ironbench.engines.mariadb import existing_server, facts, settings
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.dsn import MysqlAddress
-from ironbench.engines.server_session import LocalServer, Own, ServerSession
+from ironbench.engines.server_session import LocalServer, OwnedServer, ServerSession
 from ironbench.errors import FailureError
 from ironbench.host.line import CANCELLED
 from ironbench.model.secrets import Secrets
@@ -30,7 +30,7 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
     title = "MariaDB"
     broken = ("", "08", "70", "HY")
 
-    def __init__(self, address: MysqlAddress, secrets: Secrets, own: Own | None = None) -> None:
+    def __init__(self, address: MysqlAddress, secrets: Secrets, own: OwnedServer | None = None) -> None:
         super().__init__(address, secrets, own)
         self._sql_mode = self.asked(lambda query: query("select @@global.sql_mode")[0][0]) or ""
         """sql_mode of clients; ironbench's own connections use a different one."""

@@ -39,7 +39,7 @@ def put_back(home: MariadbHome, folder: Path) -> Copied:
     The caller holds the directory's lock. Files that do not come from a snapshot are renamed to `files.kept-N`.
     """
     own_files.refuse_running(home.files, home.place)
-    _give_up(home)
+    _remove_or_keep(home)
     return own_files.copy_back(folder, home.files)
 
 
@@ -48,15 +48,15 @@ def restored(home: MariadbHome) -> bool:
     return "snapshot" in own_files.note(home.files)
 
 
-def _give_up(home: MariadbHome) -> None:
+def _remove_or_keep(home: MariadbHome) -> None:
     gone = home.place / "files.old"
     shutil.rmtree(gone, ignore_errors=True)  # left by an ironbench that was killed while removing it
     if not home.files.exists():
         return
     if restored(home):
-        homes.give_up_log(home.files)
+        homes.remove_log(home.files)
         home.files.rename(gone)
         shutil.rmtree(gone)
         return
-    homes.bring_log_home(home.files)
+    homes.move_log_into_data(home.files)
     home.files.rename(own_files.next_kept(home.files))

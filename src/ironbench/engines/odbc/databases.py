@@ -23,7 +23,7 @@ class DatabaseKind:
     insertion: str = "each"
     """How rows are inserted: with `arrays` of parameters (SQLBindParameter), many `rows` in one statement, or `each`
     row with a prepared statement, which is all that some drivers support."""
-    most_parameters: int = 16_000
+    max_parameters: int = 16_000
     """Maximum number of parameters of one statement."""
     calls: bool = False
     """Whether transactions begin and end with ODBC calls, because the database has no statements for it, or different

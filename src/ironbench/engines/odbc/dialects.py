@@ -30,7 +30,7 @@ class OracleDialect(Dialect):
     def present(self, tables: Sequence[str]) -> str:
         return f"select lower(table_name) from user_tables where lower(table_name) in ({listed(tables)})"
 
-    def strangers(self, tables: Sequence[str]) -> str:
+    def non_tables(self, tables: Sequence[str]) -> str:
         return (
             "select lower(object_name), lower(object_type) from user_objects where object_type in "
             f"('VIEW', 'SYNONYM', 'SEQUENCE', 'FUNCTION', 'PROCEDURE') and lower(object_name) in ({listed(tables)}) "
@@ -61,7 +61,7 @@ class Db2Dialect(Dialect):
             f"and lower(tabname) in ({listed(tables)})"
         )
 
-    def strangers(self, tables: Sequence[str]) -> str:
+    def non_tables(self, tables: Sequence[str]) -> str:
         return (
             "select lower(tabname), case type when 'V' then 'view' when 'A' then 'alias' else 'relation' end "
             "from syscat.tables where tabschema = current schema and type <> 'T' "

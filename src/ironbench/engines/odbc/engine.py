@@ -9,7 +9,7 @@ from functools import cached_property
 from ironbench import engines
 from ironbench.engines.base import Engine, Traits
 from ironbench.engines.dialect import Dialect
-from ironbench.engines.existing_server import taken
+from ironbench.engines.existing_server import validated_existing
 from ironbench.engines.odbc import databases, dsn
 from ironbench.engines.odbc.databases import KINDS, DatabaseKind
 from ironbench.engines.odbc.process import OdbcLine
@@ -52,7 +52,7 @@ class OdbcEngine(Engine):
 
     @cached_property
     def variants(self) -> Mapping[str, Engine]:
-        variants = (Through(kind) for kind in KINDS)
+        variants = (OdbcVariant(kind) for kind in KINDS)
         return {engine.name: engine for engine in variants}
 
     def behind(self, dsn_: str | None) -> Engine:
@@ -65,7 +65,9 @@ class OdbcEngine(Engine):
             line.close()
             self._answered[dsn_] = line.driver_info["product"]
         kind = databases.of(self._answered[dsn_])
-        return next(engine for engine in self.variants.values() if isinstance(engine, Through) and engine.kind is kind)
+        return next(
+            engine for engine in self.variants.values() if isinstance(engine, OdbcVariant) and engine.kind is kind
+        )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         raise _nobody()
@@ -77,7 +79,7 @@ class OdbcEngine(Engine):
         raise _nobody()
 
 
-class Through(Engine):
+class OdbcVariant(Engine):
     """A database accessed through ODBC. If another engine is for the same database, it provides dialect and SQL
     files."""
 
@@ -118,7 +120,7 @@ class Through(Engine):
         return self
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        return taken(system, dsn.parse)
+        return validated_existing(system, dsn.parse)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         session = self.start(system, secrets, 1)

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from ironbench.engines.load_threads import Pieces, loaded, together
+from ironbench.engines.load_threads import PieceQueue, loaded, together
 from ironbench.engines.odbc import databases, driver
 from ironbench.engines.odbc.databases import DatabaseKind
 from ironbench.errors import FailureError, IronbenchError
@@ -27,7 +27,7 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     generator = json.dumps(plan["generator"]).encode()
     done = json.dumps(plan.get("done", [])).encode()
     workers = int(plan["connections"])
-    waiting = Pieces(iter(core.cut_rows(generator, workers, done)))
+    waiting = PieceQueue(iter(core.cut_rows(generator, workers, done)))
     failures: list[IronbenchError] = []
 
     def work() -> None:
@@ -46,7 +46,7 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     return loaded(progress, begin, workers)
 
 
-def _work(plan: dict[str, Any], generator: bytes, waiting: Pieces, progress: Any, failures: list[Any]) -> None:
+def _work(plan: dict[str, Any], generator: bytes, waiting: PieceQueue, progress: Any, failures: list[Any]) -> None:
     import ironbench._core as core
 
     engine = plan["engine"]
@@ -83,7 +83,7 @@ def _inserting(cursor: Any, table: str, kind: DatabaseKind) -> Callable[[Sequenc
                 cursor.setinputsizes([_size([row[at] for row in rows]) for at in range(len(columns))])
             cursor.executemany(text(columns, 1), rows)
             return
-        at_once = max(1, kind.most_parameters // len(columns))
+        at_once = max(1, kind.max_parameters // len(columns))
         for start in range(0, len(rows), at_once):
             some = rows[start : start + at_once]
             cursor.execute(text(columns, len(some)), [value for row in some for value in row])

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ironbench.engines.client_calls import Answer, Command, Step, addressed
+from ironbench.engines.client_calls import Answer, Command, Step, split_plan
 from ironbench.engines.odbc import databases, driver
 from ironbench.engines.odbc.databases import DatabaseKind
 from ironbench.engines.odbc.process import parameters, statements
@@ -192,7 +192,7 @@ def drive(plan: bytes, progress: Any) -> Any:
     """Runs a trial, as the core's `drive` does for engines whose wire protocol it implements."""
     import ironbench._core as core
 
-    engine, called = addressed(plan)
+    engine, called = split_plan(plan)
     kind = databases.of(engine["product"])
 
     def connect(client: int, commands: Sequence[Command]) -> OdbcClient:

@@ -11,9 +11,9 @@ from ironbench.engines.administration import (
     REQUEST,
     Administration,
     CommitCount,
-    Made,
-    Whereabouts,
-    Written,
+    MarkedObjects,
+    ServerLocation,
+    WriteCounters,
 )
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
@@ -102,14 +102,14 @@ class PostgresAdministration(Administration):
         routines = _ROUTINE.findall(statement)
         return "; ".join([statement, *(f"comment on routine {name} is '{MARK}'" for name in routines)])
 
-    def foreign_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
+    def unmarked_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
         names = [name for statement in statements for name in _ROUTINE.findall(statement)]
         return [row[0] or "" for row in session.query(_FOREIGN.format(names=listed(names)))] if names else []
 
-    def made(self, session: Session) -> Made:
+    def made(self, session: Session) -> MarkedObjects:
         ((database, started),) = session.query("select current_database(), pg_postmaster_start_time()")
         databases = copies.made(session)
-        return Made(
+        return MarkedObjects(
             database or "",
             {name or "": int(size or 0) for name, size in session.query(_TABLES)},
             tuple(row[0] or "" for row in session.query(_ROUTINES)),
@@ -118,7 +118,7 @@ class PostgresAdministration(Administration):
             {name: key for name, (_, key) in databases.items() if key},
         )
 
-    def remove_made(self, session: Session) -> Made:
+    def remove_made(self, session: Session) -> MarkedObjects:
         made = self.made(session)
         # The backend of a session that has just ended exists for a moment longer.
         deadline = time.monotonic() + _LEAVING_S
@@ -143,8 +143,8 @@ class PostgresAdministration(Administration):
     def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
         existing_server.require_rights(session, needs)
 
-    def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
-        return existing_server.whereabouts(session, machine)
+    def locate(self, session: Session, machine: Tree) -> ServerLocation:
+        return existing_server.locate(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         return f"{_warm_by_index(session, tables)} indexes read in their order"
@@ -162,7 +162,7 @@ class PostgresAdministration(Administration):
         session.query(_RESET.format(names=", ".join(f"'{name}'" for name in names)))
         return {"statistics": "reset"}
 
-    def remove_garbage(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
+    def vacuum_dead_rows(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
         """Vacuums before the trial. Autovacuum checks tables once a minute (`autovacuum_naptime`, 19.10), which is
         longer than a short trial and in the middle of others. pgbench vacuums before every run for the same reason
         (option `-n`)."""
@@ -208,7 +208,7 @@ class PostgresAdministration(Administration):
     def clients(self, session: Session) -> int:
         return int(session.query(_CLIENTS)[0][0] or 0)
 
-    def written(self, session: Session) -> Written | None:
+    def written(self, session: Session) -> WriteCounters | None:
         """Source: PostgreSQL 18 documentation, 27.2. Checkpoints have their own view since 17; pg_stat_io counts WAL
         flushes since 18."""
         version = _version(session)
@@ -223,7 +223,7 @@ class PostgresAdministration(Administration):
         log = session.query("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
         sql = f"select {flushes}, {done}, {pages} * current_setting('block_size')::bigint from {view}"
         flushed, checkpoints, written = (int(value or 0) for value in session.query(sql)[0])
-        return Written(int(log[0][0] or 0), flushed, checkpoints, written)
+        return WriteCounters(int(log[0][0] or 0), flushed, checkpoints, written)
 
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
         sql = f"select {log_bytes} - (redo_lsn - '0/0'::pg_lsn) from pg_control_checkpoint()"

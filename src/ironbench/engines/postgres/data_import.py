@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironbench.engines.administration import DENIED
-from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Restored, Show
+from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, RestoreResult, Show
 from ironbench.engines.own_databases import is_ours
 from ironbench.engines.postgres import dsn as addresses
 from ironbench.engines.postgres import dump_contents, dumps, installation, psql_text
@@ -77,7 +77,7 @@ class PostgresDataImport(DataImport):
     def examined_setup(self, file: Path, dump: Path | None = None) -> None:
         psql_text.examined(file, f"setup file {file}")
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
         source = dumps.read(dump)
         given = is_ours(session.target()["connection"]["database"])
         self._refuse_newer(source, int(session.query("show server_version_num")[0][0] or 0) // 10000, given)
@@ -101,10 +101,10 @@ class PostgresDataImport(DataImport):
         return self._compared(session, source, program_run.left_out, _without(left_out))
 
     @staticmethod
-    def _compared(session: Session, source: PgDump, left_out: Mapping[str, int], without: str) -> Restored:
+    def _compared(session: Session, source: PgDump, left_out: Mapping[str, int], without: str) -> RestoreResult:
         rows = source.text.rows if source.text is not None and source.text.written_by else {}
         objects = dump_contents.compared(session, f"dump {source.path}", source.entries, rows)
-        return Restored(objects, dict(left_out), without, source.has_end_mark)
+        return RestoreResult(objects, dict(left_out), without, source.has_end_mark)
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
         text = psql_text.examined(file, f"setup file {file}")

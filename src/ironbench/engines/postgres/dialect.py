@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ironbench.engines.dialect import Dialect, Explained, listed
+from ironbench.engines.dialect import Dialect, ExplainedPlan, listed
 from ironbench.model.session import Row
 
 _PAGE_BYTES = 8192
@@ -41,7 +41,7 @@ class PostgresDialect(Dialect):
             "and pg_table_is_visible(oid)"
         )
 
-    def strangers(self, tables: Sequence[str]) -> str:
+    def non_tables(self, tables: Sequence[str]) -> str:
         return (
             f"select relname, relkind from pg_class where relname in ({listed(tables)}) and relkind not in ('r', 'p') "
             "and pg_table_is_visible(oid) order by relname"
@@ -73,11 +73,11 @@ class PostgresDialect(Dialect):
             else "EXPLAIN (SETTINGS, SUMMARY, FORMAT JSON) "
         )
 
-    def explained(self, rows: Sequence[Row]) -> Explained:
+    def explained(self, rows: Sequence[Row]) -> ExplainedPlan:
         text = "".join(row[0] or "" for row in rows)
         plan: dict[str, Any] = json.loads(text)[0]
         planning_ms, written = plan.get("Planning Time"), plan["Plan"].get("Temp Written Blocks")
-        return Explained(
+        return ExplainedPlan(
             text,
             None if planning_ms is None else planning_ms / 1000,
             None if written is None else float(written * _PAGE_BYTES),

@@ -154,7 +154,7 @@ def tools(sslmode: str = "disable") -> Tools:
 
     Raises FailureError if there are none.
     """
-    usable = [one for one in _installed() if sslmode in _NO_TLS or one.bin not in _without_tls()]
+    usable = [one for one in _installed() if sslmode in _NO_TLS or one.bin != installation.find().bin]
     if not usable:
         raise FailureError(
             "pg_restore",
@@ -162,10 +162,6 @@ def tools(sslmode: str = "disable") -> Tools:
             "install the package postgresql-client",
         )
     return max(usable, key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])
-
-
-def _without_tls() -> list[Path]:
-    return [installation.find().bin]
 
 
 def _installed() -> list[Tools]:

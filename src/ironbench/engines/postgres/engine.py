@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
-from ironbench.engines.base import Engine, EngineCosts, Knob, Traits
+from ironbench.engines.base import Engine, EngineCosts, SuggestedSetting, Traits
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
@@ -25,7 +25,7 @@ from ironbench.engines.postgres.installation import PostgresInstallation
 from ironbench.engines.postgres.observers.events import HOLDER
 from ironbench.engines.postgres.server import launch
 from ironbench.engines.postgres.session import PostgresSession
-from ironbench.engines.server_session import Own, joined, version_of
+from ironbench.engines.server_session import OwnedServer, version_of, with_free_connections
 from ironbench.errors import InputError
 from ironbench.host import place
 from ironbench.host.copies import Copied
@@ -62,9 +62,9 @@ class PostgresEngine(Engine):
             empty_bytes=45_000_000,
             log_bytes=1 << 30,  # default of `max_wal_size` (PostgreSQL 18 documentation, 19.5.2)
             mixed_read_bytes=65536,  # measured: 15 MB/s on an array for which the model predicts 16
-            row_head_bytes=36,  # header, line pointer and alignment (66.6)
+            row_overhead_bytes=36,  # header, line pointer and alignment (66.6)
             page_bytes=8168,
-            key_beside=True,
+            separate_primary_key=True,
             queries_s=30.0,
             queries_read=10.0,  # 3.4 GB of 345 MB
             checkpoint_s=300.0,  # checkpoint_timeout (19.5.2)
@@ -93,12 +93,14 @@ class PostgresEngine(Engine):
             Hazard("synchronous_commit", OFF, "a crash may lose the last commits"),
         ),
         knobs=(
-            Knob("synchronous_commit", ("on", "off"), "Off, a crash may lose the last commits.", session=True),
-            Knob("work_mem", ("4MB", "64MB"), "Memory of a sort or a hash before it spills.", session=True),
-            Knob("random_page_cost", ("4", "1.1"), "Low on flash: index scans look cheaper.", session=True),
-            Knob("jit", ("on", "off"), "Compiles large queries, and costs small ones.", session=True),
-            Knob("wal_compression", ("off", "pglz"), "Smaller log, for CPU time."),
-            Knob("max_wal_size", ("1GB", "8GB"), "More log between checkpoints, and a longer recovery."),
+            SuggestedSetting(
+                "synchronous_commit", ("on", "off"), "Off, a crash may lose the last commits.", session=True
+            ),
+            SuggestedSetting("work_mem", ("4MB", "64MB"), "Memory of a sort or a hash before it spills.", session=True),
+            SuggestedSetting("random_page_cost", ("4", "1.1"), "Low on flash: index scans look cheaper.", session=True),
+            SuggestedSetting("jit", ("on", "off"), "Compiles large queries, and costs small ones.", session=True),
+            SuggestedSetting("wal_compression", ("off", "pglz"), "Smaller log, for CPU time."),
+            SuggestedSetting("max_wal_size", ("1GB", "8GB"), "More log between checkpoints, and a longer recovery."),
         ),
     )
     administration = PostgresAdministration()
@@ -162,7 +164,7 @@ class PostgresEngine(Engine):
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
-            return joined(PostgresSession(address, secrets), existing_server.require_room, clients)
+            return with_free_connections(PostgresSession(address, secrets), existing_server.require_room, clients)
         programs = installation.find(system.settings.get("bin"))
         return _OwnPostgres(system, clients, programs, clusters.of(system.layout, programs)).session()
 
@@ -213,14 +215,14 @@ class _OwnPostgres(OwnServer[PostgresSession]):
     def place(self) -> Path:
         return self.cluster.place
 
-    def connected(self, own: Own) -> PostgresSession:
+    def connected(self, own: OwnedServer) -> PostgresSession:
         return PostgresSession(_address(own.running, clusters.DATABASE), Secrets(), own)
 
     def directories(self) -> dict[str, str]:
         roles = {"data": str(self.cluster.files), "log": os.path.realpath(self.cluster.files / "pg_wal")}
         return roles if self.cluster.temp is None else roles | {"temp": str(self.cluster.temp)}
 
-    def running(self, lock: int) -> server.Running:
+    def running(self, lock: int) -> server.RunningServer:
         who = _identity(self.installation)
         cluster, programs = self.cluster, self.installation
         in_memory = memory.directories(self.system)
@@ -237,7 +239,7 @@ class _OwnPostgres(OwnServer[PostgresSession]):
         clusters.set_checksums(cluster, programs, who, checksums)
         running = server.start(launch(cluster, programs, who, settings_for, lock, system), remove=in_memory)
         try:
-            _furnish(_address(running, "postgres"), cluster)
+            _create_database(_address(running, "postgres"), cluster)
         except BaseException:
             running.stop()
             raise
@@ -257,11 +259,11 @@ def _identity(programs: PostgresInstallation) -> Identity:
     return identity.choose(programs.program("postgres"), "PostgreSQL")
 
 
-def _address(running: server.Running, database: str) -> dsn.PostgresAddress:
+def _address(running: server.RunningServer, database: str) -> dsn.PostgresAddress:
     return dsn.PostgresAddress(running.socket_directory, settings.PORT, clusters.USER, database, "disable")
 
 
-def _furnish(address: dsn.PostgresAddress, cluster: Cluster) -> None:
+def _create_database(address: dsn.PostgresAddress, cluster: Cluster) -> None:
     """Creates ironbench's database, and the temp tablespace of the layout, unless they exist."""
     session = PostgresSession(address, Secrets(), None)
     try:

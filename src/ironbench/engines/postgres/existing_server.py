@@ -13,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES, Whereabouts
-from ironbench.engines.existing_server import taken
+from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES, ServerLocation
+from ironbench.engines.existing_server import validated_existing
 from ironbench.engines.postgres import dsn, installation, settings
 from ironbench.engines.server_session import LocalServer
 from ironbench.errors import InputError, IronbenchError, written
@@ -48,7 +48,7 @@ TEMP = """
 
 def validated(system: System) -> tuple[System, Secrets]:
     """Validates a system with an existing server; options that would change the server are refused."""
-    return taken(system, dsn.parse, _way_to_vary(system.settings))
+    return validated_existing(system, dsn.parse, _way_to_vary(system.settings))
 
 
 def _way_to_vary(given: Mapping[str, str]) -> str:
@@ -104,7 +104,7 @@ def first_word(query: Query, sql: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class Privilege:
     """A privilege. docs/start/your-own-server.md lists all of them."""
 
     name: str
@@ -125,47 +125,47 @@ _SUPERUSER = "(select rolsuper from pg_roles where rolname = current_user)"
 RIGHTS = {
     right.name: right
     for right in (
-        Right(
+        Privilege(
             TABLES,
             "may not create tables in schema {schema} of database {database}: it lacks CREATE",
             "coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)",
             "GRANT CREATE ON SCHEMA {schema} TO {role}",
         ),
         # Before version 15 the role pg_checkpoint does not exist, and only superusers may.
-        Right(
+        Privilege(
             CHECKPOINT,
             "may not request checkpoints",
             f"coalesce((select pg_has_role(oid, 'usage') from pg_roles where rolname = 'pg_checkpoint'), {_SUPERUSER})",
             "GRANT pg_checkpoint TO {role}",
             "before PostgreSQL 15 only superusers may",
         ),
-        Right(
+        Privilege(
             REPLICATION,
             "may not copy the server",
             "(select rolreplication or rolsuper from pg_roles where rolname = current_user)",
             "ALTER ROLE {role} REPLICATION",
             "pg_hba.conf needs a line for replication, too",
         ),
-        Right(
+        Privilege(
             SIZES,
             "may not see how large all databases are",
             "pg_has_role('pg_read_all_stats', 'usage') "
             "or (select bool_and(has_database_privilege(oid, 'CONNECT')) from pg_database)",
             "GRANT pg_read_all_stats TO {role}",
         ),
-        Right(
+        Privilege(
             DATABASES,
             "may not create databases, and trials start from a copy of your data: it lacks CREATEDB",
             "(select rolcreatedb or rolsuper from pg_roles where rolname = current_user)",
             "ALTER ROLE {role} CREATEDB",
         ),
-        Right(
+        Privilege(
             MONITOR,
             "may not see the whole server",
             "pg_has_role('pg_monitor', 'usage')",
             "GRANT pg_monitor TO {role}",
         ),
-        Right(
+        Privilege(
             CONFIGURE,
             "may not see the configure flags",
             "has_table_privilege('pg_config', 'SELECT') and has_function_privilege('pg_config()', 'EXECUTE')",
@@ -244,20 +244,20 @@ _PARENT = 3
 _ELSEWHERE = "its processes have other numbers there: it runs in a container"
 
 
-def whereabouts(session: Session, machine: Tree) -> Whereabouts:
+def locate(session: Session, machine: Tree) -> ServerLocation:
     """Locates the server on `machine` by its connection's backend, whose parent is the postmaster."""
     pid = int(session.query(_OWN_BACKEND)[0][0] or 0)
     stat = machine.read(f"/proc/{pid}/stat") or ""
     if not is_program(stat.partition("(")[2].rpartition(")")[0]):
-        return Whereabouts(unseen=_ELSEWHERE)
+        return ServerLocation(unseen=_ELSEWHERE)
     first = int(stat.rpartition(")")[2].split()[_PARENT - 2])
     data = first_word(session.query, DATA) or _of_command(machine.read(f"/proc/{first}/cmdline") or "")
     if not data:
-        return Whereabouts((first,))
+        return ServerLocation((first,))
     roles = {"data": data, "log": machine.resolved(f"{data}/pg_wal")}
     if temp := first_word(session.query, TEMP):
         roles["temp"] = temp
-    return Whereabouts((first,), {role: machine.resolved(path) for role, path in roles.items()})
+    return ServerLocation((first,), {role: machine.resolved(path) for role, path in roles.items()})
 
 
 def _of_command(line: str) -> str:

@@ -86,7 +86,9 @@ class PostgresInsight(Insight):
             _unread(least) if session not in self._logs else None,
         )
         return ServerStatistics(
-            plans=tuple(_plan(session, one, known.version) for one in commands[:MOST_COMMANDS] if _is_planned(one)),
+            plans=tuple(
+                _plan(session, one, known.version) for one in commands[:MOST_COMMANDS] if _EXPLAINABLE.match(one.text)
+            ),
             missing=tuple(filter(None, missing)),
         )
 
@@ -139,10 +141,6 @@ def _none_slow(least_ms: str | None) -> NotShown | None:
         return None
     why = f"no command of the scripts took {least_ms} ms, or none was sampled"
     return NotShown(_EXECUTED, why, "a lower auto_explain.log_min_duration writes more of them")
-
-
-def _is_planned(command: ScriptCommand) -> bool:
-    return bool(_EXPLAINABLE.match(command.text))
 
 
 def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPlan:

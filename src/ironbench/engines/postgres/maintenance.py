@@ -89,7 +89,7 @@ class PostgresMaintaining:
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
         return None
 
-    def litter(self, session: Session, table: str, percent: int) -> None:
+    def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
         session.query(f"alter table {table} set (autovacuum_enabled = off)")
         session.query(f"update {table} set amount = amount where number % 100 < {percent}")
         facts.flush_counts(session)  # otherwise the dead rows might be counted only after the vacuum

@@ -12,7 +12,7 @@ from ironbench.engines.identity import Identity
 from ironbench.engines.postgres import settings as server_settings
 from ironbench.engines.postgres.cluster import Cluster, environment
 from ironbench.engines.postgres.installation import PostgresInstallation, complaint
-from ironbench.engines.server import Launch, Make
+from ironbench.engines.server import ServerLaunch, ServerProgram
 from ironbench.model.system import System
 
 
@@ -21,7 +21,7 @@ def _complaint(text: str) -> str:
     return complaint("\n".join(line for line in text.splitlines() if "unexpected postmaster exit" not in line))
 
 
-MAKE = Make(
+MAKE = ServerProgram(
     "postgres",
     "PostgreSQL",
     f".s.PGSQL.{server_settings.PORT}",
@@ -42,9 +42,9 @@ def launch(
     settings_for: Callable[[str], Mapping[str, str]],
     lock: int,
     system: System,
-) -> Launch:
+) -> ServerLaunch:
     """Describes the start of a server with a prepared cluster. `settings_for`: socket directory → settings."""
-    return Launch(
+    return ServerLaunch(
         make=MAKE,
         place=cluster.place,
         messages=cluster.messages,

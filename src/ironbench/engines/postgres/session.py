@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironbench.engines.postgres import dsn, existing_server, facts
 from ironbench.engines.postgres.dsn import PostgresAddress
-from ironbench.engines.server_session import LocalServer, Own, ServerSession
+from ironbench.engines.server_session import LocalServer, OwnedServer, ServerSession
 from ironbench.model.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
     title = "PostgreSQL"
     broken = ("", "08", "57", "XX")
 
-    def __init__(self, address: PostgresAddress, secrets: Secrets, own: Own | None = None) -> None:
+    def __init__(self, address: PostgresAddress, secrets: Secrets, own: OwnedServer | None = None) -> None:
         self._committed = 0
         """Commits over connections that are now closed."""
         super().__init__(dsn.reached(address, lambda one: _connected(one, secrets)), secrets, own)

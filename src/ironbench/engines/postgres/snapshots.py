@@ -47,7 +47,7 @@ def put_back(cluster: Cluster, installation: PostgresInstallation, folder: Path)
     The caller holds the directory's lock. A cluster that does not come from a snapshot is renamed to `cluster.kept-N`.
     """
     own_files.refuse_running(cluster.files, cluster.place)
-    _give_up(cluster, installation)
+    _remove_or_keep(cluster, installation)
     aside = cluster.place / "cluster.new"
     shutil.rmtree(aside, ignore_errors=True)
     space.require(cluster.place, copies.size(folder), "the copy of the data")
@@ -83,7 +83,7 @@ def _require_shut_down(cluster: Cluster, installation: PostgresInstallation) -> 
         )
 
 
-def _give_up(cluster: Cluster, installation: PostgresInstallation) -> None:
+def _remove_or_keep(cluster: Cluster, installation: PostgresInstallation) -> None:
     gone = cluster.place / "cluster.old"
     shutil.rmtree(gone, ignore_errors=True)  # left by an ironbench that was killed while removing it
     if not cluster.files.exists():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironbench.engines.administration import ENTRY_MARK, ROOTS, Administration, Made
+from ironbench.engines.administration import ENTRY_MARK, ROOTS, Administration, MarkedObjects
 from ironbench.errors import FailureError
 from ironbench.model.session import DirectorySession, Session
 
@@ -18,14 +18,14 @@ _HAS_OTHERS_BELOW = 66
 class SlapdAdministration(Administration):
     marks = True
 
-    def made(self, session: Session) -> Made:
+    def made(self, session: Session) -> MarkedObjects:
         assert isinstance(session, DirectorySession)
-        return Made(entries={dn: _count(session, dn) for dn in _marked(session)})
+        return MarkedObjects(entries={dn: _count(session, dn) for dn in _marked(session)})
 
-    def remove_made(self, session: Session) -> Made:
+    def remove_made(self, session: Session) -> MarkedObjects:
         """Deletes from the leaves upwards. A directory has no transactions, so the marked entry is deleted last, and an
         interrupted removal can be repeated."""
-        return Made(entries={top: self.remove_entries(session, top) for top in _marked(session)})
+        return MarkedObjects(entries={top: self.remove_entries(session, top) for top in _marked(session)})
 
     def remove_entries(self, session: Session, top: str) -> int:
         """Also deletes entries elsewhere that were loaded with this one."""

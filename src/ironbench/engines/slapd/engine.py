@@ -13,13 +13,13 @@ from urllib.parse import quote
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import own_files, server
-from ironbench.engines.base import Engine, EngineCosts, Knob, Traits
+from ironbench.engines.base import Engine, EngineCosts, SuggestedSetting, Traits
 from ironbench.engines.durability import ON, Hazard
-from ironbench.engines.existing_server import taken
+from ironbench.engines.existing_server import validated_existing
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
-from ironbench.engines.server import Launch, Make
-from ironbench.engines.server_session import Own
+from ironbench.engines.server import ServerLaunch, ServerProgram
+from ironbench.engines.server_session import OwnedServer
 from ironbench.engines.slapd import dsn, installation, settings
 from ironbench.engines.slapd import home as homes
 from ironbench.engines.slapd.administration import SlapdAdministration
@@ -32,7 +32,7 @@ from ironbench.host.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 
-_MAKE = Make("slapd", TITLE, settings.SOCKET, complaint, stop=signal.SIGTERM, kill=signal.SIGKILL)
+_MAKE = ServerProgram("slapd", TITLE, settings.SOCKET, complaint, stop=signal.SIGTERM, kill=signal.SIGKILL)
 _NEVER_IDEAL = {
     "log": "its data are their own log: back-mdb copies pages before it changes them (slapd-mdb(5))",
     "temp": "it writes no temporary files",
@@ -58,8 +58,10 @@ class SlapdEngine(Engine):
             )  # slapd-mdb(5); the last two are the names in cn=config
         ),
         knobs=(
-            Knob("dbnosync", ("off", "on"), "On, a power cut may lose the last changes."),
-            Knob("envflags", ("", "writemap"), "With writemap changes go into the map, and no copy of a page is made."),
+            SuggestedSetting("dbnosync", ("off", "on"), "On, a power cut may lose the last changes."),
+            SuggestedSetting(
+                "envflags", ("", "writemap"), "With writemap changes go into the map, and no copy of a page is made."
+            ),
         ),
         # LMDB has a single writer.
         writers=1,
@@ -68,7 +70,7 @@ class SlapdEngine(Engine):
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Validates everything that can be checked before a server is started. Raises InputError."""
         if system.dsn is not None:
-            return taken(system, dsn.parse)
+            return validated_existing(system, dsn.parse)
         for role in ("temp", "log"):
             if getattr(system.layout, role) is not None:
                 cause = f"{TITLE} keeps no {role} beside its data"
@@ -147,7 +149,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
     def place(self) -> Path:
         return self.home.place
 
-    def connected(self, own: Own) -> SlapdSession:
+    def connected(self, own: OwnedServer) -> SlapdSession:
         path = f"{own.running.socket_directory}/{settings.SOCKET}"
         address = dsn.DirectoryAddress(settings.ROOT, settings.BASE, socket=path)
         return SlapdSession(address, Secrets(password=self.password), own, self._fill)
@@ -159,7 +161,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
         cpus = self.system.server_cpus
         return {"installation": str(self.installation.server), "cpus": None if cpus is None else list(cpus)}
 
-    def running(self, lock: int) -> server.Running:
+    def running(self, lock: int) -> server.RunningServer:
         effective = settings.effective(self.system)
         homes.prepare(self.home, self.installation, effective)
         # The path of the private socket differs each time and is part of the command line, so a shell inserts it.
@@ -174,7 +176,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
             addresses.write_text(f"ldapi://{quote(path, safe='')}")
             waiting.append(path)
 
-        launch = Launch(
+        launch = ServerLaunch(
             make=_MAKE,
             place=home.place,
             messages=home.messages,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -74,7 +75,7 @@ def fill(
     try:
         write_private(options, server_settings.as_file(settings, installation, aside, "none"))
         words = [str(installation.loader), "-q", "-f", str(options), "-b", BASE]
-        programs.fed(words, environment(), _after(SUFFIX, pieces))
+        programs.fed(words, environment(), itertools.chain((SUFFIX,), pieces))
         write_note(aside, {"version": installation.major})
         shutil.rmtree(home.files, ignore_errors=True)
         aside.rename(home.files)
@@ -86,11 +87,6 @@ def fill(
         raise
     finally:
         options.unlink(missing_ok=True)
-
-
-def _after(first: bytes, pieces: Iterable[bytes]) -> Iterable[bytes]:
-    yield first
-    yield from pieces
 
 
 def environment() -> dict[str, str]:

@@ -49,17 +49,13 @@ def find(directory: str | None = None) -> OpenldapInstallation:
         subject, places = written("system.set", f"bin={directory}"), str(folder)
         hint = "name the directory that holds slapd and slapadd"
     else:
-        subject, places = TITLE, f"{_path()}:/usr/sbin:/usr/local/libexec"
+        subject, places = TITLE, f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/libexec"
         hint = f"`apt install slapd`, or name its directory: {written('system.set', 'bin=/usr/sbin')}"
     server = shutil.which("slapd", path=places)
     if server is None:
         where = "on PATH" if directory is None else f"in {directory}"
         raise InputError(subject, f"there is no slapd {where}", hint)
     return _installation(Path(server), subject, directory is None or trust.may_run(Path(server).parent))
-
-
-def _path() -> str:
-    return os.environ.get("PATH", os.defpath)
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ironbench.engines.server_session import LocalServer, Own, ServerSession
+from ironbench.engines.server_session import LocalServer, OwnedServer, ServerSession
 from ironbench.engines.slapd import facts
 from ironbench.engines.slapd.dsn import DirectoryAddress
 from ironbench.model.secrets import Secrets
@@ -53,13 +53,13 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
     engine = "slapd"
     title = "OpenLDAP"
     broken = ("",)
-    lives = "search ?1.1"
+    alive_query = "search ?1.1"
 
     def __init__(
         self,
         address: DirectoryAddress,
         secrets: Secrets,
-        own: Own | None = None,
+        own: OwnedServer | None = None,
         fill: Callable[[Iterable[bytes]], None] | None = None,
     ) -> None:
         """`fill`: reloads the data of a stopped server that ironbench started."""
@@ -111,7 +111,7 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
         for piece in itertools.chain(pieces, changes):
             self.copy_in("", piece)
 
-    def _fill_offline(self, own: Own, fill: Callable[[Iterable[bytes]], None], pieces: Iterable[bytes]) -> None:
+    def _fill_offline(self, own: OwnedServer, fill: Callable[[Iterable[bytes]], None], pieces: Iterable[bytes]) -> None:
         with self._lock:
             self._drop()
             own.running.stop()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines.data_import import DataImport, Dump, Restored, Show
+from ironbench.engines.data_import import DataImport, Dump, RestoreResult, Show
 from ironbench.engines.library import place_file, require_closed, setup_text
 from ironbench.engines.sqlite.session import FILE
 from ironbench.errors import FailureError
@@ -34,13 +34,13 @@ class SqliteDataImport(DataImport):
     def placed(self, system: System, dump: Path) -> None:
         place_file(system, dump, FILE)
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
         verdict = session.query("pragma quick_check(1)")[0][0] or ""
         if verdict != "ok":
             raise FailureError(
                 f"dump {dump}", f"the file is damaged: {verdict}", "nothing of it is measured; repair it"
             )
-        return Restored()
+        return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
         """Runs the SQL file. Statements that access other files are refused, because those are not part of the data's

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ironbench.engines.base import EngineCosts, Knob, Traits, set_twice
+from ironbench.engines.base import EngineCosts, SuggestedSetting, Traits, set_twice
 from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.library import LibraryEngine
@@ -29,7 +29,7 @@ class SqliteDialect(Dialect):
     def present(self, tables: Sequence[str]) -> str:
         return f"select name from sqlite_master where type = 'table' and name in ({listed(tables)})"
 
-    def strangers(self, tables: Sequence[str]) -> str:
+    def non_tables(self, tables: Sequence[str]) -> str:
         return (
             f"select name, type from sqlite_master where type <> 'table' and name in ({listed(tables)}) order by name"
         )
@@ -85,8 +85,8 @@ class SqliteEngine(LibraryEngine):
             Hazard("journal_mode", ("off", "memory"), "a crash inside a transaction may corrupt the database"),
         ),
         knobs=(
-            Knob("synchronous", ("full", "normal"), "At normal a power cut may lose the last commits."),
-            Knob("journal_mode", ("wal", "delete"), "Where changes go before they are in the file."),
+            SuggestedSetting("synchronous", ("full", "normal"), "At normal a power cut may lose the last commits."),
+            SuggestedSetting("journal_mode", ("wal", "delete"), "Where changes go before they are in the file."),
         ),
         doc="SQLite in a child process, write-ahead log on, every commit synced; pragmas by --set",
         abilities=frozenset(
@@ -107,7 +107,7 @@ class SqliteEngine(LibraryEngine):
         costs=EngineCosts(
             start_stop_s=0.3,
             mixed_read_bytes=4096,
-            row_head_bytes=6,  # the varints of a record (https://www.sqlite.org/fileformat2.html, section 2.1)
+            row_overhead_bytes=6,  # the varints of a record (https://www.sqlite.org/fileformat2.html, section 2.1)
             queries_s=150.0,
         ),
         dialect=SqliteDialect(),

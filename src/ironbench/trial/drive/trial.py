@@ -17,7 +17,7 @@ import msgspec
 
 from ironbench import _core, engines, workloads
 from ironbench.engines.administration import Insight
-from ironbench.engines.existing_server import understood
+from ironbench.engines.existing_server import checked_answers
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
 from ironbench.host import processes, scratch
 from ironbench.host.job import Placement
@@ -96,7 +96,7 @@ def drive(
         begun = StartedTrial(started, folder)
         driving = _Drive(plan, session, trial, begun, surroundings.driver)
         try:
-            with understood(plan.system.dsn is not None):
+            with checked_answers(plan.system.dsn is not None):
                 result = driving.whole(sources, printer, surroundings)
             broken = not result.alive or result.summary.get("aborted", False)
             return replace(result, last_words=_joined(starved, result.last_words)) if broken else result

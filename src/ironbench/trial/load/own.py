@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ironbench import engines, units
-from ironbench.engines.data_import import Restored, Show, show_read, shown
+from ironbench.engines.data_import import RestoreResult, Show, show_read, shown
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import EngineDiedError, FailureError, InputError, written
 from ironbench.host.line import CANCELLED
@@ -98,7 +98,7 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
     must not be used then."""
     refuse_changed(data)
     data_import = engines.get(session.engine).data_import
-    began, restored = time.perf_counter(), Restored()
+    began, restored = time.perf_counter(), RestoreResult()
     version = str(session.facts().get("version", "")).partition(" ")[0]
     with printer.bar(f"load {data.words}: {expected(data, [f'{session.engine} {version}'])}") as show:
         if data.dump:

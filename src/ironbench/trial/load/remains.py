@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ironbench import engines, workloads
-from ironbench.engines.administration import Made
+from ironbench.engines.administration import MarkedObjects
 from ironbench.errors import IronbenchError
 from ironbench.model.lab import Lab
 from ironbench.model.secrets import Secrets
@@ -17,13 +17,13 @@ from ironbench.printer import Printer
 from ironbench.trial.load import marker, pieces
 
 
-def _left(session: Session, choices: Sequence[Choice]) -> Made:
+def _left(session: Session, choices: Sequence[Choice]) -> MarkedObjects:
     """Returns marked objects that belong to the data of these choices, without those of other experiments."""
     found = (workloads.get(one.workload).dataset(session.engine, one.options) for one in choices)
     datasets = [dataset for dataset in found if dataset is not None]
     own_keys = {one.data.key for one in choices if one.data is not None and one.data.imported}
     if not datasets and not own_keys:
-        return Made()
+        return MarkedObjects()
     made = engines.get(session.engine).administration.made(session)
     own = {marker.TABLE, pieces.TABLE}.union(*(dataset.tables for dataset in datasets))
     tables = {name: size for name, size in made.tables.items() if name.strip('"') in own}

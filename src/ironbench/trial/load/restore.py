@@ -138,4 +138,4 @@ def without_garbage(session: Session, dataset: Dataset) -> Mapping[str, str]:
     The next trial then finds the data at its original size.
     """
     administration = engines.get(session.engine).administration
-    return administration.remove_garbage(session, dataset.tables, MOST_GARBAGE)
+    return administration.vacuum_dead_rows(session, dataset.tables, MOST_GARBAGE)

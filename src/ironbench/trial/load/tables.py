@@ -26,7 +26,7 @@ def present(session: Session, tables: Sequence[str]) -> list[str]:
 def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
     """Raises InputError if a view, sequence or the like has the name of one of `tables`."""
     dialect = _dialect(session)
-    for name, kind in session.query(dialect.strangers(tables)):
+    for name, kind in session.query(dialect.non_tables(tables)):
         what = dialect.kinds.get(kind or "", kind or "relation")
         cause = "exists, and ironbench needs that name for a table"
         raise InputError(f"{what} {name}", cause, _ELSEWHERE)
@@ -34,7 +34,7 @@ def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
 
 def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None:
     """Raises InputError if a third-party function or procedure has the name of one that `statements` create."""
-    for name in engines.get(session.engine).administration.foreign_routines(session, statements):
+    for name in engines.get(session.engine).administration.unmarked_routines(session, statements):
         cause = (
             "exists, and ironbench needs that name; it does not bear ironbench's mark, as those of old versions do not"
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironbench import engines
-from ironbench.engines.administration import Written, checkpoint
+from ironbench.engines.administration import WriteCounters, checkpoint
 from ironbench.errors import InputError, written
 from ironbench.host import space
 from ironbench.model.record import Check
@@ -143,7 +143,7 @@ REPORT_S = 1.0
 """How long the server may take to show a checkpoint in its statistics."""
 
 
-def _counters_before(session: Session) -> Written | None:
+def _counters_before(session: Session) -> WriteCounters | None:
     """Reads the counters after a checkpoint, so that no earlier write backlog counts; None if the engine has no
     counters."""
     administration = engines.get(session.engine).administration
@@ -153,7 +153,7 @@ def _counters_before(session: Session) -> Written | None:
     return administration.written(session)
 
 
-def _log_and_debt(session: Session, then: Written, table: Wide, elapsed_s: float) -> dict[str, float]:
+def _log_and_debt(session: Session, then: WriteCounters, table: Wide, elapsed_s: float) -> dict[str, float]:
     """Metrics of WAL and write backlog, by catalogue name."""
     engine = engines.get(session.engine)
     log_bytes = _written(session).log_bytes
@@ -180,7 +180,7 @@ def _log_and_debt(session: Session, then: Written, table: Wide, elapsed_s: float
     }
 
 
-def _reported(session: Session, before: Written) -> Written:
+def _reported(session: Session, before: WriteCounters) -> WriteCounters:
     """Reads the counters as soon as they include the latest checkpoint."""
     deadline = time.monotonic() + REPORT_S
     while (now := _written(session)).checkpoints <= before.checkpoints and time.monotonic() < deadline:
@@ -188,7 +188,7 @@ def _reported(session: Session, before: Written) -> Written:
     return now
 
 
-def _written(session: Session) -> Written:
+def _written(session: Session) -> WriteCounters:
     counters = engines.get(session.engine).administration.written(session)
     assert counters is not None, "the engine stopped counting"
     return counters

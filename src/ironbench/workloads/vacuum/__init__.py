@@ -49,7 +49,7 @@ class Vacuum(Maintenance):
         session, options = work.session, work.choice.options
         engine = engines.get(session.engine)
         maintaining = engine.administration.maintaining
-        maintaining.litter(session, TABLE, int(options["garbage"]))
+        maintaining.make_dead_rows(session, TABLE, int(options["garbage"]))
         checkpoint(session, engine.traits.dialect)
         yield ReadyOperation(
             SqlOperation(session, maintaining.vacuums[options["kind"]].format(TABLE)), lambda: _done(work)

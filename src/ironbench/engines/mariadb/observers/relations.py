@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from ironbench.engines.window_ends import Ends, counters
+from ironbench.engines.window_ends import WindowEnds, counters
 from ironbench.errors import IronbenchError
 from ironbench.host.tree import Tree
 from ironbench.model.inside import IndexUse, TableUse
@@ -67,11 +67,11 @@ class MariaRelations:
         how = seen(session)
         if not how:
             return ()
-        used = Source(_USED, "sql", _one_line(_COUNTED if how == "timed" else _USERSTAT), Ends.PERIOD_S)
+        used = Source(_USED, "sql", _one_line(_COUNTED if how == "timed" else _USERSTAT), WindowEnds.PERIOD_S)
         count = session.query("select count(*) from information_schema.tables where table_schema = database()")
         if int(count[0][0] or 0) > _MOST:
             return (used,)
-        return (used, Source(_SIZES, "sql", _one_line(_SIZE), Ends.PERIOD_S))
+        return (used, Source(_SIZES, "sql", _one_line(_SIZE), WindowEnds.PERIOD_S))
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         return Observation()
@@ -79,7 +79,7 @@ class MariaRelations:
 
 def used(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[tuple[TableUse, ...], tuple[IndexUse, ...]]:
     """Returns the tables and indexes that were used, sorted by the number of rows read and changed."""
-    ends = Ends.of(samples.get(_USED, ()), window_s)
+    ends = WindowEnds.of(samples.get(_USED, ()), window_s)
     if ends is None:
         return (), ()
     before = counters(ends.first, 2, 5)
@@ -123,7 +123,7 @@ def _table(name: str, rows: Sequence[Sequence[float]], size: tuple[float, float]
 
 def _sizes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> dict[str, tuple[float, float]]:
     """Sizes of the tables at the start and the end of the window."""
-    ends = Ends.of(samples.get(_SIZES, ()), window_s)
+    ends = WindowEnds.of(samples.get(_SIZES, ()), window_s)
     if ends is None:
         return {}
     first, last = counters(ends.first, 1, 1), counters(ends.last, 1, 1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ironbench.engines.administration import DENIED
-from ironbench.engines.window_ends import Ends, counters
+from ironbench.engines.window_ends import WindowEnds, counters
 from ironbench.errors import IronbenchError
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Sample, Source
@@ -75,7 +75,7 @@ class MariaStatements:
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if seen(session) != "yes":
             return ()
-        return tuple(Source(name, "sql", sql(name), Ends.PERIOD_S) for name in (DIGESTS, PREPARED))
+        return tuple(Source(name, "sql", sql(name), WindowEnds.PERIOD_S) for name in (DIGESTS, PREPARED))
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         counts = counted(samples, window_s)
@@ -99,7 +99,7 @@ class DigestCounters:
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> DigestCounters | None:
     """Growth of the counters; None if they were not read at both ends of the window."""
-    digests, prepared = (Ends.of(samples.get(name, ()), window_s) for name in (DIGESTS, PREPARED))
+    digests, prepared = (WindowEnds.of(samples.get(name, ()), window_s) for name in (DIGESTS, PREPARED))
     if digests is None or prepared is None:
         return None
     first, last = _read(digests.first), _read(digests.last)

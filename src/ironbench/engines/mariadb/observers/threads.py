@@ -69,7 +69,7 @@ def part_of_event(event: str) -> str:
     return _PARTS.get(event, OTHER)
 
 
-class Threads(SampledWaits):
+class ThreadStates(SampledWaits):
     name = "threads"
     doc = "What the threads of MariaDB that serve clients are doing, up to 20 times a second"
     activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
@@ -103,4 +103,4 @@ class Threads(SampledWaits):
         return values | ({WORKING: working} if WORKING in values else {})
 
 
-OBSERVER = Threads()
+OBSERVER = ThreadStates()

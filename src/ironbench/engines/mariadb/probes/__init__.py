@@ -11,12 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ironbench.engines import examination
-from ironbench.engines.examination import Examination, ExaminedServer, Needed
+from ironbench.engines.examination import Examination, ExaminedServer, NeededPrivilege
 from ironbench.errors import IronbenchError
 from ironbench.model.session import Session
 
 AREAS = ("durability", "memory", "writing", "tables", "indexes", "sessions", "observation")
-PROCESS = Needed("PROCESS", "GRANT PROCESS ON *.* TO {role}")
+PROCESS = NeededPrivilege("PROCESS", "GRANT PROCESS ON *.* TO {role}")
 """Privilege without which the user sees only its own sessions and transactions."""
 MARIADB = "MariaDB"
 

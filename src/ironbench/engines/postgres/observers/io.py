@@ -97,13 +97,13 @@ def _parse(text: str) -> Values:
                 count = number(row, f"{kind}s")
                 # Byte counters exist since 18; before, every operation had the size `op_bytes`.
                 size = number(row, f"{kind}_bytes") if f"{kind}_bytes" in row else count * page
-                for key, value in ((kind, count), (f"{kind}_bytes", size), (f"{kind}_s", _seconds(row, kind))):
+                for key, value in (
+                    (kind, count),
+                    (f"{kind}_bytes", size),
+                    (f"{kind}_s", number(row, f"{kind}_time") / 1e3),
+                ):
                     values[f"{label}|{key}"] = values.get(f"{label}|{key}", 0.0) + value
     return values
-
-
-def _seconds(row: dict[str, object], kind: str) -> float:
-    return number(row, f"{kind}_time") / 1e3
 
 
 OBSERVER = PgIo()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
-from ironbench.engines.window_ends import Ends, counters, fields
+from ironbench.engines.window_ends import WindowEnds, counters, fields
 from ironbench.host.tree import Tree
 from ironbench.model.inside import IndexUse, TableUse, VacuumRun
 from ironbench.model.observation import Observation, Sample, Source
@@ -69,9 +69,9 @@ class PgRelations:
         if tables <= _MOST:
             sized = tables <= _SIZED
             text = _TABLE.format(size="pg_table_size(s.relid)") if sized else _TABLE.format(size="null") + _USED
-            wanted.append(Source(_TABLES, "sql", " ".join(text.split()), Ends.PERIOD_S))
+            wanted.append(Source(_TABLES, "sql", " ".join(text.split()), WindowEnds.PERIOD_S))
         if indexes <= _MOST:
-            wanted.append(Source(_INDEXES, "sql", " ".join(_INDEX.split()), Ends.PERIOD_S))
+            wanted.append(Source(_INDEXES, "sql", " ".join(_INDEX.split()), WindowEnds.PERIOD_S))
         return tuple(wanted)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
@@ -134,7 +134,7 @@ def _grown(
 
     `states`: columns with a current state, which may decrease and is unaffected by a reset.
     """
-    ends = Ends.of(samples, window_s)
+    ends = WindowEnds.of(samples, window_s)
     if ends is None:
         return []
     before, zero = counters(ends.first, keys, width), [0.0] * width

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.engines.postgres.observers.catalog import has_relation
-from ironbench.engines.window_ends import Ends, counters
+from ironbench.engines.window_ends import WindowEnds, counters
 from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples
@@ -91,7 +91,7 @@ class PgStatements:
         known = state(session)
         if not known.loaded or known.schema is None or not has_relation(session, known.view):
             return ()
-        return (Source(SOURCE, "sql", " ".join(sql(known).split()), Ends.PERIOD_S),)
+        return (Source(SOURCE, "sql", " ".join(sql(known).split()), WindowEnds.PERIOD_S),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         counts = counted(samples, window_s)
@@ -110,7 +110,7 @@ class PgStatementCounters:
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgStatementCounters | None:
     """Growth of the counters; None if they were not read at both ends of the window."""
-    ends = Ends.of(samples.get(SOURCE, ()), window_s)
+    ends = WindowEnds.of(samples.get(SOURCE, ()), window_s)
     if ends is None:
         return None
     (first, before), (last, after) = _read(ends.first), _read(ends.last)

@@ -6,7 +6,7 @@ The probes only read catalogs and statistics views, which takes milliseconds for
 from __future__ import annotations
 
 from ironbench.engines import examination
-from ironbench.engines.examination import Examination, ExaminedServer, Needed
+from ironbench.engines.examination import Examination, ExaminedServer, NeededPrivilege
 from ironbench.engines.postgres.existing_server import MONITOR, RIGHTS
 from ironbench.engines.postgres.resources import rotates
 from ironbench.model.session import Session
@@ -22,7 +22,7 @@ AREAS = (
     "replication",
     "observation",
 )
-MONITORING = Needed("pg_monitor", RIGHTS[MONITOR].grant)
+MONITORING = NeededPrivilege("pg_monitor", RIGHTS[MONITOR].grant)
 """Privilege without which the role sees only its own sessions, and no directories."""
 
 _SERVER = f"""
