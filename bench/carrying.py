@@ -18,13 +18,13 @@ def main() -> None:
         folder = Path(made)
         fill(folder / "here")
         environment = installed(folder)
-        parcel, here = str(folder / "all.ibr"), str(folder / "here")
-        took = timed(["record", "export", "--results", here, "-o", parcel], environment)
+        bundle, here = str(folder / "all.ibr"), str(folder / "here")
+        took = timed(["record", "export", "--results", here, "-o", bundle], environment)
         said(f"export of {RECORDS} records, s", took)
-        said(f"file of {RECORDS} records, MB", Path(parcel).stat().st_size / 1e6)
+        said(f"file of {RECORDS} records, MB", Path(bundle).stat().st_size / 1e6)
         imports = []
         for number in range(REPEATS):
-            imports.append(timed(["record", "import", parcel, "--results", f"{made}/there{number}"], environment))
+            imports.append(timed(["record", "import", bundle, "--results", f"{made}/there{number}"], environment))
         said(f"import of {RECORDS} records, s", statistics.median(imports), at_most(10))
         _answers(here, environment)
 

@@ -19,7 +19,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.system import Load
 from ironbench.printer import Printer
 from ironbench.trial.cluster import parts
-from ironbench.trial.cluster.crew import WorkerPool
+from ironbench.trial.cluster.worker_pool import WorkerPool
 from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 from tests.live.raw_server import RawServer
@@ -32,20 +32,20 @@ NULL = {"kind": "null", "service_ns": 0}
 
 
 def main() -> None:
-    with WorkerPool(Printer()) as crew:
-        _two_against_one(crew)
+    with WorkerPool(Printer()) as pool:
+        _two_against_one(pool)
         with RawServer() as server:
-            _four_against_one(crew, server)
+            _four_against_one(pool, server)
     _merge()
 
 
-def _two_against_one(crew: WorkerPool) -> None:
+def _two_against_one(pool: WorkerPool) -> None:
     spreads_s, beside_s = list[float](), list[float]()
     tasks = Tasks([ScriptSource("s", "\\set a random(1, 100000)\nSELECT :a;\n", 1)])
-    _driven(crew, NULL, tasks, Load(clients=8, workers=2, duration_s=0.5))  # starts the workers
+    _driven(pool, NULL, tasks, Load(clients=8, workers=2, duration_s=0.5))  # starts the workers
 
     def by(workers: int) -> float:
-        found, took_s = _driven(crew, NULL, tasks, Load(clients=4 * workers, workers=workers, duration_s=SECONDS))
+        found, took_s = _driven(pool, NULL, tasks, Load(clients=4 * workers, workers=workers, duration_s=SECONDS))
         spreads_s.append(found.metrics["start_spread_s"])
         beside_s.append(took_s - SECONDS)
         return _throughput(found)
@@ -85,7 +85,7 @@ def driven_alone(begin_ns: int, plan: bytes) -> None:
     print(found["transactions"] / found["elapsed_s"])
 
 
-def _four_against_one(crew: WorkerPool, server: RawServer) -> None:
+def _four_against_one(pool: WorkerPool, server: RawServer) -> None:
     command = [str(BIN / "pgbench"), "-i", "-q", "-s", "1", "-h", server.host, "-p", str(server.port)]
     subprocess.run([*command, "-U", "postgres", "postgres"], check=True, capture_output=True)
     connection = {"host": server.host, "port": server.port, "user": "postgres", "database": "postgres"}
@@ -93,7 +93,7 @@ def _four_against_one(crew: WorkerPool, server: RawServer) -> None:
     tasks = Tasks([ScriptSource("select", SELECT_ONLY, 1)], {"scale": "1"})
 
     def by(workers: int) -> Driven:
-        return _driven(crew, target, tasks, Load(clients=8, workers=workers, rate=RATE, duration_s=SECONDS))[0]
+        return _driven(pool, target, tasks, Load(clients=8, workers=workers, rate=RATE, duration_s=SECONDS))[0]
 
     by(4)
     four, one = interleaved(PAIRS, lambda: by(4), lambda: by(1))
@@ -129,10 +129,10 @@ def merged(result: bytes) -> None:
     print(time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
-def _driven(crew: WorkerPool, target: dict[str, Any], tasks: Tasks, load: Load) -> tuple[Driven, float]:
+def _driven(pool: WorkerPool, target: dict[str, Any], tasks: Tasks, load: Load) -> tuple[Driven, float]:
     plan = compiled_plan(target, tasks, load, ())
     began = time.monotonic()
-    found = crew.drive(plan, load, _core.Progress(), "")
+    found = pool.drive(plan, load, _core.Progress(), "")
     assert not found.failure and not found.summary["aborted"], found
     return found, time.monotonic() - began
 

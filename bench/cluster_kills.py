@@ -16,7 +16,7 @@ from ironbench.errors import IronbenchError
 from ironbench.host import processes
 from ironbench.model.system import Load
 from ironbench.printer import Printer
-from ironbench.trial.cluster.crew import WorkerPool
+from ironbench.trial.cluster.worker_pool import WorkerPool
 from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 
@@ -31,9 +31,9 @@ def main() -> None:
     plan = compiled_plan(NULL, Tasks([ScriptSource("s", "SELECT 1;\n", 1)]), LOAD, ())
     ended: Counter[str] = Counter()
     longest_s, left, unsaid = 0.0, 0, 0
-    with WorkerPool(Printer()) as crew:
+    with WorkerPool(Printer()) as pool:
         for kill in range(KILLS):
-            crew.drive(plan, LOAD, _core.Progress(), "")  # Ray is running, whatever the previous kill left
+            pool.drive(plan, LOAD, _core.Progress(), "")  # Ray is running, whatever the previous kill left
             began = processes.below(os.getpid())
             victim, struck = dice.choice(began), dice.uniform(0.0, LOAD.duration_s)
             number = dice.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP])
@@ -42,7 +42,7 @@ def main() -> None:
             strike.start()
             start_s = time.monotonic()
             try:
-                found = crew.drive(plan, LOAD, _core.Progress(), "")
+                found = pool.drive(plan, LOAD, _core.Progress(), "")
                 told = found.failure or found.summary["cause"]
                 whole = not told and sum(one.transactions for one in found.workers) == found.summary["transactions"]
             except IronbenchError as error:

@@ -12,7 +12,7 @@ from bench.figures import at_least, at_most, said
 from ironbench import _core
 from ironbench.model.system import Load
 from ironbench.printer import Printer
-from ironbench.trial.cluster.crew import WorkerPool
+from ironbench.trial.cluster.worker_pool import WorkerPool
 from ironbench.trial.load.estimate import MADE_ROWS_PER_S
 from ironbench.trial.load.space import CHILD_BYTES
 from ironbench.units import span
@@ -38,8 +38,8 @@ def main() -> None:
     made = len(pieces) - len(done)
     plan = {"engine": NULL, "generator": dataset.generator, "connections": 1, "done": done, "note": ""}
     load = Load(clients=WORKERS, workers=WORKERS)
-    with WorkerPool(Printer()) as crew:
-        found = crew.copied(plan, load, lambda rows, size: None)
+    with WorkerPool(Printer()) as pool:
+        found = pool.copied(plan, load, lambda rows, size: None)
     assert not found["lost"], found
     each_per_s = found["rows"] / found["elapsed_s"] / WORKERS
     said("pieces of TPC-H scale factor 10,000", float(len(pieces)), "", f"{len(pieces):,}, of which {made} were made")

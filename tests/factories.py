@@ -24,8 +24,8 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.model.workers import WorkerPart
 from ironbench.records import Evidence, attached
+from ironbench.records.bundle import Reader
 from ironbench.records.importer import ImportResult, take_in
-from ironbench.records.parcel import Reader
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
 MEMORY = System("postgres", "log in memory", {"shared_buffers": "256MB"}, Layout("/srv/d", None, "/shm/l"), 256 << 20)
@@ -330,9 +330,9 @@ def lacking(engine: str) -> str:
     return ""
 
 
-def arrive(parcel: Path, directory: Path) -> ImportResult:
+def arrive(bundle: Path, directory: Path) -> ImportResult:
     """Imports a bundle."""
-    with Reader(parcel) as reader:
+    with Reader(bundle) as reader:
         return take_in(reader, directory)
 
 

@@ -69,8 +69,8 @@ def test_exports_of_two_machines_give_the_published_table_and_chart(tmp_path: Pa
         ironbench(command, new)
     assert (new / "servers.html").stat().st_size > 10_000
 
-    for parcel in (old / "old.ibr", new / "new.ibr"):
-        ironbench(["record", "import", str(parcel), "--results", "servers"], fresh)
+    for bundle in (old / "old.ibr", new / "new.ibr"):
+        ironbench(["record", "import", str(bundle), "--results", "servers"], fresh)
     lead = ["lead", "old", "new", "--results", "servers"]
     found = json.loads(ironbench([*lead, "--json"], fresh))
     assert [work["work"].split(" draws")[0] for work in found["works"]] == WORKS

@@ -20,7 +20,7 @@ from workload_trial import Served
 from ironbench.host import processes
 from ironbench.model.system import Load
 from ironbench.printer import Printer
-from ironbench.trial.cluster.crew import WorkerPool
+from ironbench.trial.cluster.worker_pool import WorkerPool
 from ironbench.trial.load import pieces, prepare
 from ironbench.trial.load.loaded import Loaded
 from ironbench.trial.load.rows import Copiers
@@ -60,8 +60,8 @@ class Once:
 @pytest.mark.long
 def test_rows_that_workers_load_are_those_that_one_process_loads(served: Served, raw_server: RawServer) -> None:
     told = io.StringIO()
-    with WorkerPool(Printer(io.StringIO(), io.StringIO())) as crew:
-        loaded = load(served, "0.01", crew.copiers(Load(clients=1, workers=2)), told)
+    with WorkerPool(Printer(io.StringIO(), io.StringIO())) as pool:
+        loaded = load(served, "0.01", pool.copiers(Load(clients=1, workers=2)), told)
     assert "by 2 connections of 2 workers" in told.getvalue()
     assert loaded.rows == 86_805 and loaded.connections == 2 and not loaded.resumed
     theirs = checksums(served)
@@ -104,8 +104,8 @@ def test_a_load_that_loses_a_worker_goes_on_and_has_every_row_once(served: Serve
         workers[0].signal(number)
         other.close()
 
-    with WorkerPool(Printer(io.StringIO(), io.StringIO())) as crew:
-        copiers = crew.copiers(Load(clients=1, workers=2))
+    with WorkerPool(Printer(io.StringIO(), io.StringIO())) as pool:
+        copiers = pool.copiers(Load(clients=1, workers=2))
         assert copiers is not None
         struck = Once(copiers, strike)
         loaded = load(served, "0.2", struck)

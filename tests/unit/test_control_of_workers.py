@@ -14,7 +14,7 @@ import pytest
 
 from ironbench.errors import FailureError, InputError
 from ironbench.host.child import Channel
-from ironbench.trial.cluster import hiring
+from ironbench.trial.cluster import ray_workers
 from ironbench.trial.cluster.control import _SILENT_S, Control
 from ironbench.trial.cluster.ray_child import _RayChild
 from ironbench.trial.cluster.worker import BOOT
@@ -42,9 +42,9 @@ def test_a_worker_whose_result_does_not_come_is_lost(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(_RayChild, "_results", results)
     parent = _Parent()
     control = _RayChild(cast(Channel, parent))
-    control._hired.workers = [object(), object()]
+    control._pool.workers = [object(), object()]
     boot = Path(BOOT).read_text().strip()
-    control._hired.hosts = [{"host": f"client{number}", "pid": 70 + number, "boot": boot} for number in range(2)]
+    control._pool.hosts = [{"host": f"client{number}", "pid": 70 + number, "boot": boot} for number in range(2)]
     control._hand_over([], "")
     lost = [frame["lost"] for frame in parent.heard if "lost" in frame and "over" not in frame]
     assert lost == ([] if handed_over == 2 else ["worker 2 on client1 (process 71) did not hand over what it had done"])
@@ -94,7 +94,7 @@ def test_many_workers_that_are_lost_at_once_do_not_keep_the_others_results_from_
     control = _RayChild(cast(Channel, _Parent()))
     results: list[tuple[dict[str, Any], bytes] | None] = [None] * 9
     results[4] = ({}, b"result")
-    control._hired.workers = [_Worker(one) for one in results]
+    control._pool.workers = [_Worker(one) for one in results]
     assert list(control._results(lost)) == [(4, ({}, b"result"))]
     assert ray.waited_s < _SILENT_S
 
@@ -102,7 +102,7 @@ def test_many_workers_that_are_lost_at_once_do_not_keep_the_others_results_from_
 @pytest.mark.parametrize("address", ["10.77.0.1", "10.77.0.1:", ":6379", "10.77.0.1:99999", "ray://10.77.0.1", "db:٣"])
 def test_an_address_of_a_cluster_that_cannot_be_meant_is_refused_as_such(address: str) -> None:
     with pytest.raises(InputError, match="is no address of a Ray cluster") as caught:
-        hiring._require_answer(address, f"--cluster {address}")
+        ray_workers._require_answer(address, f"--cluster {address}")
     assert "HOST:PORT" in caught.value.hint
 
 
@@ -128,7 +128,7 @@ def test_a_worker_that_cannot_tell_whether_it_reaches_the_server_is_named(monkey
     ray = _Ray()
     monkeypatch.setitem(sys.modules, "ray", cast(Any, ray))
     control = _RayChild(cast(Channel, _Parent()))
-    control._hired.workers = [
+    control._pool.workers = [
         SimpleNamespace(reach=SimpleNamespace(remote=lambda server, result=result: SimpleNamespace(result=result)))
         for result in ("", None, "")
     ]

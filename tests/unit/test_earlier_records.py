@@ -59,9 +59,9 @@ def test_earlier_records_are_compared(results: Path, capsys: pytest.CaptureFixtu
 
 
 def test_earlier_records_are_exported_and_imported(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parcel = results / "select.ibr"
-    said(capsys, "record", "export", "select", "--results", str(results), "-o", str(parcel))
-    said(capsys, "record", "import", str(parcel), "--results", str(results / "elsewhere"))
+    bundle = results / "select.ibr"
+    said(capsys, "record", "export", "select", "--results", str(results), "-o", str(bundle))
+    said(capsys, "record", "import", str(bundle), "--results", str(results / "elsewhere"))
     rows = json.loads(said(capsys, "list", "records", "--results", str(results / "elsewhere"), "--json"))["records"]
     assert {row["label"] for row in rows} == {"select"}
 

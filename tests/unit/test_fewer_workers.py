@@ -17,7 +17,7 @@ from ironbench.model.system import Load
 from ironbench.model.workers import WorkerPart
 from ironbench.records import judge
 from ironbench.study.comparability import too_few_workers, unlike, workers_apart
-from ironbench.trial.cluster import crew, merge
+from ironbench.trial.cluster import merge, worker_pool
 
 TWO = Load(clients=8, duration_s=30.0, warmup_s=5.0, seed=1, workers=2, cluster="auto", fewer_workers=True)
 
@@ -71,4 +71,4 @@ def test_the_record_of_a_trial_by_fewer_workers_says_so_and_a_voided_one_says_wh
 
 def test_fewer_workers_without_a_cluster_are_refused() -> None:
     with pytest.raises(InputError, match="machines are lost of a cluster, and none is named"):
-        crew.require(replace(TWO, cluster=""))
+        worker_pool.require(replace(TWO, cluster=""))

@@ -20,7 +20,7 @@ from ironbench.cli.report import report
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, System
-from ironbench.records.parcel import Reader
+from ironbench.records.bundle import Reader
 
 A, B = replace(DISK, label="a"), replace(MEMORY, label="b")
 SYSTEMS = """

@@ -9,7 +9,7 @@ import pytest
 from ironbench.errors import InputError
 from ironbench.lab import declare
 from ironbench.lab.dry_run import lab as plans
-from ironbench.trial.cluster import crew
+from ironbench.trial.cluster import worker_pool
 
 LAB = """
 question = "?"
@@ -42,7 +42,7 @@ def none_there(cluster: str) -> int:
 def test_a_plan_needs_no_machines_and_says_which_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machines: object, words: str
 ) -> None:
-    monkeypatch.setattr(crew, "machines", machines)
+    monkeypatch.setattr(worker_pool, "machines", machines)
     declared = declare.read(lab(tmp_path, 32))
     planned = declare.planned(declared, machines_needed=False)
     (doubt,) = planned.doubts
@@ -53,6 +53,6 @@ def test_a_plan_needs_no_machines_and_says_which_are_missing(
 
 
 def test_twice_as_many_workers_load_in_half_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "machines", lambda _: 64)
+    monkeypatch.setattr(worker_pool, "machines", lambda _: 64)
     once = [declare.planned(declare.read(lab(tmp_path, workers))).costs.once_s for workers in (8, 16)]
     assert once[0] / once[1] == pytest.approx(2.0, rel=0.001)

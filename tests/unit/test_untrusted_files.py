@@ -11,7 +11,7 @@ import pytest
 from factories import arrive
 from labfactory import lab
 from served import browser
-from test_parcel import begun
+from test_bundle import begun
 
 from ironbench.engines.postgres import installation
 from ironbench.errors import FailureError, InputError

@@ -24,12 +24,12 @@ from ironbench.model.workers import WorkerPart
 from ironbench.printer import Printer
 from ironbench.records import judge
 from ironbench.study.workers import by_worker
-from ironbench.trial.cluster import clocks, crew, loading, merge, parts
+from ironbench.trial.cluster import clocks, loading, merge, parts, worker_pool
 from ironbench.trial.cluster.clocks import ClockReading
 from ironbench.trial.cluster.control import Control
-from ironbench.trial.cluster.crew import WorkerPool
 from ironbench.trial.cluster.merge import WorkerResult
 from ironbench.trial.cluster.worker import core_digest
+from ironbench.trial.cluster.worker_pool import WorkerPool
 from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 from ironbench.workloads.brokerage import market_clients
@@ -253,16 +253,16 @@ def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -
     for change in ({"version": "0.0.1"}, {"core": "f00"}, {"build": "debug"}):
         monkeypatch.setattr(Control, "request", lambda *_, said=ours | change: {"workers": [said]})
         with pytest.raises(InputError, match=r"runs on m2, here another build does"):
-            control.hire(1)
+            control.start_workers(1)
     monkeypatch.setattr(Control, "request", lambda *_: {"workers": [dict(ours)]})
-    control.hire(1)
+    control.start_workers(1)
 
 
 def test_a_trial_of_which_no_worker_is_left_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = SimpleNamespace(workers=[{}], driven=lambda *_: ([], "worker 1 on m was lost"), close=lambda: None)
     monkeypatch.setattr(WorkerPool, "_ready", lambda *_: alone)
     monkeypatch.setattr(WorkerPool, "_require_reached", lambda *_: None)
-    monkeypatch.setattr(crew, "sampler", lambda *_: None)
+    monkeypatch.setattr(worker_pool, "sampler", lambda *_: None)
     load = Load(clients=2, workers=1)
     with pytest.raises(FailureError, match="worker 1 on m was lost"):
         WorkerPool(Printer.silent()).drive(plan(load), load, _core.Progress(), "now")

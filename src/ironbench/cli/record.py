@@ -11,11 +11,11 @@ from ironbench.cli.options import RESULTS, group
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.records import Store
+from ironbench.records.bundle import Reader
 from ironbench.records.export import export as write
 from ironbench.records.importer import take_in
 from ironbench.records.labs import LabDirectory
 from ironbench.records.labs import results as usual_results
-from ironbench.records.parcel import Reader
 from ironbench.records.selection import directories, select
 from ironbench.report.plain import clean
 from ironbench.words import counted, grouped

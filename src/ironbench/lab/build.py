@@ -27,7 +27,7 @@ from ironbench.plan import commands, resolve, sweep
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.study import optimum
-from ironbench.trial.cluster import crew, parts
+from ironbench.trial.cluster import parts, worker_pool
 from ironbench.trial.drive import caches
 from ironbench.trial.drive.power import WAYS
 from ironbench.trial.load import own
@@ -114,7 +114,7 @@ class Builder:
         )
         at_highest, search = sweep.searched(sections.load)
         load = resolve.load(at_highest, self.declared.seed, *usual, folder)
-        crew.require(load)
+        worker_pool.require(load)
         system, load = resolve.with_ideal_parts(system, load, available)
         if choice.scripts and workload.name != "script":
             raise InputError(
@@ -212,8 +212,8 @@ class Builder:
             return
         try:
             if load.cluster not in self._machines:
-                self._machines[load.cluster] = crew.machines(load.cluster)
-            crew.require_machines(load, self._machines[load.cluster])
+                self._machines[load.cluster] = worker_pool.machines(load.cluster)
+            worker_pool.require_machines(load, self._machines[load.cluster])
         except InputError as error:
             if self.machines_needed:
                 raise

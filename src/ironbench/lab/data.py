@@ -14,7 +14,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Layout, Load, Setup, System
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
-from ironbench.trial.cluster.crew import WorkerPool
+from ironbench.trial.cluster.worker_pool import WorkerPool
 from ironbench.trial.load import own, restore, snapshot
 from ironbench.trial.load.databases import TrialDatabases
 from ironbench.trial.load.loaded import Loaded
@@ -41,7 +41,7 @@ class _Left:
 class LabData:
     """Data that are loaded once for all configurations with equal data, and restored as often as the lab requires."""
 
-    def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, crew: WorkerPool) -> None:
+    def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, pool: WorkerPool) -> None:
         """Loads data that no earlier lab has loaded. InputError: not enough space. FailureError."""
         self._method = lab.method
         self._sources: dict[str, DataSource] = {}
@@ -57,7 +57,7 @@ class LabData:
                 continue
             key = content_of(setup)
             if key not in known:
-                copiers = crew.copiers(_most_workers(lab))
+                copiers = pool.copiers(_most_workers(lab))
                 known[key] = snapshot.source_ready(setup, secrets.get(setup.cell.name, Secrets()), printer, copiers)
             self._sources[setup.cell.name] = known[key]
 

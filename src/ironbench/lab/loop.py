@@ -25,7 +25,7 @@ from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.labs import LabDirectory
 from ironbench.trial import load
-from ironbench.trial.cluster.crew import WorkerPool
+from ironbench.trial.cluster.worker_pool import WorkerPool
 from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.load import own, remains, snapshot
 from ironbench.trial.load.databases import TrialDatabases
@@ -69,7 +69,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         stack.enter_context(measuring.shared(printer.say))
         kept = stack.enter_context(upkeep.of_run(plan, printer))
         storage = stack.enter_context(devices.mounted(plan))
-        crew = stack.enter_context(WorkerPool(printer))
+        pool = stack.enter_context(WorkerPool(printer))
         live = stack.enter_context(closing(LiveFile(store.directory, plan.series)))
         bench: Bench
         if plan.choice.data is not None and plan.choice.data.imported:
@@ -90,7 +90,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 printer=printer,
                 upkeep=kept,
                 storage=storage,
-                crew=crew,
+                pool=pool,
                 live=live,
             )
         else:
@@ -99,16 +99,16 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 stack.callback(remains.say, session, plan.system.dsn, [plan.choice], printer, set())
             engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
             most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
-            loaded = load.data_ready(session, plan, printer, crew.copiers(most))
+            loaded = load.data_ready(session, plan, printer, pool.copiers(most))
             if "data" in plan.system.ideal and loaded.rows and not loaded.reused:
                 session.restart()  # its cache size depends on the data present at startup
             own.require_check(session, plan.choice.data)
             storage.set_model_timing(on=True)
             how = plan.trials[0].cell.load
             if workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options):
-                crew.reach(how, session.target(how.protocol, how.io))
+                pool.reach(how, session.target(how.protocol, how.io))
             else:
-                crew.close()  # the workers have loaded the data and are not needed any more
+                pool.close()  # the workers have loaded the data and are not needed any more
             bench = SharedEngineBench(
                 plan=plan,
                 session=session,
@@ -117,7 +117,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 printer=printer,
                 upkeep=kept,
                 storage=storage,
-                crew=crew,
+                pool=pool,
                 live=live,
             )
         records = measured(schedule, bench, before)
@@ -182,13 +182,13 @@ def _conducted(
     with (
         measuring.shared(printer.say),
         upkeep.of_lab(lab, directory.path, printer) as kept,
-        WorkerPool(printer) as crew,
-        closing(LabData(lab, secrets, printer, crew)) as data,
+        WorkerPool(printer) as pool,
+        closing(LabData(lab, secrets, printer, pool)) as data,
         closing(LiveFile(directory.path, lab.series)) as live,
     ):
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now, spent_s)
         if not any(_in_parts(setup) for setup in lab.setups):
-            crew.close()  # the workers are not needed any more, as in `run`
+            pool.close()  # the workers are not needed any more, as in `run`
         each = FreshEngineBench(
             lab=lab,
             secrets=secrets,
@@ -198,7 +198,7 @@ def _conducted(
             upkeep=kept,
             known=known,
             traces=traces,
-            crew=crew,
+            pool=pool,
             live=live,
         )
         bench: Bench = each if lab.method.slice_s is None else InterleavedBench(each, directory)

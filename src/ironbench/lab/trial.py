@@ -32,7 +32,7 @@ from ironbench.records import Store, make
 from ironbench.records.judge import STOPPED_ON_ERROR
 from ironbench.report import wording
 from ironbench.trial import observe
-from ironbench.trial.cluster.crew import WorkerPool
+from ironbench.trial.cluster.worker_pool import WorkerPool
 from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.drive.power import NOTHING_AT_STAKE, PowerCut
 from ironbench.trial.drive.trial import DriveOptions, drive
@@ -49,7 +49,7 @@ def measure(
     store: Store,
     printer: Printer,
     storage: Devices = NO_DEVICES,
-    crew: WorkerPool | None = None,
+    pool: WorkerPool | None = None,
     live: LiveFile | None = None,
 ) -> Record:
     """Drives one trial and stores its record. `storage`: emulated devices of the engine."""
@@ -61,7 +61,7 @@ def measure(
     control = server_control.of_trial(session, plan.system, how)
     workload = workloads.get(plan.choice.workload)
     in_parts = workload.in_parts(session.engine, plan.choice.options)
-    driven_by = crew.of(how) if crew and in_parts else None
+    driven_by = pool.of(how) if pool and in_parts else None
     around = DriveOptions(due.title, due.quiet_s, cut, storage.at_once, watching.follow, driver=driven_by, live=live)
     if control is not None:
         around = replace(around, chill=lambda _: control.chill())
@@ -103,7 +103,7 @@ class SharedEngineBench:
     printer: Printer
     upkeep: Upkeep
     storage: Devices = NO_DEVICES
-    crew: WorkerPool | None = None
+    pool: WorkerPool | None = None
     live: LiveFile | None = None
 
     def measure(self, due: NextTrial) -> Sequence[Record]:
@@ -121,7 +121,7 @@ class SharedEngineBench:
                 self.store,
                 self.printer,
                 storage=self.storage,
-                crew=self.crew,
+                pool=self.pool,
                 live=self.live,
             )
         ]
@@ -144,7 +144,7 @@ class RestoredDataBench:
     printer: Printer
     upkeep: Upkeep
     storage: Devices = NO_DEVICES
-    crew: WorkerPool | None = None
+    pool: WorkerPool | None = None
     live: LiveFile | None = None
     _over: bool = False
     _begun: bool = False
@@ -165,7 +165,7 @@ class RestoredDataBench:
                 printer=self.printer,
                 upkeep=self.upkeep,
                 storage=storage,
-                crew=self.crew,
+                pool=self.pool,
                 live=self.live,
             )
             records = bench.measure(replace(due, notes=due.notes.merge(conditions)))
@@ -200,7 +200,7 @@ class FreshEngineBench:
     """Notes for every record."""
     traces: str = ""
     """See `Plan.traces`."""
-    crew: WorkerPool | None = None
+    pool: WorkerPool | None = None
     live: LiveFile | None = None
 
     def over(self, record: Record) -> bool:
@@ -239,7 +239,7 @@ class FreshEngineBench:
                         self.store,
                         self.printer,
                         storage=storage,
-                        crew=self.crew,
+                        pool=self.pool,
                         live=self.live,
                     )
             lasting = not setup.system.layout.devices  # an emulated device ends with its trial

@@ -17,8 +17,8 @@ from ironbench.errors import InputError, UnwrittenError
 from ironbench.host import copies, space
 from ironbench.model.record import SCHEMA, Record
 from ironbench.records import durable, examine
+from ironbench.records.bundle import Reader
 from ironbench.records.labs import IMPORTED, PLAN
-from ironbench.records.parcel import Reader
 from ironbench.records.store import RECORD, is_shared
 
 _SPARE_BYTES = 64 << 20

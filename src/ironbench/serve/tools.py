@@ -10,10 +10,10 @@ from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError, IronbenchError
 from ironbench.host import scratch
+from ironbench.records.bundle import SUFFIX, Reader
 from ironbench.records.export import export as write
 from ironbench.records.importer import take_in
 from ironbench.records.labs import LabDirectory
-from ironbench.records.parcel import SUFFIX, Reader
 from ironbench.report.charts.base import Table
 from ironbench.serve.compared import named
 from ironbench.serve.page import page
@@ -91,9 +91,9 @@ async def received(parts: AsyncIterator[bytes], path: Path) -> None:
             await run_in_threadpool(file.write, part)
 
 
-def take(shelf: Shelf, parcel: Path) -> str:
+def take(shelf: Shelf, bundle: Path) -> str:
     """What came, in words. InputError: it is damaged, newer, or holds what does not belong."""
-    with Reader(parcel) as reader:
+    with Reader(bundle) as reader:
         lab = reader.manifest.lab
         arrived = take_in(reader, shelf.results / "labs" / lab if lab else shelf.results)
     known = f", {arrived.known} here already" if arrived.known else ""

@@ -39,9 +39,9 @@ def test_on_a_full_disk_pages_are_shown_and_what_cannot_be_kept_is_refused(full:
     assert "nearly full" in client.get("/").text
     note = client.post(f"/lab/{LAB}/note/lab", data={"text": "x" * 5000})
     assert note.status_code in (500, 507) and "No space left" in note.text and str(tmp_path) not in note.text
-    parcel = browser(stocked(tmp_path / "other")).get("/export", params={"pick": f"{LAB}/"}).content
+    bundle = browser(stocked(tmp_path / "other")).get("/export", params={"pick": f"{LAB}/"}).content
     (full / "labs" / LAB).rename(full / "labs" / "moved")
-    imported = client.post("/import", content=parcel)
+    imported = client.post("/import", content=bundle)
     assert imported.status_code in (400, 507) and "free space" in imported.text
     text = "question = 'x'\nworkload.name = 'select-only'\nsystem.engine = 'null'\nvary.clients = [1, 2]\n"
     queued = client.post("/queue", data={"name": "x", "text": text})

@@ -147,12 +147,12 @@ def test_a_history_that_cannot_be_says_why_and_keeps_the_form(client: TestClient
 def test_what_is_exported_can_be_imported_elsewhere(client: TestClient, results: Path, tmp_path: Path) -> None:
     other = browser(tmp_path / "other")
     for pick in ("log on disk", f"{LAB}/"):
-        parcel = client.get("/export", params={"pick": pick})
-        assert parcel.headers["content-disposition"].endswith('.ibr"')
-        answer = other.post("/import", content=parcel.content)
+        bundle = client.get("/export", params={"pick": pick})
+        assert bundle.headers["content-disposition"].endswith('.ibr"')
+        answer = other.post("/import", content=bundle.content)
         assert answer.status_code == 200 and "new record" in answer.text
     assert f"/lab/{LAB}" in other.get("/archive?view=labs").text
-    refused = other.post("/import", content=b"no parcel")
+    refused = other.post("/import", content=b"no bundle")
     assert refused.status_code == 400 and str(tmp_path) not in refused.text
 
 

@@ -121,7 +121,7 @@ class Control:
         for one in started:  # the guard ends them, unless it was killed itself
             one.signal(signal.SIGKILL)
 
-    def hire(self, count: int, fewer: bool = False) -> None:
+    def start_workers(self, count: int, fewer: bool = False) -> None:
         """Starts workers. Raises InputError if one has another build, FailureError for too few machines unless
         `fewer`."""
         self.workers = self.request({"ask": "workers", "count": count, "fewer": fewer})["workers"]

@@ -26,7 +26,7 @@ from ironbench.errors import FailureError
 from ironbench.host.child import Channel, answer
 from ironbench.trial.cluster import clocks, guard, loading
 from ironbench.trial.cluster.clocks import ClockReading, Offset
-from ironbench.trial.cluster.hiring import CLUSTER_S, LOST_S, RayWorkers, first_line
+from ironbench.trial.cluster.ray_workers import CLUSTER_S, LOST_S, RayWorkers, first_line
 from ironbench.trial.cluster.worker import BOOT
 
 LATE_S = 30.0
@@ -64,7 +64,7 @@ class _RayChild:
         self._parent = parent
         self._asked: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
         self._stopping = threading.Event()
-        self._hired = RayWorkers()
+        self._pool = RayWorkers()
 
     def listen(self) -> None:
         while (frame := self._parent.receive()) is not None:
@@ -81,7 +81,7 @@ class _RayChild:
             if asked["ask"] == "begin":
                 self._begin(asked)
             elif asked["ask"] == "workers":
-                answer(self._parent, {"over": True, "workers": self._hired.hire(asked["count"], asked["fewer"])})
+                answer(self._parent, {"over": True, "workers": self._pool.start(asked["count"], asked["fewer"])})
             elif asked["ask"] == "reach":
                 answer(self._parent, {"over": True, "reach": self._reach(asked["server"])})
             elif asked["ask"] == "load":
@@ -90,17 +90,17 @@ class _RayChild:
                 self._drive(_split(data, asked["bytes"]))
 
     def _begin(self, asked: dict[str, Any]) -> None:
-        self._hired.begin(asked)
+        self._pool.begin(asked)
         import ray  # reads its settings when it is imported: `begin` has made them
 
-        answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._hired.machines()})
+        answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._pool.machines()})
 
     def _reach(self, server: dict[str, Any]) -> list[str]:
         """Returns why each worker cannot reach the server, in words; empty if it can. Raises FailureError if a worker
         is lost."""
         import ray
 
-        asked = [worker.reach.remote(server) for worker in self._hired.workers]
+        asked = [worker.reach.remote(server) for worker in self._pool.workers]
         ray.wait(asked, num_returns=len(asked), timeout=CLUSTER_S)
         found: list[str] = []
         for number, one in enumerate(asked):
@@ -109,23 +109,23 @@ class _RayChild:
             except ray.exceptions.GetTimeoutError:
                 found.append(f"it could not tell within {units.span(CLUSTER_S)}; does its machine find that name?")
             except ray.exceptions.RayError as error:
-                raise FailureError("workers", f"{self._hired.name(number)} was lost: {first_line(error)}") from None
+                raise FailureError("workers", f"{self._pool.name(number)} was lost: {first_line(error)}") from None
         return found
 
     def _load(self, plan: dict[str, Any]) -> None:
         """Loads data, and regularly reports how much the workers have copied."""
-        slots = loading.connections(self._hired.hosts)
+        slots = loading.connections(self._pool.hosts)
         began_s = time.monotonic()
 
         def look() -> None:
             answer(self._parent, {"copied": self._all(lambda _, worker: worker.copied.remote())})
 
         try:
-            ended = loading.shared(self._hired.workers, slots, plan, look)
+            ended = loading.shared(self._pool.workers, slots, plan, look)
         except _LostError as error:
             ended = {"lost": str(error)}
         # The 300 MB of text that rows are cut from are freed with the processes.
-        self._hired.dismiss_all()
+        self._pool.stop_all()
         elapsed_s = time.monotonic() - began_s
         answer(self._parent, {"over": True, "connections": sum(slots), "elapsed_s": elapsed_s, **ended})
 
@@ -155,7 +155,7 @@ class _RayChild:
         for number, wait_ns in enumerate(waits):
             if jump_ns := clocks.jump(sent_ns, heard_ns, begin_ns, wait_ns):
                 by = f"{units.span(abs(jump_ns) / 1e9)} {'forward' if jump_ns > 0 else 'back'}"
-                raise _LostError(f"the clock of {self._hired.name(number)} was set {by}, or ours was, during the start")
+                raise _LostError(f"the clock of {self._pool.name(number)} was set {by}, or ours was, during the start")
 
     def _until(self, phases: Set[str]) -> None:
         """Waits until all workers are in one of the phases. Raises _LostError."""
@@ -176,7 +176,7 @@ class _RayChild:
             if soon and any(here):
                 first_s = first_s or time.monotonic()
                 if time.monotonic() - first_s > LATE_S:
-                    late = self._hired.name(here.index(False))
+                    late = self._pool.name(here.index(False))
                     raise _LostError(f"{late} was not ready {units.span(LATE_S)} after another was")
             self._stopping.wait(_SOON_S if soon or stopped else _LOOK_S)
             if stopped:
@@ -186,7 +186,7 @@ class _RayChild:
         """Returns the answers of all workers. Raises _LostError."""
         import ray
 
-        asked = [ask(number, worker) for number, worker in enumerate(self._hired.workers)]
+        asked = [ask(number, worker) for number, worker in enumerate(self._pool.workers)]
         try:
             return list(ray.get(asked, timeout=LOST_S))
         except ray.exceptions.RayError:
@@ -195,9 +195,9 @@ class _RayChild:
             try:
                 ray.get(one, timeout=0.1)
             except ray.exceptions.GetTimeoutError:
-                raise _LostError(f"{self._hired.name(number)} did not answer for {units.span(LOST_S)}") from None
+                raise _LostError(f"{self._pool.name(number)} did not answer for {units.span(LOST_S)}") from None
             except ray.exceptions.RayError:
-                raise _LostError(f"{self._hired.name(number)} was lost") from None
+                raise _LostError(f"{self._pool.name(number)} was lost") from None
         return list(ray.get(asked, timeout=LOST_S))
 
     def _offsets(self) -> list[Offset]:
@@ -213,7 +213,7 @@ class _RayChild:
             return ClockReading(sent_ns, theirs_ns, heard_ns)
 
         try:
-            return [clocks.offset(asked(worker) for _ in range(_QUESTIONS)) for worker in self._hired.workers]
+            return [clocks.offset(asked(worker) for _ in range(_QUESTIONS)) for worker in self._pool.workers]
         except ray.exceptions.RayError as error:
             raise _LostError(f"a worker was lost while the clocks were compared: {first_line(error)}") from None
 
@@ -222,19 +222,19 @@ class _RayChild:
         others."""
         if lost:
             self._end_rest()
-        missing = set(range(len(self._hired.workers)))
+        missing = set(range(len(self._pool.workers)))
         for number, (found, data) in self._results(lost):
             missing.discard(number)
             known = offsets[number] if offsets else Offset(0, 0)
             # A kernel has one clock; if two clocks differ by more than the measurement error, one was set for a
             # process.
             same = (
-                self._hired.hosts[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
+                self._pool.hosts[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
             )
             clock = {"offset_ns": known.ns, "error_ns": known.error_ns, "same": same}
             answer(self._parent, {"worker": number, "found": found, "clock": clock}, data)
         if missing and not lost:
-            lost = f"{self._hired.name(min(missing))} did not hand over what it had done"
+            lost = f"{self._pool.name(min(missing))} did not hand over what it had done"
             answer(self._parent, {"lost": lost})
         answer(self._parent, {"over": True, "lost": lost})
 
@@ -243,7 +243,7 @@ class _RayChild:
         import ray
 
         deadline = time.monotonic() + 2.0
-        waiting = list(self._hired.workers)
+        waiting = list(self._pool.workers)
         while waiting and time.monotonic() < deadline:
             asked = [worker.stop.remote() for worker in waiting]
             ray.wait(asked, num_returns=len(asked), timeout=0.5)
@@ -254,7 +254,7 @@ class _RayChild:
     def _results(self, lost: str) -> Iterator[tuple[int, tuple[dict[str, Any], bytes]]]:
         import ray
 
-        asked = [worker.result.remote() for worker in self._hired.workers]
+        asked = [worker.result.remote() for worker in self._pool.workers]
         # Wait for all of them together, so that many lost workers do not add up their timeouts.
         done, _ = ray.wait(asked, num_returns=len(asked), timeout=1.0 if lost else LOST_S)
         for number, one in enumerate(asked):

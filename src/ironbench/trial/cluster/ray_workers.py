@@ -107,7 +107,7 @@ class RayWorkers:
         nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
         return sum(1 for node in nodes if node["Alive"] and node["Resources"].get("CPU", 0) >= 1)
 
-    def hire(self, count: int, fewer: bool) -> list[dict[str, Any]]:
+    def start(self, count: int, fewer: bool) -> list[dict[str, Any]]:
         """Starts or reuses `count` workers, each on its own machine of a cluster; returns their descriptions. `fewer`:
         uses the remaining machines if there are not enough. Raises FailureError."""
         import ray
@@ -115,14 +115,14 @@ class RayWorkers:
 
         if fewer:
             count = max(1, min(count, self.machines()))
-        hired = [*self.workers, *self._waiting]
-        gone = [number for number, worker in enumerate(hired) if self._answers(worker) is None]
-        if self._address and (gone or count > len(hired)):
-            self._dismiss(hired)
-            hired, gone = [], []
+        existing = [*self.workers, *self._waiting]
+        gone = [number for number, worker in enumerate(existing) if self._answers(worker) is None]
+        if self._address and (gone or count > len(existing)):
+            self._stop(existing)
+            existing, gone = [], []
             count = self._place(count, fewer)
-        self._dismiss(hired[number] for number in gone)
-        kept = [worker for number, worker in enumerate(hired) if number not in gone]
+        self._stop(existing[number] for number in gone)
+        kept = [worker for number, worker in enumerate(existing) if number not in gone]
         self.workers, self._waiting = kept[:count], kept[count:]
         kind = ray.remote(Worker)
         while len(self.workers) < count:
@@ -138,8 +138,8 @@ class RayWorkers:
             raise FailureError("workers", f"they could not be started: {first_line(error)}") from None
         return [{**one, "machine": machine} for one, machine in zip(self.hosts, seen, strict=True)]
 
-    def dismiss_all(self) -> None:
-        self._dismiss([*self.workers, *self._waiting])
+    def stop_all(self) -> None:
+        self._stop([*self.workers, *self._waiting])
         self.workers, self._waiting = [], []
 
     def name(self, number: int) -> str:
@@ -169,7 +169,7 @@ class RayWorkers:
         except ray.exceptions.RayError:
             return None
 
-    def _dismiss(self, workers: Iterable[Any]) -> None:
+    def _stop(self, workers: Iterable[Any]) -> None:
         import ray
 
         for worker in workers:

@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 from factories import DISK, arrive, evidence, sweep
-from test_parcel import MACHINE, begun, first_record, refused, rewritten
+from test_bundle import MACHINE, begun, first_record, refused, rewritten
 
 from ironbench.errors import InputError
 from ironbench.records import Store
+from ironbench.records.bundle import Reader, Writer
 from ironbench.records.export import export
-from ironbench.records.parcel import Reader, Writer
 
 MIB = 1 << 20
 
 
 @pytest.fixture
-def parcel(tmp_path: Path) -> Path:
+def bundle(tmp_path: Path) -> Path:
     """A bundle of two trials with all their files, machine and engine."""
     here = Store(tmp_path / "here")
     key = here.keep_shared("machines", MACHINE)
@@ -38,7 +38,7 @@ def parcel(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def lab_parcel(tmp_path: Path) -> Path:
+def lab_bundle(tmp_path: Path) -> Path:
     here = begun(tmp_path / "lab")
     export(here.store, here.records(), tmp_path / "lab.ibr", here)
     return tmp_path / "lab.ibr"
@@ -54,9 +54,9 @@ def test_what_has_no_end_or_no_beginning_is_refused(tmp_path: Path) -> None:
         arrive(tmp_path, tmp_path / "there")
 
 
-def zeros_in(parcel: Path, said: int) -> str:
+def zeros_in(bundle: Path, said: int) -> str:
     """Adds an entry of 64 MiB of zeros with this claimed size, and returns its name."""
-    with zipfile.ZipFile(parcel) as found:
+    with zipfile.ZipFile(bundle) as found:
         name = next(name for name in found.namelist() if name.endswith("plans.txt"))
 
     def change(files: dict[str, bytes]) -> None:
@@ -64,16 +64,16 @@ def zeros_in(parcel: Path, said: int) -> str:
         sizes = {other: [len(data), "0" * 64] for other, data in files.items()} | {name: [said, "0" * 64]}
         files["!manifest"] = json.dumps({"files": sizes}).encode()
 
-    rewritten(parcel, change, zipfile.ZIP_DEFLATED)
+    rewritten(bundle, change, zipfile.ZIP_DEFLATED)
     return name
 
 
 @pytest.mark.parametrize("said", [3, 64 * MIB, -1])
-def test_an_entry_of_zeros_takes_no_memory(parcel: Path, said: int) -> None:
-    name = zeros_in(parcel, said)
+def test_an_entry_of_zeros_takes_no_memory(bundle: Path, said: int) -> None:
+    name = zeros_in(bundle, said)
     tracemalloc.start()
     try:
-        with pytest.raises(InputError, match=r"at most|is not what was exported"), Reader(parcel) as reader:
+        with pytest.raises(InputError, match=r"at most|is not what was exported"), Reader(bundle) as reader:
             reader.read(name)
         assert tracemalloc.get_traced_memory()[1] < 16 * MIB
     finally:
@@ -143,10 +143,10 @@ def changed(end: str, path: str, value: object) -> Callable[[dict[str, bytes]], 
     ],
 )
 def test_a_record_beyond_what_can_be_measured_is_refused(
-    parcel: Path, tmp_path: Path, path: str, value: object
+    bundle: Path, tmp_path: Path, path: str, value: object
 ) -> None:
-    rewritten(parcel, changed("/record.json", path, value))
-    refused(parcel, tmp_path, "record.json (is no record|has schema)")
+    rewritten(bundle, changed("/record.json", path, value))
+    refused(bundle, tmp_path, "record.json (is no record|has schema)")
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_a_record_beyond_what_can_be_measured_is_refused(
         ("checks", [{"name": "check (select count(*) > 0\n\tfrom sale)", "passed": True}]),
     ],
 )
-def test_a_record_of_all_that_may_be_asked_for_comes_in(parcel: Path, tmp_path: Path, path: str, value: object) -> None:
-    rewritten(parcel, changed("/record.json", path, value))
-    assert len(arrive(parcel, tmp_path / "there").new) == 2
+def test_a_record_of_all_that_may_be_asked_for_comes_in(bundle: Path, tmp_path: Path, path: str, value: object) -> None:
+    rewritten(bundle, changed("/record.json", path, value))
+    assert len(arrive(bundle, tmp_path / "there").new) == 2
 
 
 @pytest.mark.parametrize(
@@ -174,26 +174,26 @@ def test_a_record_of_all_that_may_be_asked_for_comes_in(parcel: Path, tmp_path: 
         ("limits", None),
     ],
 )
-def test_a_machine_that_cannot_be_is_refused(parcel: Path, tmp_path: Path, path: str, value: object) -> None:
-    rewritten(parcel, changed("machines/", path, value))
-    refused(parcel, tmp_path, r"machines/[0-9a-f]{16}\.json: ")
+def test_a_machine_that_cannot_be_is_refused(bundle: Path, tmp_path: Path, path: str, value: object) -> None:
+    rewritten(bundle, changed("machines/", path, value))
+    refused(bundle, tmp_path, r"machines/[0-9a-f]{16}\.json: ")
 
 
 @pytest.mark.parametrize(
     ("path", "value"), [("settings", ["a"]), ("settings.fsync", {"on": 1}), ("version", 18), ("deep", None)]
 )
-def test_engine_facts_that_cannot_be_are_refused(parcel: Path, tmp_path: Path, path: str, value: object) -> None:
+def test_engine_facts_that_cannot_be_are_refused(bundle: Path, tmp_path: Path, path: str, value: object) -> None:
     if path == "deep":
         for _ in range(30):
             value = [value]
-    rewritten(parcel, changed("engines/", path, value))
-    refused(parcel, tmp_path, r"engines/[0-9a-f]{16}\.json: ")
+    rewritten(bundle, changed("engines/", path, value))
+    refused(bundle, tmp_path, r"engines/[0-9a-f]{16}\.json: ")
 
 
 @pytest.mark.parametrize("text", [5, None, ["SELECT 1"]])
-def test_a_script_that_is_no_text_is_refused(parcel: Path, tmp_path: Path, text: object) -> None:
-    rewritten(parcel, lambda files: files.update({f"scripts/{'0' * 16}.json": json.dumps({"text": text}).encode()}))
-    refused(parcel, tmp_path, r"scripts/0{16}\.json: ")
+def test_a_script_that_is_no_text_is_refused(bundle: Path, tmp_path: Path, text: object) -> None:
+    rewritten(bundle, lambda files: files.update({f"scripts/{'0' * 16}.json": json.dumps({"text": text}).encode()}))
+    refused(bundle, tmp_path, r"scripts/0{16}\.json: ")
 
 
 @pytest.mark.parametrize(
@@ -215,10 +215,10 @@ def test_a_script_that_is_no_text_is_refused(parcel: Path, tmp_path: Path, text:
     ],
 )
 def test_a_lab_that_does_not_hold_together_is_refused(
-    lab_parcel: Path, tmp_path: Path, path: str, value: object, cause: str
+    lab_bundle: Path, tmp_path: Path, path: str, value: object, cause: str
 ) -> None:
-    rewritten(lab_parcel, changed("lab/plan.json", path, value))
-    refused(lab_parcel, tmp_path, rf"plan\.json: .*{cause}")
+    rewritten(lab_bundle, changed("lab/plan.json", path, value))
+    refused(lab_bundle, tmp_path, rf"plan\.json: .*{cause}")
 
 
 UNREADABLE: Mapping[str, tuple[bytes, ...]] = {
@@ -236,7 +236,7 @@ UNREADABLE: Mapping[str, tuple[bytes, ...]] = {
 
 
 @pytest.mark.parametrize(("name", "data"), [(name, data) for name, every in UNREADABLE.items() for data in every])
-def test_a_file_that_cannot_be_read_is_refused(parcel: Path, tmp_path: Path, name: str, data: bytes) -> None:
+def test_a_file_that_cannot_be_read_is_refused(bundle: Path, tmp_path: Path, name: str, data: bytes) -> None:
     def change(files: dict[str, bytes]) -> None:
         place = next(other for other in files if other.endswith(f"/{name}"))
         files[place] = data
@@ -244,19 +244,19 @@ def test_a_file_that_cannot_be_read_is_refused(parcel: Path, tmp_path: Path, nam
         del record["files"]
         files[f"{place.rpartition('/')[0]}/record.json"] = json.dumps(record).encode()
 
-    rewritten(parcel, change)
+    rewritten(bundle, change)
     if name == "latency.hlog" and not data:  # an empty log
-        arrive(parcel, tmp_path / "there")
+        arrive(bundle, tmp_path / "there")
     else:
-        refused(parcel, tmp_path, rf"{name}: ")
+        refused(bundle, tmp_path, rf"{name}: ")
 
 
-def test_a_file_that_its_record_does_not_vouch_for_is_refused(parcel: Path, tmp_path: Path) -> None:
+def test_a_file_that_its_record_does_not_vouch_for_is_refused(bundle: Path, tmp_path: Path) -> None:
     def change(files: dict[str, bytes]) -> None:
         files[next(name for name in files if name.endswith("plans.txt"))] = b"Index Scan\n"
 
-    rewritten(parcel, change)
-    refused(parcel, tmp_path, r"plans\.txt: has another content than the record says")
+    rewritten(bundle, change)
+    refused(bundle, tmp_path, r"plans\.txt: has another content than the record says")
 
 
 def test_a_writer_takes_only_what_a_reader_would() -> None:
@@ -264,11 +264,11 @@ def test_a_writer_takes_only_what_a_reader_would() -> None:
         Writer(io.BytesIO()).add("../x", b"")
 
 
-def test_an_entry_that_is_longer_than_it_says_is_not_read_to_its_end(parcel: Path, tmp_path: Path) -> None:
+def test_an_entry_that_is_longer_than_it_says_is_not_read_to_its_end(bundle: Path, tmp_path: Path) -> None:
     def change(files: dict[str, bytes]) -> None:
         name = first_record(files)
         files["!manifest"] = json.dumps({"files": {n: [3, "0" * 64] for n in files} | {name: [3, "0" * 64]}}).encode()
 
-    rewritten(parcel, change)
-    with Reader(parcel) as reader, pytest.raises(InputError, match="is not what was exported"):
+    rewritten(bundle, change)
+    with Reader(bundle) as reader, pytest.raises(InputError, match="is not what was exported"):
         reader.read(first_record(dict.fromkeys(reader.files, b"")))

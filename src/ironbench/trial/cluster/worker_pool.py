@@ -41,7 +41,7 @@ class WorkerPool:
         self.close()
 
     def of(self, load: Load) -> WorkerPool | None:
-        """Returns this crew if the load has workers; None if this process drives the load."""
+        """Returns this pool if the load has workers; None if this process drives the load."""
         return self if load.workers else None
 
     def reach(self, load: Load, target: dict[str, Any]) -> None:
@@ -67,10 +67,10 @@ class WorkerPool:
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self._require_reached(control, load, parts.server(whole["engine"]))
         sampling = ServerSampler(sampler(whole["observers"], whole["engine"].get("connection")), load)
-        hired = len(control.workers)
-        if hired < load.workers:
-            self.printer.say(f"  {hired} of {counted(load.workers, 'worker')}: the cluster has no more machines")
-        cut = parts.cut(plan, hired)
+        there = len(control.workers)
+        if there < load.workers:
+            self.printer.say(f"  {there} of {counted(load.workers, 'worker')}: the cluster has no more machines")
+        cut = parts.cut(plan, there)
         try:
             found, lost = control.driven(cut, progress, sampling)
         except BaseException:
@@ -122,7 +122,7 @@ class WorkerPool:
             folder = self._open.enter_context(scratch.folder(short=True))
             self._control = self._open.enter_context(contextlib.closing(Control(load.cluster, folder)))
         try:
-            self._control.hire(load.workers, load.fewer_workers)
+            self._control.start_workers(load.workers, load.fewer_workers)
         except BaseException:
             self.close()  # the control process has ended because of the error
             raise
@@ -133,7 +133,7 @@ class WorkerPool:
 class WorkerCopiers:
     """The workers as copiers of a load."""
 
-    _crew: WorkerPool
+    _pool: WorkerPool
     _load: Load
 
     @property
@@ -146,10 +146,10 @@ class WorkerCopiers:
         return 1 if self._load.cluster else self._load.workers
 
     def begin(self, target: dict[str, Any]) -> None:
-        self._crew.reach(self._load, target)
+        self._pool.reach(self._load, target)
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
-        return self._crew.copied(plan, self._load, show)
+        return self._pool.copied(plan, self._load, show)
 
 
 def require(load: Load) -> None:

@@ -25,9 +25,9 @@ from ironbench.model.record import SCHEMA
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.model.search import ChosenLoad, MeasuredLoad
 from ironbench.records import Evidence, Store
+from ironbench.records.bundle import Reader
 from ironbench.records.export import export
 from ironbench.records.labs import FrozenPlan, LabDirectory
-from ironbench.records.parcel import Reader
 
 SECRET = "hunter2"
 MACHINE = msgspec.json.decode(msgspec.json.encode(fingerprint()))
@@ -44,32 +44,32 @@ def store(directory: Path, dsn: str | None = None) -> Store:
 
 
 @pytest.fixture
-def parcel(tmp_path: Path) -> Path:
+def bundle(tmp_path: Path) -> Path:
     here = store(tmp_path / "here")
     out = tmp_path / "lab.ibr"
     export(here, here.all(), out)
     return out
 
 
-def test_every_record_arrives_as_it_was(parcel: Path, tmp_path: Path) -> None:
+def test_every_record_arrives_as_it_was(bundle: Path, tmp_path: Path) -> None:
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
-    arrived = arrive(parcel, tmp_path / "there")
+    arrived = arrive(bundle, tmp_path / "there")
     assert [replace(one, files={}) for one in there.all()] == [replace(one, files={}) for one in here.all()]
     assert there.all() == list(arrived.new)
     assert there.machine(there.all()[0].machine) == MACHINE
     assert not list((tmp_path / "there").glob(".importing-*"))
 
 
-def test_records_that_are_here_already_are_left_alone(parcel: Path, tmp_path: Path) -> None:
-    first = arrive(parcel, tmp_path / "there")
-    again = arrive(parcel, tmp_path / "there")
+def test_records_that_are_here_already_are_left_alone(bundle: Path, tmp_path: Path) -> None:
+    first = arrive(bundle, tmp_path / "there")
+    again = arrive(bundle, tmp_path / "there")
     assert (len(again.new), again.known) == (0, len(first.new))
 
 
-def test_the_same_records_give_the_same_file(parcel: Path, tmp_path: Path) -> None:
+def test_the_same_records_give_the_same_file(bundle: Path, tmp_path: Path) -> None:
     here = Store(tmp_path / "here")
     export(here, here.all(), tmp_path / "again.ibr")
-    assert (tmp_path / "again.ibr").read_bytes() == parcel.read_bytes()
+    assert (tmp_path / "again.ibr").read_bytes() == bundle.read_bytes()
 
 
 def test_no_password_leaves(tmp_path: Path) -> None:
@@ -145,10 +145,10 @@ def test_a_lab_file_without_its_passwords_is_still_toml(written: str, left: str)
     tomllib.loads(left)
 
 
-def test_records_come_to_those_that_are_there(parcel: Path, tmp_path: Path) -> None:
+def test_records_come_to_those_that_are_there(bundle: Path, tmp_path: Path) -> None:
     there = Store(tmp_path / "there")
     other = there.keep(replace(Store(tmp_path / "here").all()[0], id="other", files={}), Evidence())
-    arrived = arrive(parcel, tmp_path / "there")
+    arrived = arrive(bundle, tmp_path / "there")
     assert {one.id for one in there.all()} == {other.id, *(one.id for one in arrived.new)}
     assert arrived.directory == tmp_path / "there"
 
@@ -220,30 +220,30 @@ def test_what_a_workload_kept_beside_its_record_goes_along(tmp_path: Path) -> No
     assert there.text(there.all()[0].id, "streams.csv") == "stream,step\n"
 
 
-def refused(parcel: Path, tmp_path: Path, cause: str) -> None:
+def refused(bundle: Path, tmp_path: Path, cause: str) -> None:
     """The import states why and writes nothing, neither in the results nor beside them."""
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=cause) as caught:
-        arrive(parcel, tmp_path / "there")
+        arrive(bundle, tmp_path / "there")
     assert caught.value.hint
     assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_truncated_file_is_refused(parcel: Path, tmp_path: Path, share: float) -> None:
-    data = parcel.read_bytes()
-    parcel.write_bytes(data[: int(len(data) * share)])
-    refused(parcel, tmp_path, "is no whole file" if share else "is no file of exported records")
+def test_a_truncated_file_is_refused(bundle: Path, tmp_path: Path, share: float) -> None:
+    data = bundle.read_bytes()
+    bundle.write_bytes(data[: int(len(data) * share)])
+    refused(bundle, tmp_path, "is no whole file" if share else "is no file of exported records")
 
 
 @pytest.mark.parametrize("place", range(0, 100, 7))
-def test_an_altered_file_is_refused_wherever_it_was_altered(parcel: Path, tmp_path: Path, place: int) -> None:
+def test_an_altered_file_is_refused_wherever_it_was_altered(bundle: Path, tmp_path: Path, place: int) -> None:
     """Or the change has no effect: some bytes of a zip file, such as dates, do not affect the records."""
-    data = bytearray(parcel.read_bytes())
+    data = bytearray(bundle.read_bytes())
     data[len(data) * place // 100] ^= 0x55
-    parcel.write_bytes(data)
+    bundle.write_bytes(data)
     try:
-        arrive(parcel, tmp_path / "there")
+        arrive(bundle, tmp_path / "there")
     except InputError:
         assert not (tmp_path / "there").exists()
     else:
@@ -251,9 +251,9 @@ def test_an_altered_file_is_refused_wherever_it_was_altered(parcel: Path, tmp_pa
         assert sides[0] == sides[1]
 
 
-def rewritten(parcel: Path, change: Callable[[dict[str, bytes]], None], method: int = zipfile.ZIP_STORED) -> None:
+def rewritten(bundle: Path, change: Callable[[dict[str, bytes]], None], method: int = zipfile.ZIP_STORED) -> None:
     """A bundle with valid checksums but other content, as another version of ironbench might write it."""
-    with zipfile.ZipFile(parcel) as found:
+    with zipfile.ZipFile(bundle) as found:
         files = {name: found.read(name) for name in found.namelist()}
         comment = found.comment
     manifest = json.loads(files.pop("manifest.json"))
@@ -262,7 +262,7 @@ def rewritten(parcel: Path, change: Callable[[dict[str, bytes]], None], method: 
     manifest |= json.loads(files.pop("!manifest", b"{}"))
     manifest["files"].pop("!manifest", None)
     text = json.dumps(manifest).encode()
-    with zipfile.ZipFile(parcel, "w", method) as out:
+    with zipfile.ZipFile(bundle, "w", method) as out:
         for name, data in files.items():
             out.writestr(name, data)
         out.writestr("manifest.json", text)
@@ -283,22 +283,22 @@ def rewritten(parcel: Path, change: Callable[[dict[str, bytes]], None], method: 
         "trials/a/extra.sh",
     ],
 )
-def test_a_path_that_climbs_out_or_does_not_belong_is_refused(parcel: Path, tmp_path: Path, name: str) -> None:
-    rewritten(parcel, lambda files: files.update({name: b"x"}))
-    refused(parcel, tmp_path, "is no file of a record")
+def test_a_path_that_climbs_out_or_does_not_belong_is_refused(bundle: Path, tmp_path: Path, name: str) -> None:
+    rewritten(bundle, lambda files: files.update({name: b"x"}))
+    refused(bundle, tmp_path, "is no file of a record")
 
 
 @pytest.mark.parametrize(
     "lab", ["../../x", "/home/u/y", "..", ".", ".hidden", "a/b", "a\\b", "a\x1b[2J", "a\0", "x" * 256]
 )
 def test_a_lab_whose_name_leads_elsewhere_is_refused(
-    parcel: Path, tmp_path: Path, lab: str, monkeypatch: pytest.MonkeyPatch
+    bundle: Path, tmp_path: Path, lab: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IRONBENCH_RESULTS", str(tmp_path / "results"))
-    rewritten(parcel, lambda files: files.update({"!manifest": json.dumps({"lab": lab}).encode()}))
+    rewritten(bundle, lambda files: files.update({"!manifest": json.dumps({"lab": lab}).encode()}))
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match="no name of a directory"):
-        import_(str(parcel), "")
+        import_(str(bundle), "")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -316,48 +316,48 @@ def first_record(files: dict[str, bytes]) -> str:
     return next(name for name in files if name.endswith("/record.json"))
 
 
-def test_a_record_of_a_newer_schema_is_refused(parcel: Path, tmp_path: Path) -> None:
+def test_a_record_of_a_newer_schema_is_refused(bundle: Path, tmp_path: Path) -> None:
     def change(files: dict[str, bytes]) -> None:
         name = first_record(files)
         files[name] = msgspec.json.encode({**json.loads(files[name]), "schema": 99})
 
-    rewritten(parcel, change)
-    refused(parcel, tmp_path, f"has schema 99, newer than {SCHEMA}")
+    rewritten(bundle, change)
+    refused(bundle, tmp_path, f"has schema 99, newer than {SCHEMA}")
 
 
-def test_a_file_of_a_newer_format_is_refused(parcel: Path, tmp_path: Path) -> None:
-    rewritten(parcel, lambda files: files.update({"!manifest": b'{"format": 2}'}))
-    refused(parcel, tmp_path, "has format 2, newer than 1")
+def test_a_file_of_a_newer_format_is_refused(bundle: Path, tmp_path: Path) -> None:
+    rewritten(bundle, lambda files: files.update({"!manifest": b'{"format": 2}'}))
+    refused(bundle, tmp_path, "has format 2, newer than 1")
 
 
-def test_a_record_under_another_name_is_refused(parcel: Path, tmp_path: Path) -> None:
-    rewritten(parcel, lambda files: files.update({"trials/other/record.json": files[first_record(files)]}))
-    refused(parcel, tmp_path, "is the record")
+def test_a_record_under_another_name_is_refused(bundle: Path, tmp_path: Path) -> None:
+    rewritten(bundle, lambda files: files.update({"trials/other/record.json": files[first_record(files)]}))
+    refused(bundle, tmp_path, "is the record")
 
 
-def test_evidence_without_its_record_is_refused(parcel: Path, tmp_path: Path) -> None:
-    rewritten(parcel, lambda files: files.update({"trials/other/latency.hlog": b"x"}))
-    refused(parcel, tmp_path, "has no record")
+def test_evidence_without_its_record_is_refused(bundle: Path, tmp_path: Path) -> None:
+    rewritten(bundle, lambda files: files.update({"trials/other/latency.hlog": b"x"}))
+    refused(bundle, tmp_path, "has no record")
 
 
-def test_a_record_that_is_here_with_other_content_is_refused(parcel: Path, tmp_path: Path) -> None:
-    arrive(parcel, tmp_path / "there")
+def test_a_record_that_is_here_with_other_content_is_refused(bundle: Path, tmp_path: Path) -> None:
+    arrive(bundle, tmp_path / "there")
     one = next((tmp_path / "there" / "trials").iterdir()) / "record.json"
     one.write_bytes(one.read_bytes().replace(b'"elapsed_s":30.0', b'"elapsed_s":31.0'))
-    refused(parcel, tmp_path, "with other content")
+    refused(bundle, tmp_path, "with other content")
 
 
 @pytest.mark.parametrize("left", [None, b"{"])
 def test_a_damaged_record_that_is_here_is_not_taken_for_the_same(
-    parcel: Path, tmp_path: Path, left: bytes | None
+    bundle: Path, tmp_path: Path, left: bytes | None
 ) -> None:
-    arrive(parcel, tmp_path / "there")
+    arrive(bundle, tmp_path / "there")
     one = next((tmp_path / "there" / "trials").iterdir()) / "record.json"
     if left is None:
         one.unlink()
     else:
         one.write_bytes(left)
-    refused(parcel, tmp_path, "with other content")
+    refused(bundle, tmp_path, "with other content")
 
 
 def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
@@ -371,10 +371,10 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_too_little_room_is_seen_before_the_first_byte(
-    parcel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(space, "free_bytes", lambda path: 1)
-    refused(parcel, tmp_path, "are free")
+    refused(bundle, tmp_path, "are free")
 
 
 def test_an_export_needs_a_name_and_something_to_export(tmp_path: Path) -> None:
