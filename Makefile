@@ -13,6 +13,7 @@ FAILED := .pytest_cache/v/cache/lastfailed
 COMPILED := $(VENV)/tests-compiled
 AGAIN = { $(VENV)/bin/python -c 'import json; print(*json.load(open("$(FAILED)")), sep="\n")' 2>/dev/null >> $(RETRIED); \
 	echo "once more, alone:"; $(VENV)/bin/python -m pytest --last-failed --last-failed-no-failures none -m 'not long'; }
+AGAIN_LONG = $(subst 'not long','long' --timeout 1800,$(AGAIN))
 UV := $(VENV)/bin/uv
 RUST_TESTS := cargo --config crates/tests.toml test --locked --quiet --release --workspace
 
@@ -53,7 +54,10 @@ test-together:
 
 test-long: setup ## The tests that take long, and further variants of short ones
 	@scripts/servers
-	@$(VENV)/bin/python -m pytest -m long --timeout 1800
+	@rm -f $(RETRIED) $(FAILED)
+	@$(VENV)/bin/python -m pytest -m 'long and not alone' --timeout 1800 -n 3 --dist loadgroup || $(AGAIN_LONG)
+	@$(VENV)/bin/python -m pytest -m 'long and alone' --timeout 1800 || $(AGAIN_LONG)
+	@if [ -s $(RETRIED) ]; then echo "passed only when run once more, alone:"; cat $(RETRIED); fi
 
 fuzz: setup ## Mutated inputs of every kind (FUZZ_INPUTS=1000000), and a table of what came of them
 	@cd tests && PYTHONPATH=. ../$(VENV)/bin/python -m fuzz $(or $(FUZZ_INPUTS),1000000)

@@ -1,7 +1,7 @@
 """No input causes a traceback, a hang, more than a second per megabyte, or a gigabyte of memory.
 
 `make test` reads a few hundred inputs of each kind. `make fuzz` reads FUZZ_INPUTS of all kinds and prints a table;
-`make test-long` reads a million, or as many as IRONBENCH_FUZZ_SECONDS allow. Target and number determine an input: in
+`make test-long` reads 20,000 (IRONBENCH_FUZZ_INPUTS), `make fuzz` a million. Target and number determine an input: in
 `tests`, `python -m fuzz.batch lab 1234 1` reads it again.
 """
 
@@ -42,9 +42,9 @@ def test_every_target_has_a_share_of_the_inputs(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(6 * 3600)
-def test_a_million_mutated_inputs_are_accepted_or_refused_by_an_error_of_ours() -> None:
-    inputs = int(os.environ.get("IRONBENCH_FUZZ_INPUTS", "1000000"))
+@pytest.mark.timeout(3600)
+def test_mutated_inputs_are_accepted_or_refused_by_an_ironbench_error() -> None:
+    inputs = int(os.environ.get("IRONBENCH_FUZZ_INPUTS", "20000"))
     done = campaign(inputs, float(os.environ.get("IRONBENCH_FUZZ_SECONDS", "inf")))
     print(table(done))
     assert not faults(done), "\n\n".join(faults(done)[:20])
