@@ -22,7 +22,7 @@ import numpy as np
 from bench.figures import Asked, at_most, said, within
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
-from ironbench.stats.changes import LEAST, NIGHTS, changes
+from ironbench.stats.change_points import LEAST, NIGHTS, changes
 from ironbench.stats.intervals import wilson
 from ironbench.study.factors import Contrast
 from ironbench.study.gate import GateVerdict, gated, levels

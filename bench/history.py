@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.figures import Asked, at_least, at_most, said, within
-from ironbench.stats.changes import changes
+from ironbench.stats.change_points import changes
 from ironbench.stats.intervals import wilson
 
 OTAVA = "apache-otava==0.8.0"

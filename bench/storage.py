@@ -27,7 +27,7 @@ from ironbench import _core
 from ironbench.catalogue.storage_tests import RND4K_Q1, RND4K_Q32, SEQ1M_Q1, SEQ1M_Q8, Test
 from ironbench.workloads.storage import passes
 from ironbench.workloads.storage.files import TestFile
-from ironbench.workloads.storage.passes import Terms
+from ironbench.workloads.storage.passes import PassSettings
 
 SECONDS = 2.0
 SIZE = 512 << 20
@@ -73,8 +73,8 @@ def _file(place: Path) -> Iterator[tuple[Path, TestFile]]:
             os.close(cached)
 
 
-def _terms() -> Terms:
-    return Terms(SIZE, 0, "io_uring", int.from_bytes(os.urandom(6)), ())
+def _terms() -> PassSettings:
+    return PassSettings(SIZE, 0, "io_uring", int.from_bytes(os.urandom(6)), ())
 
 
 def _compared(name: str, test: Test, path: Path, measured: TestFile) -> None:

@@ -441,7 +441,7 @@ def student_t_quantile(p: float, freedom: float) -> float:
     """t with P(T ≤ t) = p; NaN unless 0 < p < 1 and the freedom is above 0."""
 
 def wide_sums(wide: bytes) -> tuple[int, int, int]:
-    """Rows, sum of their content and sum of their keys of the table that JSON describes (`workloads/wide.py`)."""
+    """Rows, sum of their content and sum of their keys of the table that JSON describes (`workloads/wide_table.py`)."""
 
 def normal_device(text: str, models: bytes) -> str:
     """A device expression, checked, in normal form. `models`: JSON, see `devices/models.py`.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import _core
-from ironbench.host.job import Placement
+from ironbench.host.job import ChildPlacement
 from ironbench.trial.drive.run import drive_in_child
 
 DEFAULT_PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF")
@@ -56,4 +56,4 @@ def summary(result: _core.DriveResult) -> dict[str, Any]:
 def trial(folder: Path, compiled: bytes, progress: _core.Progress | None = None, **how: Any) -> dict[str, Any]:
     """Drives the plan in a child process and returns the summary."""
     log = folder / "child.log"
-    return summary(drive_in_child(compiled, progress or _core.Progress(), Placement(log, **how)))
+    return summary(drive_in_child(compiled, progress or _core.Progress(), ChildPlacement(log, **how)))

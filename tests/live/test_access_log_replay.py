@@ -21,7 +21,7 @@ from user import User
 from ironbench.engines.slapd import dsn, installation, settings
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.workloads.access_log import reading
-from ironbench.workloads.access_log.reading import Log
+from ironbench.workloads.access_log.reading import AccessLogContents
 
 pytestmark = pytest.mark.live
 ROOT = f"cn=ironbench,{BASE}"
@@ -55,13 +55,13 @@ def logging_server(place: Path, log: Path, first: str = "") -> Iterator[str]:
         server.wait()
 
 
-def work(log: Log) -> Counter[str]:
+def work(log: AccessLogContents) -> Counter[str]:
     """Counts its searches and compares by their request."""
     kept = [one for one in log.operations if one.verb in ("search", "compare") and one.succeeded]
     return Counter(f"{one.verb} {one.dn} {one.scope} {one.filter} {sorted(one.attributes)}" for one in kept)
 
 
-def since(log: Path, before: int, to: Path) -> Log:
+def since(log: Path, before: int, to: Path) -> AccessLogContents:
     """Returns what was logged after this many bytes, as a separate log."""
     to.write_bytes(log.read_bytes()[before:])
     return reading.read(str(to))

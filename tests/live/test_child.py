@@ -30,8 +30,8 @@ import sys
 from pathlib import Path
 from ironbench import _core
 from ironbench.trial.drive.run import drive_in_child
-from ironbench.host.job import Placement
-result = drive_in_child(Path(sys.argv[1]).read_bytes(), _core.Progress(), Placement(Path(sys.argv[2])))
+from ironbench.host.job import ChildPlacement
+result = drive_in_child(Path(sys.argv[1]).read_bytes(), _core.Progress(), ChildPlacement(Path(sys.argv[2])))
 print(result.summary.decode())
 """
 

@@ -37,8 +37,8 @@ from ironbench import engines, workloads
 from ironbench.engines.slapd import dsn
 from ironbench.errors import FailureError, InputError
 from ironbench.model.driven import Driven
-from ironbench.workloads.directory.found import metrics, warnings
 from ironbench.workloads.directory.jobs import JOBS
+from ironbench.workloads.directory.search_results import metrics, warnings
 
 pytestmark = pytest.mark.live
 ENGINE = engines.get("slapd")

@@ -61,7 +61,7 @@ def test_a_frozen_server_uses_nothing_and_goes_on_where_it_was(frozen: ServerSes
     assert len(pids) > 3  # the server's own helper processes are frozen as well
     before = processes.used(pids)
     time.sleep(0.3)
-    assert processes.used(pids) - before == processes.Used()
+    assert processes.used(pids) - before == processes.ResourceUsage()
     still.thaw()
     assert line.query("SELECT 2") == [("2",)]
     line.close()

@@ -236,7 +236,7 @@ def test_version_2_needs_a_group_of_our_own(tmp_path: Path, delegated: bool) -> 
     (own / "cgroup.controllers").write_text("cpu memory pids\n")
     (own / "cgroup.subtree_control").write_text("memory\n" if delegated else "\n")
     (own / "cgroup.procs").write_text(f"1\n{os.getpid()}\n")
-    assert control_groups.parent(Tree(tmp_path)) == control_groups.Parent("v2", own)
+    assert control_groups.parent(Tree(tmp_path)) == control_groups.ParentGroup("v2", own)
     if delegated:
         control_groups.require(LIMIT, Tree(tmp_path))
         group = control_groups.chosen(Tree(tmp_path))

@@ -21,7 +21,7 @@ from user import User
 from ironbench import _core, engines
 from ironbench.errors import FailureError
 from ironbench.host import processes
-from ironbench.host.job import Placement
+from ironbench.host.job import ChildPlacement
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
@@ -189,7 +189,7 @@ def test_scripts_for_mariadb_are_cut_by_its_own_rules_for_strings(
         assert str(running.target()["core"]["sql_mode"]) == mode
         tasks = Tasks([ScriptSource("s", script, 1)])
         plan = compiled_plan(running.target(), tasks, Load(clients=1, duration_s=None, transactions=3), ())
-        summary = json.loads(drive_in_child(plan, _core.Progress(), Placement()).summary)
+        summary = json.loads(drive_in_child(plan, _core.Progress(), ChildPlacement()).summary)
         assert (summary["completed"], summary["errors"]) == (3, {})
     finally:
         running.stop()

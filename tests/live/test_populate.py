@@ -21,7 +21,7 @@ from workload_trial import Target
 
 from ironbench.printer import Printer
 from ironbench.trial.load.prepare import fill
-from ironbench.workloads.wide import Wide
+from ironbench.workloads.wide_table import WideTable
 
 pytestmark = pytest.mark.live
 
@@ -103,7 +103,7 @@ def test_the_null_engine_shows_what_making_rows_costs(place: Path, tmp_path: Pat
 
 
 def test_a_missing_row_is_found(place: Path, postgres: Any) -> None:
-    table = Wide(100, 64, "number")
+    table = WideTable(100, 64, "number")
     for statement in table.dataset("postgres", loaded=True).schema:
         postgres.query(statement)
     assert [check.passed for check in table.checks(postgres)] == [False] * 3
@@ -119,7 +119,7 @@ def test_a_missing_row_is_found(place: Path, postgres: Any) -> None:
     ],
 )
 def test_a_row_that_differs_in_one_character_is_found(target: Target, change: str) -> None:
-    table = Wide(300, 36, "number")
+    table = WideTable(300, 36, "number")
     fill(target, table.dataset(target.engine, loaded=True), 2, Printer.silent())
     assert [check.passed for check in table.checks(target)] == [True] * 3
     if target.engine == "mariadb":

@@ -23,7 +23,7 @@ from ironbench import engines, workloads
 from ironbench.engines.cleanup import cleanup, lines_of
 from ironbench.errors import FailureError, InputError
 from ironbench.host import copies
-from ironbench.host import place as places
+from ironbench.host import data_dirs as places
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 from ironbench.printer import Printer

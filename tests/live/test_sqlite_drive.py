@@ -98,12 +98,12 @@ def test_a_pragma_that_sqlite_does_not_take_is_the_users_input(place: Path) -> N
 def test_observed_files_come_back_with_the_result(place: Path) -> None:
     path = database(place, "CREATE TABLE t (a INTEGER)")
     from ironbench import _core
-    from ironbench.host.job import Placement
+    from ironbench.host.job import ChildPlacement
     from ironbench.trial.drive.run import drive_in_child
 
     watched = [{"name": "cpu.stat", "kind": "file", "target": "/proc/stat", "period_s": 0.05}]
     compiled = plan(path, "INSERT INTO t VALUES (1);\n\\sleep 1 ms", observers=watched, stop={"duration_s": 0.3})
-    result = drive_in_child(compiled, _core.Progress(), Placement(place / "log"))
+    result = drive_in_child(compiled, _core.Progress(), ChildPlacement(place / "log"))
     samples = result.samples["cpu.stat"]
     assert len(samples) >= 3
     assert all(raw.startswith(b"cpu ") for _, raw in samples)

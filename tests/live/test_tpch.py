@@ -18,7 +18,7 @@ from ironbench import catalogue, engines
 from ironbench.engines.dialect import Dialect
 from ironbench.model.system import Layout, System
 from ironbench.workloads import tpch_tables
-from ironbench.workloads.tpch import answers, position, refresh, validation
+from ironbench.workloads.tpch import answers, refresh, refresh_position, validation
 from ironbench.workloads.tpch.answers import QueryAnswer
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
@@ -83,9 +83,9 @@ def test_a_refresh_set_that_was_interrupted_is_ended_before_the_next_one_is_used
     system, secrets = engines.get("duckdb").validated(System("duckdb", "t", layout=Layout(data)), 1)
     with engines.running(system, secrets, 1) as session:
         dataset = tpch_tables.dataset("duckdb", {"sf": "0.01"})
-        at = position.read(session, position.loaded_at(session, dataset.name))
+        at = refresh_position.read(session, refresh_position.loaded_at(session, dataset.name))
         (half,) = refresh.made(dataset.generator, [at.next], 5, place)
-        position.write(session, replace(at, past=at.next + 1))
+        refresh_position.write(session, replace(at, past=at.next + 1))
         refresh.insert(session.line(), replace(half, pieces=half.pieces[:1]), Dialect())
         assert session.query("select count(*) from orders") == [("15005",)]
     trial = tried(user, "duckdb", "--data", data, "--with", "check=no")

@@ -28,7 +28,7 @@ from ironbench.study.rate import PACED, Ratios
 from ironbench.study.study import studies
 from ironbench.study.subjects import Subject
 from ironbench.workloads.access_log import reading
-from ironbench.workloads.access_log.reading import Log, Logged
+from ironbench.workloads.access_log.reading import AccessLogContents, LoggedOperation
 
 WORKLOAD = workloads.get("access-log")
 LOGS = Path(__file__).parents[1] / "data" / "access_logs"
@@ -186,8 +186,10 @@ def test_no_client_has_two_connections_at_once_and_there_is_no_client_too_many(
 ) -> None:
     numbers = tuple(range(len(spans)))
     times = tuple((began, began + long) for _, began, long in spans)
-    operations = tuple(Logged(began, number, "search", "") for number, (began, _) in zip(numbers, times, strict=True))
-    chosen = reading.at_once(Log(operations, times, numbers))
+    operations = tuple(
+        LoggedOperation(began, number, "search", "") for number, (began, _) in zip(numbers, times, strict=True)
+    )
+    chosen = reading.at_once(AccessLogContents(operations, times, numbers))
     for one in numbers:
         for other in numbers[:one]:
             apart = times[one][1] < times[other][0] or times[other][1] < times[one][0]

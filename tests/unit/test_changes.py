@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironbench.stats.changes import LEAST, Changes, changes
+from ironbench.stats.change_points import LEAST, Changes, changes
 
 NOISE, BLOCKS = 0.03, 6
 

@@ -12,7 +12,7 @@ from ironbench.engines import cleanup, ideal, identity
 from ironbench.engines.base import Engine, Traits
 from ironbench.engines.postgres import facts, settings
 from ironbench.errors import FailureError, InputError
-from ironbench.host import place, processes, space
+from ironbench.host import data_dirs, processes, space
 from ironbench.model.system import Device, Layout, Partition, System
 
 
@@ -97,22 +97,22 @@ def test_the_null_engine_refuses_what_it_has_not(told) -> None:
 
 
 def test_an_empty_directory_becomes_ours_and_stays_ours(tmp_path: Path) -> None:
-    folder = place.claim(str(tmp_path / "a" / "b"), "data")
+    folder = data_dirs.claim(str(tmp_path / "a" / "b"), "data")
     (folder / "cluster").mkdir()
-    assert place.check(str(folder), "data") == str(folder)
+    assert data_dirs.check(str(folder), "data") == str(folder)
 
 
 @pytest.mark.parametrize("left", ["ironbench.json", "ironbench.json.123.tmp"])
 def test_a_directory_whose_claim_was_cut_off_can_be_claimed_again(left: str, tmp_path: Path) -> None:
     (tmp_path / left).touch()
-    assert place.ours(place.claim(str(tmp_path), "data"))
+    assert data_dirs.ours(data_dirs.claim(str(tmp_path), "data"))
 
 
 def test_a_strangers_file_is_one_beside_an_empty_marker_too(tmp_path: Path) -> None:
     (tmp_path / "ironbench.json").touch()
     (tmp_path / "theirs").touch()
     with pytest.raises(InputError, match=r"not ironbench's, e\.g\. theirs"):
-        place.claim(str(tmp_path), "data")
+        data_dirs.claim(str(tmp_path), "data")
 
 
 def test_a_claim_on_a_full_disk_leaves_the_directory_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,25 +121,25 @@ def test_a_claim_on_a_full_disk_leaves_the_directory_as_it_was(tmp_path: Path, m
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(FailureError, match="No space left"):
-        place.claim(str(tmp_path), "data")
+        data_dirs.claim(str(tmp_path), "data")
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
-    assert place.ours(place.claim(str(tmp_path), "data"))
+    assert data_dirs.ours(data_dirs.claim(str(tmp_path), "data"))
 
 
 def test_the_default_directory_follows_the_environment() -> None:
-    assert place.base({"IRONBENCH_DATA": "/x"}) == Path("/x")
-    assert place.default("e", "1", {"IRONBENCH_DATA": "/x"}) == Path("/x/e-1")
-    assert place.default("e", "1", {"HOME": "/h"}) == Path("/h/.cache/ironbench/data/e-1")
-    assert place.default("e", "1", {"HOME": "/h", "XDG_CACHE_HOME": "/c"}) == Path("/c/ironbench/data/e-1")
+    assert data_dirs.base({"IRONBENCH_DATA": "/x"}) == Path("/x")
+    assert data_dirs.default("e", "1", {"IRONBENCH_DATA": "/x"}) == Path("/x/e-1")
+    assert data_dirs.default("e", "1", {"HOME": "/h"}) == Path("/h/.cache/ironbench/data/e-1")
+    assert data_dirs.default("e", "1", {"HOME": "/h", "XDG_CACHE_HOME": "/c"}) == Path("/c/ironbench/data/e-1")
 
 
 def test_a_lock_names_its_holder_and_ends_with_it(tmp_path: Path) -> None:
-    held = place.lock(tmp_path)
+    held = data_dirs.lock(tmp_path)
     with pytest.raises(InputError, match=f"process {os.getpid()}"):
-        place.lock(tmp_path)
+        data_dirs.lock(tmp_path)
     os.close(held)
-    os.close(place.lock(tmp_path))
+    os.close(data_dirs.lock(tmp_path))
 
 
 def test_too_little_space_is_told_with_both_figures(tmp_path: Path) -> None:
@@ -182,11 +182,11 @@ def test_a_build_lacks_no_feature_that_its_version_does_not_have() -> None:
 def test_a_place_where_nothing_can_be_written_is_said_to_be_that(path: str) -> None:
     """Even root, whom permissions do not stop, cannot create directories there."""
     with pytest.raises(InputError, match="nothing can be written in"):
-        place.check(path, "data")
+        data_dirs.check(path, "data")
 
 
 def test_checking_a_place_leaves_nothing_there(tmp_path: Path) -> None:
-    place.check(str(tmp_path / "new" / "er"), "data")
+    data_dirs.check(str(tmp_path / "new" / "er"), "data")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -199,28 +199,28 @@ def test_an_engine_keeps_the_emulated_devices_of_its_layout(name: str, tmp_path:
 
 
 def test_a_directory_is_used_until_every_process_that_uses_it_let_go(tmp_path: Path) -> None:
-    assert not place.used(tmp_path)
-    place.use(tmp_path)
-    place.use(tmp_path)
-    assert place.used(tmp_path)
-    place.release(tmp_path)
-    assert not place.used(tmp_path)
+    assert not data_dirs.used(tmp_path)
+    data_dirs.use(tmp_path)
+    data_dirs.use(tmp_path)
+    assert data_dirs.used(tmp_path)
+    data_dirs.release(tmp_path)
+    assert not data_dirs.used(tmp_path)
 
 
 def test_without_a_home_variable_nothing_goes_where_others_may_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert place.base({"HOME": "/home/u"}) == Path("/home/u/.cache/ironbench/data")
+    assert data_dirs.base({"HOME": "/home/u"}) == Path("/home/u/.cache/ironbench/data")
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: pwd.struct_passwd(("u", "x", 1, 1, "", "/srv/u", "")))
     for environ in ({}, {"HOME": ""}):
-        assert place.base(environ) == Path("/srv/u/.cache/ironbench/data")
+        assert data_dirs.base(environ) == Path("/srv/u/.cache/ironbench/data")
 
     def unknown(uid: int) -> object:
         raise KeyError(uid)
 
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     with pytest.raises(InputError, match="HOME: is not set") as caught:
-        place.base({})
+        data_dirs.base({})
     assert "IRONBENCH_DATA" in caught.value.hint
-    assert place.base({"IRONBENCH_DATA": "/srv/d"}) == Path("/srv/d")
+    assert data_dirs.base({"IRONBENCH_DATA": "/srv/d"}) == Path("/srv/d")
 
 
 @pytest.mark.parametrize(("uids", "chosen"), [((0, 1, 1000), 1000), ((0, 1, 65534), 1), ((0, 65534), 1000)])

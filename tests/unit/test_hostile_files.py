@@ -32,7 +32,7 @@ SEARCH = (
 )
 
 
-def one_search(folder: Path, base: str, filter: str) -> reading.Logged:
+def one_search(folder: Path, base: str, filter: str) -> reading.LoggedOperation:
     (file := folder / "log").write_text(SEARCH.format(base, filter))
     (found,) = reading.read(str(file)).operations
     return found

@@ -11,8 +11,8 @@ from ironbench.host import job
 def test_a_child_that_does_not_stop_is_killed_and_the_kernel_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "STOP_S", 0.2)
     # Stops before running our program, which would otherwise write its result before a busy machine stops it.
-    stopped = job.Placement(within=("sh", "-c", 'kill -STOP $$; exec "$@"', "sh"))
+    stopped = job.ChildPlacement(within=("sh", "-c", 'kill -STOP $$; exec "$@"', "sh"))
     with pytest.raises(EngineDiedError) as died:
-        job.run(job.Call("write", b"[]", "the work"), stopped, stopping=lambda: True, keep=True)
+        job.run(job.CoreCall("write", b"[]", "the work"), stopped, stopping=lambda: True, keep=True)
     assert died.value.cause == "it did not stop within 0.2 s of being told to, and was killed"
     assert "memory" not in died.value.hint

@@ -15,7 +15,7 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, System
 from ironbench.records import Store
-from ironbench.workloads import free
+from ironbench.workloads import free_memory
 from ironbench.workloads.kernels import _columns
 
 HERE = System("none", "here")
@@ -94,9 +94,9 @@ def test_more_threads_than_cpus_are_allowed_and_marked(monkeypatch: pytest.Monke
 
 
 def test_memory_beyond_what_is_free_is_refused_before_the_first_byte() -> None:
-    free.require("here", 2, 1 << 30, available=3 << 30)
+    free_memory.require("here", 2, 1 << 30, available=3 << 30)
     with pytest.raises(InputError, match="3 threads of 1024 MiB are more than the 3072 MiB that are free"):
-        free.require("here", 3, 1 << 30, available=3 << 30)
+        free_memory.require("here", 3, 1 << 30, available=3 << 30)
     ram = workloads.get("igen-ram")
     with pytest.raises(InputError, match="that are free"):
         ram.accepts(HERE, Load(clients=64, on_error="stop"), Choice("igen-ram", ram.validated({"memory": "1TB"})))

@@ -19,7 +19,7 @@ from factories import DISK, sweep
 from ironbench import engines
 from ironbench.cli import verdict
 from ironbench.errors import FailureError, InputError
-from ironbench.host import place, processes, register, scratch, shared_memory, space
+from ironbench.host import data_dirs, processes, register, scratch, shared_memory, space
 from ironbench.lab import build
 from ironbench.model.system import Choice, Load, System
 from ironbench.records import Evidence, Store
@@ -81,7 +81,7 @@ def test_a_link_to_a_place_that_does_not_exist_yet_is_followed(tmp_path: Path) -
     link.symlink_to(tmp_path / "far" / "away")
     assert space.followed(link / "below") == tmp_path / "far" / "away" / "below"
     assert space.existing(link) == tmp_path
-    claimed = place.claim(str(link), "data")
+    claimed = data_dirs.claim(str(link), "data")
     assert claimed.is_dir() and link.is_dir()
     assert Store(link).directory == link
     assert space.followed(tmp_path / "plain") == tmp_path / "plain"

@@ -15,9 +15,9 @@ from ironbench.model.note import Note, text_note
 from ironbench.model.record import Budget, Check, Record, Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.records import Evidence, Store, make, measures
-from ironbench.workloads import bystander
+from ironbench.workloads import probe_client
 from ironbench.workloads.storage import figures
-from ironbench.workloads.storage.passes import Pass
+from ironbench.workloads.storage.passes import PassResult
 
 MOST_BYTES = 16384
 LONG = 1234567.8912345678
@@ -164,11 +164,11 @@ def test_every_metric_of_the_core_is_in_the_catalogue() -> None:
 
 def test_percentiles_of_too_few_times_of_a_bystander_or_of_a_disk_are_not_kept() -> None:
     few = histogram_of(50)
-    seen = bystander.BystanderTimes(dict.fromkeys(bystander.KINDS, few))
-    ran = replace(driven([]), histograms=bystander.histograms(seen, seen))
+    seen = probe_client.ProbeTimes(dict.fromkeys(probe_client.KINDS, few))
+    ran = replace(driven([]), histograms=probe_client.histograms(seen, seen))
     test = storage_tests.Test("sync4k", "SYNC4K", "write", "random", 4096)
-    once = Pass(test, 0.0, 1.0, 50, 50 * 4096, 0.1, histogram_of(0), few, (), "io_uring", "", stopped=False)
-    for kept in (bystander.metrics(seen, seen) | measures.metrics(ran), figures.metrics([once])):
+    once = PassResult(test, 0.0, 1.0, 50, 50 * 4096, 0.1, histogram_of(0), few, (), "io_uring", "", stopped=False)
+    for kept in (probe_client.metrics(seen, seen) | measures.metrics(ran), figures.metrics([once])):
         assert any("_p50_s" in name for name in kept)
         assert not [name for name in kept if name.startswith(("bystander_", "storage_")) and "_p99_s" in name]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ironbench.host.limits import Starved
+from ironbench.host.limits import OutOfMemoryKills
 from ironbench.host.tree import Tree
 
 
@@ -12,7 +12,7 @@ def test_kills_since_are_said_and_earlier_ones_are_not(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     counts = tmp_path / "proc" / "vmstat"
     counts.write_text("pgfault 10\noom_kill 7\ndrop_pagecache 0\n")
-    starved = Starved(Tree(tmp_path))
+    starved = OutOfMemoryKills(Tree(tmp_path))
     assert starved.words() == ""
     counts.write_text("pgfault 12\noom_kill 8\n")
     assert starved.words() == "out of memory: the kernel killed a process on this machine during the trial"
@@ -21,4 +21,4 @@ def test_kills_since_are_said_and_earlier_ones_are_not(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_does_not_count_them_says_nothing(tmp_path: Path) -> None:
-    assert Starved(Tree(tmp_path)).words() == ""
+    assert OutOfMemoryKills(Tree(tmp_path)).words() == ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.host import quiet
+from ironbench.host import idle_machine
 from ironbench.host.tree import Tree
 from ironbench.report import wording
 from ironbench.trial.drive.before import ClockStepDetector
@@ -45,7 +45,7 @@ def waited(machine: Machine, steps: list[dict[str, int]], limit_s: float) -> tup
         taken[0] += 1
         machine.step(**next(looks))
 
-    conditions, warnings = quiet.wait(limit_s, Tree(machine.root), sleep, lambda: float(next(clock)))
+    conditions, warnings = idle_machine.wait(limit_s, Tree(machine.root), sleep, lambda: float(next(clock)))
     return conditions, wording.texts(warnings), taken[0]
 
 
@@ -68,7 +68,7 @@ def test_noise_that_lasts_is_a_warning_and_noise_that_ends_is_waited_for(
 
 @pytest.mark.parametrize("in_flight", [0, 3])
 def test_requests_in_flight_are_named_where_there_are_any(in_flight: int) -> None:
-    activity = quiet.Activity(busy=0.0, device_bytes_per_s=9e6, in_flight=in_flight, dirty_bytes=0)
+    activity = idle_machine.Activity(busy=0.0, device_bytes_per_s=9e6, in_flight=in_flight, dirty_bytes=0)
     assert activity.above_limits == {
         "busy": 0.0,
         "device_bytes_per_s": 9e6,
@@ -85,11 +85,11 @@ def test_a_quiet_machine_costs_one_look(tmp_path: Path) -> None:
 def test_partitions_and_devices_made_of_devices_are_not_counted_twice(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.step(sectors=1000)
-    assert quiet._devices(Tree(tmp_path)) == (1000, 3)
+    assert idle_machine._devices(Tree(tmp_path)) == (1000, 3)
 
 
 def test_the_real_machine_can_be_looked_at() -> None:
-    conditions, _ = quiet.wait(0.0)
+    conditions, _ = idle_machine.wait(0.0)
     assert conditions["quiet"] in ("yes", "no")
 
 

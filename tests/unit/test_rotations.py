@@ -24,7 +24,7 @@ from ironbench.lab.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
 from ironbench.model.limits import BUSY
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Load
-from ironbench.stats.slices import Started
+from ironbench.stats.slices import StartTransactions
 from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.trial.observe import disturbance
 from ironbench.trial.observe.disturbance import DisturbanceShares
@@ -57,10 +57,10 @@ class Recorded:
     def forget(self) -> None:
         self.turns[-1] = True
 
-    def started(self) -> Started:
+    def started(self) -> StartTransactions:
         """So many clients that chance plays no part."""
         early = round(1e9 * max(0.0, EARLY_S - self.lost_s))
-        return Started(early, round(1e9 * LATE_S), EARLY_S, LATE_S)
+        return StartTransactions(early, round(1e9 * LATE_S), EARLY_S, LATE_S)
 
 
 def measured(
@@ -214,9 +214,9 @@ class Counted:
     lost_s: float = 0.0
     cell: str = "one"
 
-    def started(self) -> Started:
+    def started(self) -> StartTransactions:
         early, late = self.chance.poisson((self.per_s * (EARLY_S - self.lost_s), self.per_s * LATE_S))
-        return Started(int(early), int(late), EARLY_S, LATE_S)
+        return StartTransactions(int(early), int(late), EARLY_S, LATE_S)
 
 
 def warned(per_s: float, lost_s: float = 0.0, systems: int = 3) -> list[bool]:

@@ -24,7 +24,7 @@ from ironbench.model.work import Work
 from ironbench.study.summarise import summarise
 from ironbench.words import THIN
 from ironbench.workloads.storage import figures, files
-from ironbench.workloads.storage.passes import Pass, Terms, _settled, due, run
+from ironbench.workloads.storage.passes import PassResult, PassSettings, _settled, due, run
 
 STORAGE = workloads.get("storage")
 
@@ -33,7 +33,7 @@ def options(**told: str) -> dict[str, str]:
     return STORAGE.validated(told)
 
 
-def one_pass(name: str = "rnd4k-q1t1-read", ios: int = 1000, seconds: float = 2.0, began_s: float = 0.0) -> Pass:
+def one_pass(name: str = "rnd4k-q1t1-read", ios: int = 1000, seconds: float = 2.0, began_s: float = 0.0) -> PassResult:
     test = next(test for lines in SETS.values() for line in lines for test in line if test.name == name)
     times = Histogram()
     for _ in range(ios):
@@ -42,7 +42,7 @@ def one_pass(name: str = "rnd4k-q1t1-read", ios: int = 1000, seconds: float = 2.
     size = ios * test.block_bytes
     empty = Histogram()
     way = (empty, times) if test.direction == "write" else (times, empty)
-    return Pass(test, began_s, seconds, ios, size, ios * 1e-5, *way, tuple(buckets), "io_uring", "", False)
+    return PassResult(test, began_s, seconds, ios, size, ios * 1e-5, *way, tuple(buckets), "io_uring", "", False)
 
 
 LINES = ["seq1m-q8t1", "seq1m-q1t1", "rnd4k-q32t1", "rnd4k-q1t1"]
@@ -56,7 +56,7 @@ def test_the_default_is_the_table_of_disk_benchmarks(name: str, prefix: str) -> 
 
 
 def test_a_pass_of_kdiskmark_ends_with_the_file_and_its_result_is_the_mean(tmp_path: Path) -> None:
-    terms = Terms(16 * MIB, 0, "threads", 1, ())
+    terms = PassSettings(16 * MIB, 0, "threads", 1, ())
     with files.made([str(tmp_path)], terms.size, direct=False) as measured:
         for test in chosen("default", 0)[::4]:
             assert run(test, measured, terms, 600.0, 0.0, StorageProgress()).bytes == terms.size
@@ -277,7 +277,9 @@ def test_a_record_of_many_tests_keeps_what_is_asked_for_most() -> None:
 def test_a_sustained_write_tells_its_burst_from_what_settles() -> None:
     whole = one_pass("sustained-write")
     falling = [100] * 10 + [10] * 20
-    slow = Pass(**{name: getattr(whole, name) for name in whole.__slots__} | {"buckets": (*falling,), "elapsed_s": 3.0})
+    slow = PassResult(
+        **{name: getattr(whole, name) for name in whole.__slots__} | {"buckets": (*falling,), "elapsed_s": 3.0}
+    )
     found = figures.metrics([slow])
     assert found["storage_burst_bytes_per_s{profile=sustained-write}"] == pytest.approx(1000 * (1 << 20), rel=1e-5)
     assert found["storage_settled_bytes_per_s{profile=sustained-write}"] == pytest.approx(100 * (1 << 20), rel=1e-5)
@@ -368,7 +370,7 @@ def test_a_scan_through_an_empty_page_cache_begins_when_what_was_written_is_out_
     flushed: list[int] = []
     monkeypatch.setattr(os, "fdatasync", flushed.append)
     (scan,) = [test for test in chosen("scan", 0) if test.cached]
-    terms = Terms(16 * MIB, 0, "threads", 1, ())
+    terms = PassSettings(16 * MIB, 0, "threads", 1, ())
     with files.made([str(tmp_path)], terms.size, direct=False) as measured:
         done = run(scan, measured, terms, 0.02, 0.0, StorageProgress())
         assert flushed == [measured[0].cached] and done.ios > 0
@@ -384,7 +386,7 @@ def test_a_direct_write_finds_nothing_in_the_page_cache_that_it_must_throw_away(
         pytest.skip(str(error))
     evicted: list[int] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, *of_it: evicted.append(fd))
-    terms = Terms(16 * MIB, 0, "threads", 1, ())
+    terms = PassSettings(16 * MIB, 0, "threads", 1, ())
     with files.made([str(tmp_path)], terms.size, direct) as measured:
         for name in ("rnd4k-q1t1-read", "rnd4k-q1t1-write"):
             test = known(name)
@@ -403,9 +405,9 @@ def test_its_threads_are_held_to_the_cpus_that_the_record_says(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: list[Terms] = []
+    seen: list[PassSettings] = []
 
-    def fill(measured: list[files.TestFile], terms: Terms, progress: StorageProgress) -> None:
+    def fill(measured: list[files.TestFile], terms: PassSettings, progress: StorageProgress) -> None:
         seen.append(terms)
         raise FailureError("test", "is over")
 

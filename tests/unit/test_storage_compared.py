@@ -21,17 +21,17 @@ from ironbench.study.storage import any_apart
 from ironbench.study.study import studies
 from ironbench.study.subjects import Subject
 from ironbench.workloads.storage import figures
-from ironbench.workloads.storage.passes import Pass
+from ironbench.workloads.storage.passes import PassResult
 
 LINES = ("kdm-seq1m-q8t1", "kdm-seq1m-q1t1", "kdm-rnd4k-q32t1", "kdm-rnd4k-q1t1")
 ROWS = [f"{line}-{way}" for line in LINES for way in ("read", "write")]
 
 
-def one_pass(name: str, ios: int) -> Pass:
+def one_pass(name: str, ios: int) -> PassResult:
     test = known(name)
     assert test is not None
     empty = Histogram()
-    return Pass(
+    return PassResult(
         test, 0.0, 2.0, ios, ios * test.block_bytes, 0.01, empty, empty, (ios // 20,) * 20, "io_uring", "", False
     )
 

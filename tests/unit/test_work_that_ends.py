@@ -14,7 +14,7 @@ from ironbench import _core, workloads
 from ironbench.errors import InputError
 from ironbench.model.system import Choice, Load, System
 from ironbench.trial.drive.run import Tasks, compiled_plan
-from ironbench.workloads.wide import FIXED_BYTES, Wide
+from ironbench.workloads.wide_table import FIXED_BYTES, WideTable
 
 LOAD = Load(duration_s=None, on_error="stop")
 
@@ -29,7 +29,7 @@ def choice(**options: str) -> Choice:
 
 @given(st.floats(0.0001, 10), st.integers(64, 8000))
 def test_so_many_gigabytes_are_so_many_rows(gb: float, row: int) -> None:
-    table = Wide.of({"gb": f"{gb:g}", "row": str(row)}, "identity")
+    table = WideTable.of({"gb": f"{gb:g}", "row": str(row)}, "identity")
     assert table.width + FIXED_BYTES == row
     assert abs(table.value_bytes - gb * 1e9) <= row + gb * 1e4
     for engine in ("postgres", "sqlite"):

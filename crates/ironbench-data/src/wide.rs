@@ -52,7 +52,7 @@ enum Purpose {
 }
 
 /// Checksums over all rows: the sum of the digests of all columns except the key, and the sum of the keys' low bits.
-/// `src/ironbench/workloads/wide.py` computes the same sums in SQL.
+/// `src/ironbench/workloads/wide_table.py` computes the same sums in SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sums {
     pub rows: u64,

@@ -53,15 +53,17 @@ def doctor(
     if server:
         return _elsewhere(server, data, everything, json)
     from ironbench._core import BUILD_PROFILE
-    from ironbench.host.capability_tests import LiveAttempts
-    from ironbench.host.host_view import Ourselves, watch_host
+    from ironbench.host.capability_tests import LocalCapabilityTests
+    from ironbench.host.host_view import OwnProcesses, watch_host
     from ironbench.host.tree import Tree
     from ironbench.records import running_labs
 
     printer = Printer()
     places = _places(data)
     printer.say("watching this machine for a second …")
-    host = watch_host(Tree(), places, LiveAttempts(), Ourselves(BUILD_PROFILE, frozenset({os.getpid(), os.getppid()})))
+    host = watch_host(
+        Tree(), places, LocalCapabilityTests(), OwnProcesses(BUILD_PROFILE, frozenset({os.getpid(), os.getppid()}))
+    )
     own = running_labs.own_processes()
     host = replace(host, ourselves=replace(host.ourselves, pids=host.ourselves.pids | own))
     code = diagnose(printer, host, everything, json)
@@ -150,14 +152,14 @@ def _database_as_json(examined: ExaminationResult) -> str:
 
 def _places(data: list[str] | None) -> tuple[Path, ...]:
     """The directories given, else those that `run` would use."""
-    from ironbench.host import place
+    from ironbench.host import data_dirs
 
     if data:
         for name in data:
             if not Path(name).exists():
                 raise InputError(f"--data {name}", "there is no such directory", "make it, or give an existing one")
         return tuple(Path(name) for name in data)
-    return (place.base(), Path())
+    return (data_dirs.base(), Path())
 
 
 def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:

@@ -12,7 +12,7 @@ from ironbench.devices import capability, expression, file_systems
 from ironbench.engines import ideal
 from ironbench.errors import InputError, written
 from ironbench.fields.sections import CAPACITY, DeviceSection, LayoutSection
-from ironbench.host import place, space
+from ironbench.host import data_dirs, space
 from ironbench.model.system import Device, Layout, Partition
 from ironbench.paths import expanded
 
@@ -137,7 +137,7 @@ def require_room(device_bytes: int, estimate_bytes: int) -> None:
 def _arranged(request: DeviceRequest, number: int, placed: set[str], estimate_bytes: int) -> Device:
     subject = f"device {request.model}"
     file_systems.validated(written("devices.NAME.fs"), request.file_system)
-    backing = request.backing if request.backing == RAM else place.check(request.backing, "backing")
+    backing = request.backing if request.backing == RAM else data_dirs.check(request.backing, "backing")
     needs = {role: _needed(role, placed, estimate_bytes) for role in request.roles}
     if request.capacity_bytes is not None:
         scale = request.capacity_bytes / sum(needs.values())
@@ -153,7 +153,7 @@ def _arranged(request: DeviceRequest, number: int, placed: set[str], estimate_by
                 "give it more capacity, or choose another file system",
             )
     key = hashlib.sha256(repr((request, number, sorted(sizes.items()))).encode()).hexdigest()[:12]
-    folder = place.base() / "devices" / key
+    folder = data_dirs.base() / "devices" / key
     partitions = tuple(Partition(role, size, str(folder / role)) for role, size in sizes.items())
     depth = expression.depth(request.model, sum(sizes.values()))
     rotates = expression.rotates(request.model)

@@ -21,7 +21,7 @@ from ironbench.devices.device_process import IMAGES, STOPPED_PATIENCE_S, DeviceO
 from ironbench.devices.models import for_core, models
 from ironbench.devices.recording import TraceWindow, finish, on_its_clock, raw
 from ironbench.errors import FailureError, InputError
-from ironbench.host import loop_mounts, place, processes, register, space
+from ironbench.host import data_dirs, loop_mounts, processes, register, space
 from ironbench.host.child import Child
 from ironbench.model.driven import CpuUse
 from ironbench.model.system import Device
@@ -363,7 +363,7 @@ def _registered(device: Device) -> tuple[Path, register.RegisterEntry]:
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=register.directory()))
     remove = [str(folder)]
     if device.backing != arrange.RAM:
-        place.claim(device.backing, "backing")
+        data_dirs.claim(device.backing, "backing")
         remove.append(tempfile.mkdtemp(prefix=f"{IMAGES}-", dir=device.backing))
     return folder, register.new(register.DEVICE, device.partitions[0].directory, tuple(remove))
 
@@ -381,7 +381,7 @@ def _spec(device: Device, seed: int, entry: register.RegisterEntry) -> dict[str,
 def _remove_empty(point: Path) -> None:
     """Removes a mount point that ironbench made, and its empty parents. Directories that have contents or are outside
     of our base directory are kept."""
-    base = place.base() / "devices"
+    base = data_dirs.base() / "devices"
     while point != base and point.is_relative_to(base):
         try:
             point.rmdir()

@@ -16,7 +16,7 @@ from ironbench.engines.data_import import DataImport
 from ironbench.engines.dialect import Dialect
 from ironbench.engines.durability import Hazard
 from ironbench.errors import FailureError, InputError, written
-from ironbench.host.copies import Copied
+from ironbench.host.copies import CopyResult
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session, WorkConnection
 from ironbench.model.system import System
@@ -209,20 +209,20 @@ class Engine(ABC):
         files."""
         return system
 
-    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:
         """Copies the files of a stopped system into a new `folder`, completely or not at all. Raises FailureError.
 
         Without `keep`, files may be hard-linked, because the caller removes the system's own files at once.
         """
-        return Copied()
+        return CopyResult()
 
-    def restore(self, system: System, folder: Path) -> Copied:
+    def restore(self, system: System, folder: Path) -> CopyResult:
         """Replaces the files of a stopped system by a snapshot. Raises InputError if there is no space, and
         FailureError.
 
         Files that come from no snapshot are renamed, never removed.
         """
-        return Copied()
+        return CopyResult()
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
         """Size of the engine's own data cache according to its settings, summed over `clients`; None if unknown."""

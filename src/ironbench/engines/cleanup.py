@@ -13,7 +13,7 @@ from ironbench import engines
 from ironbench.engines import ideal
 from ironbench.engines.base import Engine
 from ironbench.errors import InputError, shortened
-from ironbench.host import place, processes, register, scratch, undo
+from ironbench.host import data_dirs, pending_cleanups, processes, register, scratch
 from ironbench.model.system import System
 
 
@@ -93,7 +93,7 @@ def leftovers() -> list[str]:
 
 def unfinished_cleanup_commands() -> list[str]:
     """Cleanup commands of finished ironbench processes that failed or were never run."""
-    return [f"{one.of}: `{shortened(one.cleanup)}`" for one in undo.orphans()]
+    return [f"{one.of}: `{shortened(one.cleanup)}`" for one in pending_cleanups.orphans()]
 
 
 def lines_of(cleaned: CleanupResult, unfinished: Sequence[str] = ()) -> list[str]:
@@ -111,12 +111,12 @@ def lines_of(cleaned: CleanupResult, unfinished: Sequence[str] = ()) -> list[str
 
 
 def _default_data(environ: Mapping[str, str]) -> list[Path]:
-    base = place.default("any", "0", environ).parent
-    return sorted(path for path in base.glob("*-*") if path.is_dir() and place.ours(path)) if base.is_dir() else []
+    base = data_dirs.default("any", "0", environ).parent
+    return sorted(path for path in base.glob("*-*") if path.is_dir() and data_dirs.ours(path)) if base.is_dir() else []
 
 
 def _snapshots(environ: Mapping[str, str]) -> list[Path]:
-    base = place.snapshots(environ)
+    base = data_dirs.snapshots(environ)
     return sorted(path for path in base.iterdir() if path.is_dir()) if base.is_dir() else []
 
 
@@ -125,7 +125,7 @@ def _snapshot_removed(path: Path) -> bool:
     fd = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if place.used(path):
+        if data_dirs.used(path):
             return False
         shutil.rmtree(path)
     except BlockingIOError:
@@ -139,10 +139,10 @@ def _snapshot_removed(path: Path) -> bool:
 
 def _removed(path: Path) -> bool:
     """Removes a data directory of ironbench unless it is in use."""
-    if processes.working_in(path, below=True) or place.used(path):
+    if processes.working_in(path, below=True) or data_dirs.used(path):
         return False
     try:
-        lock = place.lock(path)
+        lock = data_dirs.lock(path)
     except InputError:
         return False
     try:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ironbench import units
 from ironbench.errors import InputError, written
-from ironbench.host import copies, place, processes, space
+from ironbench.host import copies, data_dirs, processes, space
 from ironbench.host.limits import memory_available
 from ironbench.host.tree import Tree
 from ironbench.model.system import System
@@ -162,7 +162,7 @@ def _held(data: Path) -> bool:
     if processes.working_in(data, below=True):
         return True
     try:
-        os.close(place.lock(data))
+        os.close(data_dirs.lock(data))
     except InputError:
         return True
     return False

@@ -13,8 +13,8 @@ from ironbench.engines import ideal
 from ironbench.engines.base import Engine
 from ironbench.engines.own_files import locked, next_kept
 from ironbench.errors import FailureError, InputError, written
-from ironbench.host import control_groups, copies, place, processes, register, space
-from ironbench.host.copies import Copied
+from ironbench.host import control_groups, copies, data_dirs, processes, register, space
+from ironbench.host.copies import CopyResult
 from ironbench.model.system import System
 
 NOTE = "restored.json"
@@ -56,7 +56,7 @@ class LibraryEngine(Engine, ABC):
 
     def folder(self, system: System) -> Path:
         """Directory of the database file; it may not exist yet."""
-        return Path(system.layout.data or place.default(self.name, self.version))
+        return Path(system.layout.data or data_dirs.default(self.name, self.version))
 
     def enter_register(self, folder: Path, limit_bytes: int | None) -> register.RegisterEntry:
         """Registers the directory as in use, and creates the control group that limits memory. Raises FailureError."""
@@ -73,18 +73,18 @@ class LibraryEngine(Engine, ABC):
             raise
         return entry
 
-    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:
         data = self.folder(system)
         with locked(data):
             return take(data / self.file, folder, keep=keep)
 
-    def restore(self, system: System, folder: Path) -> Copied:
-        data = place.claim(str(self.folder(system)), "data")
+    def restore(self, system: System, folder: Path) -> CopyResult:
+        data = data_dirs.claim(str(self.folder(system)), "data")
         with locked(data):
             return put_back(data / self.file, folder)
 
 
-def take(file: Path, folder: Path, *, keep: bool) -> Copied:
+def take(file: Path, folder: Path, *, keep: bool) -> CopyResult:
     """Copies the database file into a new `folder`. Raises FailureError if its log still contains transactions."""
     for suffix in _LOGS:
         log = file.with_name(file.name + suffix)
@@ -96,7 +96,7 @@ def take(file: Path, folder: Path, *, keep: bool) -> Copied:
         return copies.file(file, aside / file.name, link=not keep)
 
 
-def put_back(file: Path, folder: Path) -> Copied:
+def put_back(file: Path, folder: Path) -> CopyResult:
     """Replaces the database file by the copy in `folder`. Raises InputError if there is no space, and FailureError.
 
     An existing file that was not restored from a snapshot is renamed to `….kept-N`, together with its log.
@@ -158,6 +158,6 @@ def setup_text(file: Path) -> str:
 
 def place_file(system: System, dump: Path, name: str) -> None:
     """Copies the user's database file into the system's data directory, under the name that the engine opens."""
-    file = place.claim(str(system.layout.data), "data") / name
+    file = data_dirs.claim(str(system.layout.data), "data") / name
     copies.file(dump, file)
     file.chmod(stat.S_IRUSR | stat.S_IWUSR)  # regardless of the permissions of the original

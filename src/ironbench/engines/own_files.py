@@ -13,8 +13,8 @@ from typing import Any
 
 from ironbench.errors import InputError, written
 from ironbench.host import copies, processes, space
-from ironbench.host import place as places
-from ironbench.host.copies import Copied
+from ironbench.host import data_dirs as places
+from ironbench.host.copies import CopyResult
 from ironbench.model.system import Layout, System
 
 NOTE = "ironbench.json"
@@ -53,7 +53,7 @@ def next_kept(path: Path) -> Path:
     return path.with_name(f"{path.name}.kept-{max(kept, default=0) + 1}")
 
 
-def copy_back(folder: Path, files: Path) -> Copied:
+def copy_back(folder: Path, files: Path) -> CopyResult:
     """Copies the files from a snapshot's `folder` back to `files`, which must not exist. Raises InputError if there is
     no space, and FailureError."""
     aside = files.with_name(f"{files.name}.new")

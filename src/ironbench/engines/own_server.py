@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from ironbench.engines.server import RunningServer
 from ironbench.engines.server_session import OwnedServer
-from ironbench.host import place
+from ironbench.host import data_dirs
 
 _S = TypeVar("_S")
 
@@ -54,7 +54,7 @@ class OwnServer(ABC, Generic[_S]):
             raise
 
     def _own(self) -> OwnedServer:
-        lock = place.lock(place.claim(str(self.place), "data"))
+        lock = data_dirs.lock(data_dirs.claim(str(self.place), "data"))
         try:
             running = self.running(lock)
             try:

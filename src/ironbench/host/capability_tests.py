@@ -19,7 +19,7 @@ _WAKE_UP_S = 0.001
 _SYNCS = 40
 
 
-class LiveAttempts:
+class LocalCapabilityTests:
     """Tries operations on this machine. Methods return None if the operation works, else the reason for the failure."""
 
     def io_uring(self) -> str | None:

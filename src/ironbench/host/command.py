@@ -24,7 +24,7 @@ _LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandEnd:
     """How a command ended."""
 
     status: int | None
@@ -43,7 +43,7 @@ def run(
     limit_s: float,
     begun: Callable[[ProcessId | None], None] = lambda _: None,
     without_passwords: Callable[[str], str] = hidden,
-) -> Ended:
+) -> CommandEnd:
     """Runs `text` with `sh -c` in `folder`, with empty standard input and `environment` added to that of this process.
 
     `begun` receives the shell's process id. Processes that the command leaves running continue if it ends by itself; if
@@ -69,16 +69,16 @@ def run(
             if shell is not None:
                 _end(shell)  # interrupted meanwhile, or `begun` failed: no other code would wait for the shell
             elif isinstance(error, OSError):
-                return Ended(None, 0.0, cause=f"cannot be run in {folder}: {error.strerror or error}")
+                return CommandEnd(None, 0.0, cause=f"cannot be run in {folder}: {error.strerror or error}")
             raise
         stopped = _stopped(shell, own / "output", began + limit_s, limit_s)
         took_s, words = time.monotonic() - began, without_passwords(_read(own / "output"))
     if stopped:
-        return Ended(None, took_s, words, _with_words(stopped, words))
+        return CommandEnd(None, took_s, words, _with_words(stopped, words))
     status = shell.returncode
     if status < 0:
-        return Ended(status, took_s, words, _with_words(f"was ended by {_signal(-status)}", words))
-    return Ended(status, took_s, words, _with_words(f"ended with {status}", words) if status else "")
+        return CommandEnd(status, took_s, words, _with_words(f"was ended by {_signal(-status)}", words))
+    return CommandEnd(status, took_s, words, _with_words(f"ended with {status}", words) if status else "")
 
 
 def terminal() -> bool:
@@ -86,15 +86,15 @@ def terminal() -> bool:
     return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
 
 
-def by_a_person(text: str, say: Callable[[str], None]) -> Ended:
+def by_a_person(text: str, say: Callable[[str], None]) -> CommandEnd:
     """Shows `text` and waits until the user presses Enter, without a limit. Raises KeyboardInterrupt."""
     began = time.monotonic()
     if not terminal():
-        return Ended(None, 0.0, cause="there is no terminal on which somebody could be asked")
+        return CommandEnd(None, 0.0, cause="there is no terminal on which somebody could be asked")
     say(f"\a>>> {text}")
     if sys.stdin.readline() == "":
-        return Ended(None, time.monotonic() - began, cause="the terminal was closed before anybody pressed Enter")
-    return Ended(0, time.monotonic() - began)
+        return CommandEnd(None, time.monotonic() - began, cause="the terminal was closed before anybody pressed Enter")
+    return CommandEnd(0, time.monotonic() - began)
 
 
 def _stopped(shell: subprocess.Popen[bytes], output: Path, deadline: float, limit_s: float) -> str:

@@ -29,7 +29,7 @@ LEAST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Parent:
+class ParentGroup:
     """The group of this process, below which groups can be created."""
 
     version: str
@@ -37,7 +37,7 @@ class Parent:
     directory: Path
 
 
-def parent(tree: Tree | None = None) -> Parent:
+def parent(tree: Tree | None = None) -> ParentGroup:
     """Returns where groups that limit memory can be created. Raises InputError if this kernel or container does not
     allow it."""
     tree = tree or Tree()
@@ -45,14 +45,14 @@ def parent(tree: Tree | None = None) -> Parent:
     mounts = all_mounts(tree)
     for mount in mounts:
         if mount.kind == "cgroup" and "memory" in mount.options:
-            return Parent("v1", tree.path(own_group_at(tree, mount.path, groups.get("memory", "/"))))
+            return ParentGroup("v1", tree.path(own_group_at(tree, mount.path, groups.get("memory", "/"))))
     for mount in mounts:
         if mount.kind == "cgroup2":
             directory = tree.path(own_group_at(tree, mount.path, groups.get("", "/")))
             if directory.name == _LEAF:
                 directory = directory.parent
             if "memory" in _words(directory / "cgroup.controllers"):
-                return Parent("v2", directory)
+                return ParentGroup("v2", directory)
     raise InputError(written("limits.memory_total"), "there is no memory control group here", _HINT)
 
 

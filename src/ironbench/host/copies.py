@@ -33,7 +33,7 @@ Skip = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyResult:
     """Result of a copy."""
 
     bytes: int = 0
@@ -47,11 +47,11 @@ class Copied:
         """`reflink` if all files were copied by reference, else `copy`."""
         return "reflink" if self.files and self.by_reference == self.files else "copy"
 
-    def __add__(self, other: Copied) -> Copied:
-        return Copied(self.bytes + other.bytes, self.files + other.files, self.by_reference + other.by_reference)
+    def __add__(self, other: CopyResult) -> CopyResult:
+        return CopyResult(self.bytes + other.bytes, self.files + other.files, self.by_reference + other.by_reference)
 
 
-def tree(source: Path, target: Path, skip: Skip = lambda _: False, *, link: bool = False) -> Copied:
+def tree(source: Path, target: Path, skip: Skip = lambda _: False, *, link: bool = False) -> CopyResult:
     """Copies a directory to a new path. A failure leaves nothing behind and raises FailureError.
 
     `link`: create hard links, for a caller that then removes the originals. Does not sync.
@@ -66,7 +66,7 @@ def tree(source: Path, target: Path, skip: Skip = lambda _: False, *, link: bool
         raise
 
 
-def file(source: Path, target: Path, *, link: bool = False) -> Copied:
+def file(source: Path, target: Path, *, link: bool = False) -> CopyResult:
     """Copies one file to a new path. A failure leaves no file behind and raises FailureError."""
     try:
         return _file(source, target, link, threading.Event())
@@ -199,7 +199,7 @@ def _files(root: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in names)
 
 
-def _tree(source: Path, target: Path, skip: Skip, link: bool) -> Copied:
+def _tree(source: Path, target: Path, skip: Skip, link: bool) -> CopyResult:
     modes: list[tuple[Path, int]] = []
     found: list[tuple[int, Path, Path]] = []
 
@@ -224,10 +224,10 @@ def _tree(source: Path, target: Path, skip: Skip, link: bool) -> Copied:
     return done
 
 
-def _each(found: list[tuple[int, Path, Path]], link: bool) -> Copied:
+def _each(found: list[tuple[int, Path, Path]], link: bool) -> CopyResult:
     """Copies several files at a time, the largest first, because one copy uses one core and waits for one read at a
     time."""
-    done, stop = Copied(), threading.Event()
+    done, stop = CopyResult(), threading.Event()
     with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
         largest_first = sorted(found, key=lambda one: -one[0])
         waiting = [pool.submit(_file, old, new, link, stop) for _, old, new in largest_first]
@@ -241,22 +241,22 @@ def _each(found: list[tuple[int, Path, Path]], link: bool) -> Copied:
     return done
 
 
-def _file(source: Path, target: Path, link: bool, stop: threading.Event) -> Copied:
+def _file(source: Path, target: Path, link: bool, stop: threading.Event) -> CopyResult:
     """Copies one file; ends early when `stop` is set."""
     if link:
         os.link(source, target)
-        return Copied(source.stat().st_blocks * 512, 1, 1)
+        return CopyResult(source.stat().st_blocks * 512, 1, 1)
     with source.open("rb", buffering=0) as old, target.open("xb", buffering=0) as new:
         info = os.fstat(old.fileno())
         os.fchmod(new.fileno(), info.st_mode & 0o7777)
         if _reflinked(old.fileno(), new.fileno()):
-            return Copied(info.st_blocks * 512, 1, 1)
+            return CopyResult(info.st_blocks * 512, 1, 1)
         os.truncate(new.fileno(), info.st_size)
         copied = 0
         for begin, end in _extents(old.fileno(), info.st_size):
             _span(old.fileno(), new.fileno(), begin, end, stop)
             copied += end - begin
-        return Copied(copied, 1)
+        return CopyResult(copied, 1)
 
 
 def _reflinked(old: int, new: int) -> bool:

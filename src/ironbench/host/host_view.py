@@ -15,7 +15,7 @@ from ironbench.host.tree import Tree
 from ironbench.model.machine import Block, Mount
 
 
-class Attempts(Protocol):
+class CapabilityTests(Protocol):
     """Tests of what the machine allows. Methods return None if the operation works, else the reason for the failure."""
 
     def io_uring(self) -> str | None: ...
@@ -63,7 +63,7 @@ class DirectoryView:
 
 
 @dataclass(frozen=True, slots=True)
-class Ourselves:
+class OwnProcesses:
     """The ironbench that runs the checks."""
 
     build_profile: str | None
@@ -78,10 +78,10 @@ class HostView:
 
     tree: Tree
     places: tuple[DirectoryView, ...]
-    attempts: Attempts
+    attempts: CapabilityTests
     before: Counters
     after: Counters
-    ourselves: Ourselves
+    ourselves: OwnProcesses
     virtual: str = "none"
     container: str = "none"
 
@@ -104,8 +104,8 @@ class HostView:
 def watch_host(
     tree: Tree,
     directories: tuple[Path, ...],
-    attempts: Attempts,
-    ourselves: Ourselves,
+    attempts: CapabilityTests,
+    ourselves: OwnProcesses,
     watch_s: float = 1.0,
     sleep: Callable[[float], None] = time.sleep,
 ) -> HostView:

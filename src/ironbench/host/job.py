@@ -24,7 +24,7 @@ _PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CoreCall:
     """A call of the core."""
 
     name: str
@@ -37,7 +37,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class ChildPlacement:
     """Where the child runs: its CPUs, its control group, and its log."""
 
     log: Path | None = None
@@ -47,12 +47,12 @@ class Placement:
     """Words before the child's command, such as a program that enters a control group."""
 
 
-ANYWHERE = Placement()
+ANYWHERE = ChildPlacement()
 
 
 def run(
-    call: Call,
-    where: Placement = ANYWHERE,
+    call: CoreCall,
+    where: ChildPlacement = ANYWHERE,
     *,
     show: Callable[[Any], None] = lambda state: None,
     stopping: Callable[[], bool] = lambda: False,

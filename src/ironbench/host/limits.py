@@ -128,7 +128,7 @@ _COUNTER = "oom_kill "
 mm/oom_kill.c)."""
 
 
-class Starved:
+class OutOfMemoryKills:
     """Counts out-of-memory kills since its creation. The counter covers the whole machine, so other processes may be
     affected."""
 

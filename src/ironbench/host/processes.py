@@ -113,21 +113,21 @@ def cpu_s(pid: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class ResourceUsage:
     """Resources that processes have used, in total or in a period."""
 
     cpu_s: float = 0.0
     io_bytes: int = 0
     """Bytes read from and written to devices, as accounted to the processes themselves (proc_pid_io(5))."""
 
-    def __add__(self, other: Used) -> Used:
-        return Used(self.cpu_s + other.cpu_s, self.io_bytes + other.io_bytes)
+    def __add__(self, other: ResourceUsage) -> ResourceUsage:
+        return ResourceUsage(self.cpu_s + other.cpu_s, self.io_bytes + other.io_bytes)
 
-    def __sub__(self, other: Used) -> Used:
-        return Used(self.cpu_s - other.cpu_s, self.io_bytes - other.io_bytes)
+    def __sub__(self, other: ResourceUsage) -> ResourceUsage:
+        return ResourceUsage(self.cpu_s - other.cpu_s, self.io_bytes - other.io_bytes)
 
 
-def used(pids: Iterable[int]) -> Used:
+def used(pids: Iterable[int]) -> ResourceUsage:
     """Resources used by these processes so far, with nanosecond CPU time (Linux:
     Documentation/scheduler/sched-stats.rst)."""
     cpu_ns = io_bytes = 0
@@ -138,7 +138,7 @@ def used(pids: Iterable[int]) -> Used:
         with contextlib.suppress(OSError, ValueError):
             lines = (line.partition(":") for line in (PROC / str(pid) / "io").read_text().splitlines())
             io_bytes += sum(int(value) for name, _, value in lines if name in ("read_bytes", "write_bytes"))
-    return Used(cpu_ns / 1e9, io_bytes)
+    return ResourceUsage(cpu_ns / 1e9, io_bytes)
 
 
 def bind(pids: Iterable[int], cpus: Iterable[int]) -> None:

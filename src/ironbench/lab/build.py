@@ -16,7 +16,7 @@ from ironbench.devices.arrange import DeviceRequest, requested_devices
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected, each, nearest, together, written
 from ironbench.fields.sections import Sections
-from ironbench.host import place, processes, space, trust
+from ironbench.host import data_dirs, processes, space, trust
 from ironbench.lab import server_control, server_watch, size
 from ironbench.model.commands import Commands
 from ironbench.model.lab import SCREEN
@@ -347,7 +347,7 @@ def _require_room(system: System, estimate_bytes: int) -> None:
     device_bytes = arrange.partition_bytes(system.layout.devices, "data")
     if device_bytes is not None:
         arrange.require_room(device_bytes, estimate_bytes)
-    elif data is not None and not place.ours(Path(data)):
+    elif data is not None and not data_dirs.ours(Path(data)):
         space.require(data, estimate_bytes, "the workload's data")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironbench import engines, workloads
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.model.lab import Lab
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
@@ -152,7 +152,7 @@ def _identity(place: str) -> tuple[int, int] | None:
 def hold(layout: Layout) -> None:
     """Protects a directory from `cleanup` while its server is stopped between trials."""
     if layout.data is not None and layout.data not in layout.emulated:
-        place.use(Path(layout.data))
+        data_dirs.use(Path(layout.data))
 
 
 def content_of(setup: Setup) -> tuple[str, ...]:

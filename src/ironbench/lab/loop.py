@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ironbench import devices, engines, workloads
-from ironbench.host import measuring, place
+from ironbench.host import data_dirs, measurement_locks
 from ironbench.lab import confirm, freeze, server_control, server_watch, upkeep
 from ironbench.lab.data import LabData
 from ironbench.lab.schedule import BestLoad, Blocks, NextTrial, Schedule, Sweep
@@ -66,7 +66,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
     server_watch.require([plan.system])
     server_control.require([setup], {setup.cell.name: secrets})
     with ExitStack() as stack:
-        stack.enter_context(measuring.shared(printer.say))
+        stack.enter_context(measurement_locks.shared(printer.say))
         kept = stack.enter_context(upkeep.of_run(plan, printer))
         storage = stack.enter_context(devices.mounted(plan))
         pool = stack.enter_context(WorkerPool(printer))
@@ -80,7 +80,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             databases = stack.enter_context(closing(TrialDatabases()))
             if plan.system.commands and plan.system.layout.data:
                 # a command may unmount the file system of this directory
-                stack.callback(place.release, Path(plan.system.layout.data))
+                stack.callback(data_dirs.release, Path(plan.system.layout.data))
             bench = RestoredDataBench(
                 plan=plan,
                 secrets=secrets,
@@ -180,7 +180,7 @@ def _conducted(
         return before
     secrets = confirm.secrets_of(lab, secrets)
     with (
-        measuring.shared(printer.say),
+        measurement_locks.shared(printer.say),
         upkeep.of_lab(lab, directory.path, printer) as kept,
         WorkerPool(printer) as pool,
         closing(LabData(lab, secrets, printer, pool)) as data,

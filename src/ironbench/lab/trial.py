@@ -11,7 +11,7 @@ from pathlib import Path
 from ironbench import devices, engines, workloads
 from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.errors import IronbenchError, UnwrittenError
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.lab import server_control, upkeep
 from ironbench.lab.data import LabData, hold
 from ironbench.lab.schedule import NextTrial
@@ -254,7 +254,8 @@ class FreshEngineBench:
             return [failed(plan, trial, self.store, error.note, self.upkeep.taken(prepared))]
         finally:
             if lab.every_command and setup.system.layout.data:
-                place.release(Path(setup.system.layout.data))  # a command may unmount the file system of this directory
+                # a command may unmount the file system of this directory
+                data_dirs.release(Path(setup.system.layout.data))
             self.upkeep.leave_trial()
         return [record]
 

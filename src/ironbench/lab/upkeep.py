@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironbench.errors import FailureError, InputError, shortened
-from ironbench.host import command, processes, undo
-from ironbench.host.command import Ended
-from ironbench.host.undo import PendingCleanup
+from ironbench.host import command, pending_cleanups, processes
+from ironbench.host.command import CommandEnd
+from ironbench.host.pending_cleanups import PendingCleanup
 from ironbench.model.commands import CommandRun, Commands, asked, variables
 from ironbench.model.lab import Lab
 from ironbench.model.note import note
@@ -97,7 +97,9 @@ class Upkeep:
     def _enter(self, scope: Scope, environment: Mapping[str, str]) -> None:
         wanted, pending = scope.commands, None
         if wanted.cleanup:
-            pending = undo.add(wanted.cleanup, wanted.of, wanted.limit_s, self._folder, environment, self._began)
+            pending = pending_cleanups.add(
+                wanted.cleanup, wanted.of, wanted.limit_s, self._folder, environment, self._began
+            )
         self._stack.append((scope, pending, environment))
         if not wanted.prepare:
             return
@@ -132,11 +134,11 @@ class Upkeep:
         ended = self._carried_out("cleanup", wanted, pending.environment, None)
         for other, _ in [(pending, ""), *self._failed.values()]:
             if not ended.cause and (other.cleanup, other.of) == (pending.cleanup, pending.of):
-                undo.forget(other)
+                pending_cleanups.forget(other)
                 self._failed.pop(other.id, None)
         known = [one for one, _ in self._failed.values() if (one.cleanup, one.of) == (pending.cleanup, pending.of)]
         if ended.cause and known and known[0].id != pending.id:
-            undo.forget(pending)  # keep a single pending cleanup
+            pending_cleanups.forget(pending)  # keep a single pending cleanup
             pending = known[0]
         if ended.cause:
             self._failed[pending.id] = pending, ended.cause
@@ -145,13 +147,13 @@ class Upkeep:
 
     def _carried_out(
         self, when: str, wanted: Commands, environment: Mapping[str, str], pending: PendingCleanup | None
-    ) -> Ended:
+    ) -> CommandEnd:
         text = wanted.prepare if when == "prepare" else wanted.cleanup
         environment = {**environment, "IRONBENCH_WHEN": when}
 
         def begun(shell: processes.ProcessId | None) -> None:
             if pending is not None:
-                undo.runs(pending, shell)
+                pending_cleanups.runs(pending, shell)
 
         if words := asked(text):
             ended = command.by_a_person(f"{words}  ({wanted.of})", self._printer.say)
@@ -161,7 +163,7 @@ class Upkeep:
         self._keep(CommandRun(when, wanted.of, _shown(text), ended.status, round(ended.took_s, 3), ended.cause), ended)
         return ended
 
-    def _keep(self, run: CommandRun, ended: Ended) -> None:
+    def _keep(self, run: CommandRun, ended: CommandEnd) -> None:
         output = ended.output[-_KEPT:]
         self._runs.append(run)
         self._output.append(f"{run.when} of {run.of}: {run.command}\n{output.rstrip()}\n" if output.strip() else "")
@@ -267,7 +269,7 @@ FORGET = "a cleanup that can never succeed: undo by hand what it would undo, the
 
 def code(code: int, began: str, say: Callable[[str], None]) -> int:
     """Returns the exit code of an experiment that ended with `code`: 1 if cleanups are still pending."""
-    left = [pending for pending in undo.all_pending() if pending.began == began]
+    left = [pending for pending in pending_cleanups.all_pending() if pending.began == began]
     for pending in left:
         say(f"not undone: {pending.of}: {shortened(pending.cleanup)}; `ironbench cleanup` tries it again")
         say(f"  hint: {FORGET}")
@@ -280,8 +282,8 @@ def make_up(say: Callable[[str], None], began: str = "", forget: bool = False) -
     `began`: of this experiment only. `forget`: leaves a cleanup that fails again to the user and forgets it.
     """
     stubborn = []
-    for pending in undo.orphans(began):
-        undo.end_prepare(pending)
+    for pending in pending_cleanups.orphans(began):
+        pending_cleanups.end_prepare(pending)
         if words := asked(pending.cleanup):
             ended = command.by_a_person(f"{words}  ({pending.of})", say)
         else:
@@ -293,11 +295,11 @@ def make_up(say: Callable[[str], None], began: str = "", forget: bool = False) -
             say(f"cannot undo: {pending.of}: `{shortened(pending.cleanup)}` {ended.cause}")
             if forget:
                 say(f"forgotten: {pending.of}: undo it by hand, in {pending.folder}")
-                undo.forget(pending)
+                pending_cleanups.forget(pending)
             else:
                 say(f"  hint: {FORGET}")
                 stubborn.append(pending)
         else:
             say(f"undone: {pending.of}: {shortened(pending.cleanup)} (of ironbench process {pending.owner.pid})")
-            undo.forget(pending)
+            pending_cleanups.forget(pending)
     return stubborn

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ironbench import engines, workloads
 from ironbench.errors import InputError
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.model.described import Described
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, System
@@ -107,5 +107,5 @@ def is_usual_place(directory: str | None, engine: str) -> bool:
     path = Path(directory)
     _, _, version = path.name.rpartition("-")
     with contextlib.suppress(InputError):  # no home directory
-        return path == place.default(engine, version)
+        return path == data_dirs.default(engine, version)
     return False

@@ -10,7 +10,7 @@ from ironbench.engines.administration import AS_PARAMETER, DENIED
 from ironbench.engines.base import Engine
 from ironbench.engines.durability import losses
 from ironbench.errors import IronbenchError
-from ironbench.host.line import CANCELLED
+from ironbench.host.child_connection import CANCELLED
 from ironbench.model.driven import Driven, driving_cpu_s
 from ironbench.model.limits import BUSY, CLIENT_SATURATED, OUR_SHARE
 from ironbench.model.note import Note, note
@@ -30,7 +30,7 @@ from ironbench.model.system import Load, System
 from ironbench.records import judge_loop
 from ironbench.trial.observe import late
 from ironbench.words import counted
-from ironbench.workloads import steady
+from ironbench.workloads import rate_change
 
 UNCOUNTED = 0.20
 """Limit in place of `BUSY` if kernel threads, which also work for the database, are counted as other programs."""
@@ -315,9 +315,9 @@ def _checkpoints(observation: Observation, elapsed_s: float) -> list[Note]:
 def _steadiness(load: Load, driven: Driven) -> list[Note]:
     """Warns of throughput that changed during the trial, unless a rate or a curve defines it."""
     column = driven.timeline.get("transactions", b"")
-    if load.rate is not None or load.curve is not None or not steady.is_long_enough(column):
+    if load.rate is not None or load.curve is not None or not rate_change.is_long_enough(column):
         return []
     # With a number of transactions per client, the last clients have the system to themselves.
     share = 1.0 if load.transactions is None else 0.9
-    change = steady.changed(column, driven.summary["elapsed_s"], share)
-    return [note(steady.CODE, **change)] if change else []
+    change = rate_change.changed(column, driven.summary["elapsed_s"], share)
+    return [note(rate_change.CODE, **change)] if change else []

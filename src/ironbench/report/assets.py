@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 from importlib.resources import files
 
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.report import theme
 
 STEPS = (16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64)
@@ -51,7 +51,7 @@ def part(name: str) -> str:
 def libraries() -> str:
     """Vega, Vega-Lite and vega-embed of the installed vl-convert as one script. It is kept between reports, since
     bundling takes seconds, and made afresh when it cannot be kept."""
-    kept = place.cache() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    kept = data_dirs.cache() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
     try:
         text = kept.read_text(encoding="utf-8")
         if text.endswith(_END_OF_LIBRARIES):

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse
 from ironbench import units
 from ironbench._core import BUILD_PROFILE
 from ironbench.errors import IronbenchError
-from ironbench.host import place, space
+from ironbench.host import data_dirs, space
 from ironbench.records import running_labs
 from ironbench.records.index import Listed
 from ironbench.report.numbers import moment
@@ -57,7 +57,9 @@ def overview(shelf: Shelf, queue: Queue, lookout: Lookout) -> HTMLResponse:
         more_ended=max(0, len(ended) - _MOST_ENDED),
         damaged=damaged[:_MOST_ENDED],
         runs=[_run(name, rows) for name, rows in series_rows(shelf, _LATEST)],
-        space=[_space(name, path) for name, path in (("results", shelf.results), ("data of databases", place.base()))],
+        space=[
+            _space(name, path) for name, path in (("results", shelf.results), ("data of databases", data_dirs.base()))
+        ],
     )
 
 
@@ -99,13 +101,16 @@ def answers(shelf: Shelf, known: Answers, page: int = 0) -> str:
 
 def doctor(results: Path) -> str:
     """What spoils numbers on this machine, the worst first."""
-    from ironbench.host.capability_tests import LiveAttempts
+    from ironbench.host.capability_tests import LocalCapabilityTests
     from ironbench.host.doctor import examine
-    from ironbench.host.host_view import Ourselves, watch_host
+    from ironbench.host.host_view import OwnProcesses, watch_host
     from ironbench.host.tree import Tree
 
     host = watch_host(
-        Tree(), (place.base(), results), LiveAttempts(), Ourselves(BUILD_PROFILE, frozenset({os.getpid()}))
+        Tree(),
+        (data_dirs.base(), results),
+        LocalCapabilityTests(),
+        OwnProcesses(BUILD_PROFILE, frozenset({os.getpid()})),
     )
     own = running_labs.own_processes()
     host = replace(host, ourselves=replace(host.ourselves, pids=host.ourselves.pids | own))

@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ironbench.errors import FailureError, InputError, IronbenchError, UnwrittenError
-from ironbench.host import measuring, processes
+from ironbench.host import measurement_locks, processes
 from ironbench.host.detached import Detached, status_of
 from ironbench.host.processes import ProcessId
 from ironbench.records import durable
@@ -266,7 +266,7 @@ class Queue:
     def _begin_alone(self, due: QueueEntry) -> None:
         """Unless something else is measured here. UnwrittenError."""
         try:
-            lock = measuring.alone()
+            lock = measurement_locks.alone()
         except IronbenchError as error:
             self._kept_from = f"{error} ({error.hint})" if error.hint else str(error)
             return
@@ -333,7 +333,7 @@ class Queue:
             verb = ["run", str(self.file(entry)), "--results", str(directory)]
         (self.folder / entry.id).mkdir(exist_ok=True)
         self._status(entry).unlink(missing_ok=True)
-        environment = {"IRONBENCH_RESULTS": str(self.results.absolute()), measuring.QUEUED: "1"}
+        environment = {"IRONBENCH_RESULTS": str(self.results.absolute()), measurement_locks.QUEUED: "1"}
         words = [sys.executable, "-m", "ironbench.start", "lab", *verb]
         began = Detached(words, self._log(entry), self._status(entry), environment, [lock])
         self._began.append(began)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import InputError, IronbenchError
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.index import Listed
@@ -208,7 +208,7 @@ def without_place(text: str, results: Path) -> str:
     """A text that names the results, and the directory of databases, by their last names alone."""
     places = [results]
     with contextlib.suppress(IronbenchError):  # without a home there is no such directory
-        places.append(place.base())
+        places.append(data_dirs.base())
     for path in places:
         for there in sorted({str(path.absolute()), str(path)} - {".", ""}, key=len, reverse=True):
             text = text.replace(there, path.name or "results")

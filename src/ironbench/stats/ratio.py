@@ -18,7 +18,7 @@ from ironbench.stats.intervals import half_width_apart, t_above, t_quantile, t_t
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedRatios:
     """Statistics of the logarithms of the ratios of all blocks."""
 
     blocks: int
@@ -63,14 +63,14 @@ class Paired:
         return t_above(_over(bound - abs(self.mean), self.error), self.blocks - 1)
 
 
-def paired(ratios: Sequence[float], resolution: float = 0.0) -> Paired:
+def paired(ratios: Sequence[float], resolution: float = 0.0) -> PairedRatios:
     """Builds the statistics from at least one ratio. Raises ValueError unless all are above 0. `resolution`: see
-    `Paired`."""
+    `PairedRatios`."""
     if not ratios or any(not 0 < ratio < math.inf for ratio in ratios):
         raise ValueError("ratios must be positive numbers, one at least")
     logs = [math.log(ratio) for ratio in ratios]
     spread = statistics.stdev(logs) if len(logs) > 1 else math.nan
-    return Paired(len(logs), statistics.fmean(logs), spread, resolution)
+    return PairedRatios(len(logs), statistics.fmean(logs), spread, resolution)
 
 
 def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float]:

@@ -111,7 +111,7 @@ def _within(places: NDArray[np.int64], values: Matrix) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Interplay:
+class InteractionTest:
     """Result of the test for interactions."""
 
     p: float
@@ -123,7 +123,7 @@ class Interplay:
     level, relative to the product of the separate effects; below 1, the combination gives less."""
 
 
-def interplay(signs: Matrix, means: Matrix) -> Interplay | None:
+def interplay(signs: Matrix, means: Matrix) -> InteractionTest | None:
     """Tests for interactions. `means`: mean log value of each pair, a row for each complete block.
 
     Returns None if there are too few blocks or pairs.
@@ -145,4 +145,4 @@ def interplay(signs: Matrix, means: Matrix) -> Interplay | None:
     alike = tuple((b, a) for (a, b), size in effects.items() if abs(size) > most * (1 - 1e-9))
     strongest = tuple(sorted(alike))
     # In y = m + a·x + b·z + c·x·z (x, z = ±1), both changes minus each of them is 4c; `effects` has 2c.
-    return Interplay(p, strongest, tuple(math.exp(2 * effects[b, a]) for a, b in strongest))
+    return InteractionTest(p, strongest, tuple(math.exp(2 * effects[b, a]) for a, b in strongest))

@@ -16,7 +16,7 @@ distinguishable from chance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartTransactions:
     """Transactions of active clients that ended shortly after the start of slices, and later."""
 
     early: int
@@ -24,8 +24,8 @@ class Started:
     early_s: float
     late_s: float
 
-    def __add__(self, other: Started) -> Started:
-        return Started(
+    def __add__(self, other: StartTransactions) -> StartTransactions:
+        return StartTransactions(
             self.early + other.early, self.late + other.late, self.early_s + other.early_s, self.late_s + other.late_s
         )
 

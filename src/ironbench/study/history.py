@@ -2,7 +2,7 @@
 
 A point contains the trials of one commit, version or run. Its value is the geometric mean over its trials; its
 confidence interval and weight come from their variation. Points with the same machine and configuration form a line, in
-which change points are detected (`stats/changes.py`). Another configuration starts a new line, with a list of the
+which change points are detected (`stats/change_points.py`). Another configuration starts a new line, with a list of the
 differences.
 """
 
@@ -301,22 +301,22 @@ def _point(name: str, trials: Sequence[Record], metric: str) -> HistoryPoint:
 
 
 def _line(name: str, points: Sequence[HistoryPoint], metric: str) -> HistoryLine:
-    from ironbench.stats import changes
+    from ironbench.stats import change_points
 
     judged = [place for place, point in enumerate(points) if point.judged]
     if "cpu" in metric and any(point.suspect for point in points):
         return HistoryLine(name, tuple(points), open_question=note("suspect-cpu"))
-    if len(judged) < changes.LEAST:
-        few = note("few-points", points=len(judged), least=changes.LEAST, trials=LEAST_BLOCKS_SHOWN)
+    if len(judged) < change_points.LEAST:
+        few = note("few-points", points=len(judged), least=change_points.LEAST, trials=LEAST_BLOCKS_SHOWN)
         return HistoryLine(name, tuple(points), open_question=few)
     variances = dict(zip(judged, _variances([points[place] for place in judged]), strict=True))
     points = [replace(point, variance=variances.get(place, 0.0)) for place, point in enumerate(points)]
     logs = [math.log(points[place].value) for place in judged]
-    found = changes.changes(logs, [variances[place] for place in judged])
+    found = change_points.changes(logs, [variances[place] for place in judged])
     question = None
     if found.detectable is None:
         kept = len(judged) - len(found.spikes) - found.unconfirmed
-        question = note("few-points-besides-outliers", points=kept, least=changes.LEAST)
+        question = note("few-points-besides-outliers", points=kept, least=change_points.LEAST)
     better = getattr(metrics().get(base_name(metric)), "better", "neither")
     return HistoryLine(
         name,

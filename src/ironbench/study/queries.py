@@ -17,7 +17,7 @@ from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.records.plans import PLANS, Steps, plans
-from ironbench.stats.ratio import Paired, paired, unpaired
+from ironbench.stats.ratio import PairedRatios, paired, unpaired
 
 _METRIC = "query_time_s"
 _LEVEL = 0.05
@@ -161,7 +161,7 @@ def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[Q
     return tuple(ratios)
 
 
-def shown_interval(one: Paired) -> tuple[float, float]:
+def shown_interval(one: PairedRatios) -> tuple[float, float]:
     """Returns the 95% confidence interval to show; (0, inf) with fewer blocks than an interval needs."""
     return one.interval(_LEVEL) if one.blocks >= LEAST_BLOCKS_SHOWN else (0.0, math.inf)
 

@@ -24,7 +24,7 @@ from ironbench.model.record import Record
 from ironbench.model.sample import resolution
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.power import MOST_BLOCKS, blocks_needed, detectable
-from ironbench.stats.ratio import Paired, paired
+from ironbench.stats.ratio import PairedRatios, paired
 from ironbench.stats.steadiness import LEAST, Change, change
 from ironbench.study.looks import Look, at
 
@@ -121,7 +121,7 @@ def _unequal_losses(one: Comparison) -> Note:
     return note("unequal-losses", lost=tuple((name, blocks) for name, blocks in sides if blocks))
 
 
-def advice(result: Paired, better: str, margin: float, place: Look, comparisons: int = 1) -> Note:
+def advice(result: PairedRatios, better: str, margin: float, place: Look, comparisons: int = 1) -> Note:
     """Advises what is needed to decide."""
     if better == "neither":
         return note("choose-other-metric")
@@ -140,7 +140,7 @@ def advice(result: Paired, better: str, margin: float, place: Look, comparisons:
     return note("another-round", blocks=wanted, margin=margin)
 
 
-def _enough_at_the_end(result: Paired, margin: float, place: Look, share: float) -> bool:
+def _enough_at_the_end(result: PairedRatios, margin: float, place: Look, share: float) -> bool:
     """Whether the planned blocks are enough, at the alpha that earlier analyses leave for the last one."""
     last = replace(place, number=place.looks)
     levels = last.level(share, 2), last.level(share, 1)
@@ -159,7 +159,7 @@ class _Tests:
     """Alpha of each of the two one-sided tests of equivalence."""
 
 
-def _conclusion(result: Paired, better: str, tests: _Tests) -> Conclusion:
+def _conclusion(result: PairedRatios, better: str, tests: _Tests) -> Conclusion:
     if result.blocks < LEAST_BLOCKS or better == "neither":
         return Conclusion.CANNOT_TELL
     if result.p_equal() <= tests.level:
@@ -177,7 +177,7 @@ def _holds_throughout(conclusion: Conclusion, change: Change, margin: float) -> 
     return all(low > 0 for low, _ in ends) or all(high < 0 for _, high in ends)
 
 
-def _cautions(result: Paired, tests: _Tests, conclusion: Conclusion) -> list[Note]:
+def _cautions(result: PairedRatios, tests: _Tests, conclusion: Conclusion) -> list[Note]:
     notes = []
     if result.blocks < LEAST_BLOCKS:
         notes.append(_too_few(result.blocks))
@@ -191,7 +191,7 @@ def _too_few(blocks: int) -> Note:
     return note("too-few-blocks", blocks=blocks, least=LEAST_BLOCKS)
 
 
-def _method(result: Paired, place: Look, comparisons: int, conclusion: Conclusion, tests: _Tests) -> Note:
+def _method(result: PairedRatios, place: Look, comparisons: int, conclusion: Conclusion, tests: _Tests) -> Note:
     return note(
         "t-interval",
         blocks=result.blocks,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ironbench.errors import FailureError
-from ironbench.host import place, space
+from ironbench.host import data_dirs, space
 from ironbench.model.work import Work
 
 NAME = "ironbench-backup"
@@ -25,8 +25,8 @@ def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[P
     path = parent / name
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        if to and not place.ours(parent):
-            place.claim(str(parent), "backup")
+        if to and not data_dirs.ours(parent):
+            data_dirs.claim(str(parent), "backup")
         shutil.rmtree(path, ignore_errors=True)  # left by a killed ironbench
     except OSError as error:
         raise FailureError(f"directory {parent}", error.strerror or str(error)) from error

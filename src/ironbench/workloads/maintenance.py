@@ -17,18 +17,18 @@ from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
-from ironbench.workloads import bystander
+from ironbench.workloads import probe_client
 from ironbench.workloads.base import Dataset, Option, Workload
-from ironbench.workloads.bystander import CALM, PROBE, Bystander
 from ironbench.workloads.operations import Operation, carried_out
-from ironbench.workloads.wide import GB, ROW, TABLE, Wide
+from ironbench.workloads.probe_client import CALM, PROBE, ProbeClient
+from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 
 USUAL_BYTES_PER_S = 100e6
 """Measured on a small virtual machine; right within an order of magnitude."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class OperationResult:
     """Result of a maintenance operation."""
 
     bytes: int
@@ -43,7 +43,7 @@ class ReadyOperation:
     """An operation that is ready to start."""
 
     operation: Operation
-    done: Callable[[], Done]
+    done: Callable[[], OperationResult]
     """Returns the result; called once, right after the operation. Raises FailureError."""
 
 
@@ -87,7 +87,7 @@ class Maintenance(Workload):
             )
 
     def drive(self, work: Work) -> Outcome:
-        one = Bystander(work, f"select amount from {TABLE} where id =", table(work.choice.options).rows)
+        one = ProbeClient(work, f"select amount from {TABLE} where id =", table(work.choice.options).rows)
         with self.prepared(work) as ready:
             calm_s = float(work.choice.options["calm"])
             work.show(0.0, f"bystander alone for {calm_s:g} s")
@@ -104,9 +104,9 @@ class Maintenance(Workload):
     def _outcome(
         self,
         took_s: float,
-        calm: bystander.BystanderTimes,
-        busy: bystander.BystanderTimes,
-        done: Done,
+        calm: probe_client.ProbeTimes,
+        busy: probe_client.ProbeTimes,
+        done: OperationResult,
         elapsed_s: float,
     ) -> Outcome:
         from ironbench._core import Histogram
@@ -121,8 +121,8 @@ class Maintenance(Workload):
         return Outcome(
             transactions=1,
             errors=busy.errors,
-            histograms={"response_time": whole, **bystander.histograms(calm, busy)},
-            metrics={**own, **bystander.metrics(calm, busy), **done.metrics},
+            histograms={"response_time": whole, **probe_client.histograms(calm, busy)},
+            metrics={**own, **probe_client.metrics(calm, busy), **done.metrics},
             checks=done.checks,
             facts=done.facts,
             cause=note("probe-connection-broke", error=busy.cause) if busy.cause else None,
@@ -135,5 +135,5 @@ class Maintenance(Workload):
         return () if summary["cut_short"] else table(options).checks(session)
 
 
-def table(options: Mapping[str, str]) -> Wide:
-    return Wide.of(options, "number")
+def table(options: Mapping[str, str]) -> WideTable:
+    return WideTable.of(options, "number")

@@ -17,7 +17,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice
 from ironbench.workloads import sql_files
 from ironbench.workloads.base import PGBENCH_PROTOCOL, Dataset, Option, ScriptSource, Workload, checked, one_row
-from ironbench.workloads.commits import Commits, commits_check
+from ironbench.workloads.commit_check import Commits, commits_check
 from ironbench.workloads.fixed_rows import FixedRows
 
 FOLDER = Path(__file__).parent

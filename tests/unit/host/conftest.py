@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ironbench.host.host_view import HostView, Ourselves, watch_host
+from ironbench.host.host_view import HostView, OwnProcesses, watch_host
 from ironbench.host.tree import Tree
 
 _CPU = "sys/devices/system/cpu"
@@ -194,6 +194,6 @@ def host(server: MakeTree) -> MakePatient:
                 tree.path(name).write_text(text)
 
         places = tuple(Path(name) for name in directories)
-        return watch_host(tree, places, FakeAttempts(**attempts), Ourselves(build), sleep=pass_time)
+        return watch_host(tree, places, FakeAttempts(**attempts), OwnProcesses(build), sleep=pass_time)
 
     return make

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ironbench.host.doctor import examine, probes, worst
-from ironbench.host.host_view import HostView, Ourselves, watch_host
+from ironbench.host.host_view import HostView, OwnProcesses, watch_host
 from ironbench.host.tree import Tree
 from ironbench.model.diagnosis import Diagnosis, Severity
 
@@ -181,7 +181,7 @@ def test_every_probe_sees_something_on_a_server(host: MakePatient) -> None:
 
 def test_a_machine_that_shows_nothing_is_examined_without_stumbling(tmp_path: Path, host: MakePatient) -> None:
     attempts = host(free=None, sync_s=0.0).attempts
-    found = examine(watch_host(Tree(tmp_path), (Path("/db"),), attempts, Ourselves(None), sleep=lambda _: None))
+    found = examine(watch_host(Tree(tmp_path), (Path("/db"),), attempts, OwnProcesses(None), sleep=lambda _: None))
     assert {one.name for one in found} == {one.name for one in probes()}
     for one in found:
         if not one.visible:

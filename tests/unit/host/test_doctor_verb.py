@@ -12,7 +12,7 @@ import pytest
 
 from ironbench.cli.doctor import _places, diagnose, doctor
 from ironbench.errors import InputError
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.host.doctor import probes
 from ironbench.host.host_view import HostView
 from ironbench.printer import Printer
@@ -68,4 +68,4 @@ def test_the_default_directory_is_that_of_the_engines(monkeypatch: pytest.Monkey
     monkeypatch.delenv("IRONBENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert _places(None)[0] == tmp_path / "ironbench" / "data"
-    assert place.default("postgres", "18").parent == _places(None)[0]
+    assert data_dirs.default("postgres", "18").parent == _places(None)[0]

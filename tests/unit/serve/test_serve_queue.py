@@ -18,7 +18,7 @@ from queued import NOON, Clock, Labs, put, states
 from served import LAB, browser, stocked
 
 from ironbench.errors import InputError
-from ironbench.host import measuring
+from ironbench.host import measurement_locks
 from ironbench.host.detached import Detached, status_of
 from ironbench.host.processes import ProcessId
 from ironbench.lab import schedule
@@ -32,7 +32,7 @@ from ironbench.serve.queue_entry import CANCELLED, DONE, FAILED, RUNNING, STOPPE
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(measuring.QUEUED, raising=False)
+    monkeypatch.delenv(measurement_locks.QUEUED, raising=False)
 
 
 @pytest.fixture
@@ -247,14 +247,14 @@ def test_nothing_begins_while_something_else_is_measured_on_this_machine(
 ) -> None:
     put(queue, "one")
     heard: list[str] = []
-    with measuring.shared(heard.append):
+    with measurement_locks.shared(heard.append):
         queue.tick()
         assert not labs.begun and not heard
     elsewhere = Queue(tmp_path, clock, labs.begin, others=lambda: "shop is measured, and this queue did not begin it")
     assert "this queue did not begin it" in elsewhere.waits(queue.entries()[0], queue.entries())
     queue.tick()
     assert len(labs.begun) == 1
-    with measuring.shared(heard.append):
+    with measurement_locks.shared(heard.append):
         assert "queued lab" in heard[0]
 
 
@@ -262,22 +262,22 @@ def test_the_lab_holds_the_machine_when_its_server_is_gone(queue: Queue, labs: L
     put(queue, "one")
     queue.tick()
     queue.close()
-    assert measuring.alone() is None
+    assert measurement_locks.alone() is None
     labs.end(0)
-    lock = measuring.alone()
+    lock = measurement_locks.alone()
     assert lock is not None
     os.close(lock)
 
 
 def test_what_a_terminal_begins_beside_a_queued_lab_keeps_the_next_lab_waiting() -> None:
     heard: list[str] = []
-    lock = measuring.alone()
+    lock = measurement_locks.alone()
     assert lock is not None
-    with measuring.shared(heard.append):
+    with measurement_locks.shared(heard.append):
         assert "queued lab" in heard[0]
         os.close(lock)  # that lab has ended
-        assert measuring.alone() is None
-    lock = measuring.alone()
+        assert measurement_locks.alone() is None
+    lock = measurement_locks.alone()
     assert lock is not None
     os.close(lock)
 

@@ -13,7 +13,7 @@ import pytest
 from queued import Clock, Labs, put, states
 
 from ironbench.errors import UnwrittenError
-from ironbench.host import measuring
+from ironbench.host import measurement_locks
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import CANCELLED, RUNNING, WAITING, Wish
 
@@ -28,7 +28,7 @@ vary.clients = [1, 2]
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(measuring.QUEUED, raising=False)
+    monkeypatch.delenv(measurement_locks.QUEUED, raising=False)
 
 
 @pytest.fixture
@@ -128,5 +128,5 @@ def test_a_lab_whose_plan_is_still_made_can_be_stopped(tmp_path: Path) -> None:
             time.sleep(0.1)
             queue.tick()
         assert states(queue) == [("one", CANCELLED)]
-        lock = measuring.alone()
+        lock = measurement_locks.alone()
         assert lock is not None

@@ -8,8 +8,8 @@ from string import Formatter
 import pytest
 
 from ironbench.workloads.tpch import parameters, texts
-from ironbench.workloads.tpch.course import ORDERS, order
 from ironbench.workloads.tpch.parameters import QUERIES
+from ironbench.workloads.tpch.trial_choices import ORDERS, order
 
 ENGINES = ("postgres", "duckdb", "sqlite")
 SEEDS = range(400)

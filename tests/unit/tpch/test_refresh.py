@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ironbench.workloads.tpch import position, refresh
-from ironbench.workloads.tpch.position import Position
+from ironbench.workloads.tpch import refresh, refresh_position
+from ironbench.workloads.tpch.refresh_position import Position
 
 
 def rows(keys: list[int], lines: int = 1) -> bytes:
@@ -55,17 +55,17 @@ class Data:
 @pytest.mark.parametrize("statements", [0, 1, 2])
 def test_a_kill_while_the_next_set_is_noted_never_makes_changed_data_fresh(statements: int) -> None:
     data = Data()
-    assert position.read(data, "today") == Position("today")
-    position.write(data, Position("today", 4, 4))
+    assert refresh_position.read(data, "today") == Position("today")
+    refresh_position.write(data, Position("today", 4, 4))
     data.left = statements
     begun = Position("today", 4, 7)
     if statements < 2:
         with pytest.raises(KilledError):
-            position.write(data, begun)
+            refresh_position.write(data, begun)
     else:
-        position.write(data, begun)
+        refresh_position.write(data, begun)
     data.left = 99
-    assert position.read(data, "today") == (begun if statements else Position("today", 4, 4))
-    position.write(data, Position("today", 7, 7))
-    assert data.query(f"SELECT * FROM {position.TABLE}") == [("today", "7", "7")]
-    assert position.read(data, "tomorrow").fresh
+    assert refresh_position.read(data, "today") == (begun if statements else Position("today", 4, 4))
+    refresh_position.write(data, Position("today", 7, 7))
+    assert data.query(f"SELECT * FROM {refresh_position.TABLE}") == [("today", "7", "7")]
+    assert refresh_position.read(data, "tomorrow").fresh

@@ -14,8 +14,8 @@ from ironbench.engines.sqlite.line import SqliteLine
 from ironbench.errors import EngineDiedError, FailureError
 from ironbench.report.findings import metric_words
 from ironbench.workloads.tpch import figures, streams, trial
-from ironbench.workloads.tpch.course import chosen, course
 from ironbench.workloads.tpch.streams import Query, StepRun, Stream
+from ironbench.workloads.tpch.trial_choices import chosen, course
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 OPTIONS = {"sf": "1", "test": "both", "streams": "0", "queries": "all", "parameters": "drawn", "limit": "60"}
@@ -101,7 +101,7 @@ def test_a_cancellation_that_comes_with_the_answer_spares_the_announced_statemen
 def test_a_process_that_answers_no_more_is_killed_when_its_line_is_closed(
     line: SqliteLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ironbench.host.line.PATIENCE_S", 0.1)
+    monkeypatch.setattr("ironbench.host.child_connection.PATIENCE_S", 0.1)
     line.measure_before("SELECT 1", ENDLESS)
     os.kill(line.child.process.pid, signal.SIGSTOP)
     line.close()
@@ -211,7 +211,7 @@ def test_a_query_that_was_cancelled_is_not_run_again_for_its_plan_and_a_refused_
         stopping=lambda: False,
     )
     ran = [done("q01", 0.0, 1.0), done("q06", 1.0, 61.0, streams.OVER_LIMIT), done("q04", 61.0, 62.0)]
-    found = trial._explained(work, asked, trial.Tests(a_stream(0, ran), ()))
+    found = trial._explained(work, asked, trial.StreamGroups(a_stream(0, ran), ()))
     assert [sql.startswith("EXPLAIN (ANALYZE") for sql in told.asked] == [True, True, False]
     assert [(one.query, one.planning_s) for one in found] == [(1, 0.002), (6, 0.002)]
 

@@ -18,7 +18,7 @@ from ironbench.engines.duckdb.process import DuckdbProcess, OpenRequest, package
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import FailureError
-from ironbench.host import place, register
+from ironbench.host import data_dirs, register
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Layout, System
@@ -105,8 +105,8 @@ class DuckdbEngine(LibraryEngine):
         # DuckDB's setting names are case-insensitive.
         system = replace(system, settings={name.lower(): value for name, value in system.settings.items()})
         settings.validate(system)
-        temp = None if system.layout.temp is None else place.check(system.layout.temp, "temp")
-        data = place.check(str(self.folder(system)), "data")
+        temp = None if system.layout.temp is None else data_dirs.check(system.layout.temp, "temp")
+        data = data_dirs.check(str(self.folder(system)), "data")
         return replace(system, layout=replace(system.layout, data=data, temp=temp)), Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
@@ -115,9 +115,9 @@ class DuckdbEngine(LibraryEngine):
 
     def start(self, system: System, secrets: Secrets, clients: int) -> DuckdbSession:
         """Creates the database file if it is missing, and starts the process that opens it. Raises FailureError."""
-        folder = place.claim(str(self.folder(system)), "data")
-        temp = folder if system.layout.temp is None else place.claim(system.layout.temp, "temp")
-        lock = place.lock(folder)
+        folder = data_dirs.claim(str(self.folder(system)), "data")
+        temp = folder if system.layout.temp is None else data_dirs.claim(system.layout.temp, "temp")
+        lock = data_dirs.lock(folder)
         entry = None
         try:
             entry = self.enter_register(folder, system.memory_total_bytes)

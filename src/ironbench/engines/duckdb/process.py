@@ -22,7 +22,7 @@ from ironbench.engines.load_threads import PieceQueue, loaded, together
 from ironbench.errors import FailureError
 from ironbench.host import child, processes
 from ironbench.host.child import Channel, Child, answer
-from ironbench.host.line import CANCELLED, ChildChannel, Served, measured
+from ironbench.host.child_connection import CANCELLED, ChildChannel, Served, measured
 from ironbench.host.processes import ProcessId
 
 STOP_S = 60.0

@@ -19,7 +19,7 @@ from ironbench.engines.maintenance import BackupRequest, answering
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb import installation
 from ironbench.errors import InputError, written
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.host.programs import Program, output
 from ironbench.model.record import Check
 from ironbench.model.session import Session
@@ -73,7 +73,7 @@ class _Copies:
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
         """Applies the log to the copied files, then copies them into a data directory."""
-        files = place.claim(str(data), "data") / "files"
+        files = data_dirs.claim(str(data), "data") / "files"
         files.mkdir(mode=0o700)
         own_files.write_note(files, {"version": installation.find(system.settings.get("bin")).major})
         prepare = [str(_program(system, _COPY)), "--prepare", _into(backup)]

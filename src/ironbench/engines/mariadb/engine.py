@@ -28,8 +28,8 @@ from ironbench.engines.mariadb.settings import CACHE
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.server_session import OwnedServer, version_of, with_free_connections
 from ironbench.errors import InputError
-from ironbench.host import place
-from ironbench.host.copies import Copied
+from ironbench.host import data_dirs
+from ironbench.host.copies import CopyResult
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 from ironbench.units import size_of_1024
@@ -165,14 +165,14 @@ class MariadbEngine(Engine):
     def plain(self, system: System, folder: Path) -> System:
         return own_files.plain(system, settings.LOADING | settings.shaping(system.settings), folder)
 
-    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:
         home = homes.of(system.layout, installation.find(system.settings.get("bin")))
         with own_files.locked(home.place):
             return snapshots.take(home, folder, keep=keep)
 
-    def restore(self, system: System, folder: Path) -> Copied:
+    def restore(self, system: System, folder: Path) -> CopyResult:
         home = homes.of(system.layout, installation.find(system.settings.get("bin")))
-        with own_files.locked(place.claim(str(home.place), "data")):
+        with own_files.locked(data_dirs.claim(str(home.place), "data")):
             return snapshots.put_back(home, folder)
 
 

@@ -14,7 +14,7 @@ from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb.installation import MariadbInstallation, complaint
 from ironbench.engines.own_files import note, refuse_running, refuse_version, write_note
 from ironbench.errors import FailureError, InputError, written
-from ironbench.host import copies, place, programs
+from ironbench.host import copies, data_dirs, programs
 from ironbench.model.system import Layout
 
 DATABASE = "ironbench"
@@ -57,7 +57,7 @@ class MariadbHome:
 
 def of(layout: Layout, installation: MariadbInstallation) -> MariadbHome:
     """The files of a layout."""
-    data = layout.data or str(place.default("mariadb", installation.major))
+    data = layout.data or str(data_dirs.default("mariadb", installation.major))
     return MariadbHome(
         Path(data),
         None if layout.log is None else Path(layout.log),
@@ -67,12 +67,12 @@ def of(layout: Layout, installation: MariadbInstallation) -> MariadbHome:
 
 def validate(home: MariadbHome, installation: MariadbInstallation) -> None:
     """Raises InputError if the directories cannot be used. Changes nothing."""
-    place.check(str(home.place), "data")
+    data_dirs.check(str(home.place), "data")
     made_by = note(home.files).get("version") or installation.major
     refuse_version(home.place, "MariaDB", made_by, installation.major, installation.version)
     for path, role in ((home.log_place, "log"), (home.temp_place, "temp")):
         if path is not None:
-            place.check(str(path), role)
+            data_dirs.check(str(path), role)
     _refuse_log_of_another(home)
 
 
@@ -85,7 +85,7 @@ def prepare(home: MariadbHome, installation: MariadbInstallation, identity: Iden
     _refuse_log_of_another(home)
     for path, role in ((home.log_place, "log"), (home.temp_place, "temp")):
         if path is not None:
-            place.claim(str(path), role)
+            data_dirs.claim(str(path), role)
     if not home.files.is_dir():
         _create(home, installation, identity, shape)
     _place_log(home)

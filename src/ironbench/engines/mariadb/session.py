@@ -13,7 +13,7 @@ from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.dsn import MysqlAddress
 from ironbench.engines.server_session import LocalServer, OwnedServer, ServerSession
 from ironbench.errors import FailureError
-from ironbench.host.line import CANCELLED
+from ironbench.host.child_connection import CANCELLED
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 

@@ -10,14 +10,14 @@ from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb.home import LOG_FILE, MariadbHome
 from ironbench.engines.own_files import NOTE
 from ironbench.host import copies
-from ironbench.host.copies import Copied
+from ironbench.host.copies import CopyResult
 
 FILES = "files"
 """Name of the data directory in a snapshot's folder."""
 _LEFT_OUT = (NOTE, f"{NOTE}.new", LOG_FILE, "ib_buffer_pool")
 
 
-def take(home: MariadbHome, folder: Path, *, keep: bool) -> Copied:
+def take(home: MariadbHome, folder: Path, *, keep: bool) -> CopyResult:
     """Copies a stopped server's files into a new `folder`. Without `keep`, files are hard-linked. Raises FailureError.
 
     Because the log is included, the copy is consistent even after a crash of the server.
@@ -32,7 +32,7 @@ def take(home: MariadbHome, folder: Path, *, keep: bool) -> Copied:
     return done
 
 
-def put_back(home: MariadbHome, folder: Path) -> Copied:
+def put_back(home: MariadbHome, folder: Path) -> CopyResult:
     """Replaces a stopped server's files by the copy in `folder`. Raises InputError if there is no space, and
     FailureError.
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ironbench.errors import FailureError, InputError, written
-from ironbench.host.line import CANCELLED
+from ironbench.host.child_connection import CANCELLED
 
 SUBJECT = "ODBC"
 _WORDS = {

@@ -16,7 +16,7 @@ from ironbench.engines.odbc import driver
 from ironbench.errors import FailureError
 from ironbench.host import child
 from ironbench.host.child import ORPHANED, Channel, Child, answer, raise_refusal
-from ironbench.host.line import ChildChannel, Served, measured
+from ironbench.host.child_connection import ChildChannel, Served, measured
 from ironbench.model.session import Row
 
 CONNECT_S = 15

@@ -12,7 +12,7 @@ from ironbench.engines.identity import Identity
 from ironbench.engines.own_files import refuse_running, refuse_version
 from ironbench.engines.postgres.installation import PostgresInstallation, complaint
 from ironbench.errors import FailureError, InputError, written
-from ironbench.host import place, programs
+from ironbench.host import data_dirs, programs
 from ironbench.model.system import Layout
 
 USER = "ironbench"
@@ -50,7 +50,7 @@ class Cluster:
 
 def of(layout: Layout, installation: PostgresInstallation) -> Cluster:
     """The cluster of a layout."""
-    data = layout.data or str(place.default("postgres", str(installation.major)))
+    data = layout.data or str(data_dirs.default("postgres", str(installation.major)))
     return Cluster(
         Path(data),
         None if layout.log is None else Path(layout.log),
@@ -60,14 +60,14 @@ def of(layout: Layout, installation: PostgresInstallation) -> Cluster:
 
 def validate(cluster: Cluster, installation: PostgresInstallation) -> None:
     """Raises InputError if the directories cannot be used. Changes nothing."""
-    place.check(str(cluster.place), "data")
+    data_dirs.check(str(cluster.place), "data")
     version_file = cluster.files / "PG_VERSION"
     if version_file.is_file():
         made_by = version_file.read_text().strip()
         refuse_version(cluster.place, "PostgreSQL", made_by, str(installation.major), installation.version)
     for path, role in ((cluster.log_place, "log"), (cluster.temp_place, "temp")):
         if path is not None:
-            place.check(str(path), role)
+            data_dirs.check(str(path), role)
     _refuse_log_of_another(cluster)
 
 
@@ -77,7 +77,7 @@ def prepare(cluster: Cluster, installation: PostgresInstallation, identity: Iden
     _refuse_log_of_another(cluster)
     for path, role in ((cluster.log_place, "log"), (cluster.temp_place, "temp")):
         if path is not None:
-            place.claim(str(path), role)
+            data_dirs.claim(str(path), role)
     if cluster.log_place is not None:
         (cluster.log_place / "cluster").write_text(f"{cluster.files}\n")
     if (cluster.files / "PG_VERSION").is_file():

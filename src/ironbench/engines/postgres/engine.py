@@ -27,8 +27,8 @@ from ironbench.engines.postgres.server import launch
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.engines.server_session import OwnedServer, version_of, with_free_connections
 from ironbench.errors import InputError
-from ironbench.host import place
-from ironbench.host.copies import Copied
+from ironbench.host import data_dirs
+from ironbench.host.copies import CopyResult
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 from ironbench.units import size_of_1024
@@ -191,16 +191,16 @@ class PostgresEngine(Engine):
     def plain(self, system: System, folder: Path) -> System:
         return own_files.plain(system, settings.LOADING | settings.shaping(system.settings), folder)
 
-    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:
         programs = installation.find(system.settings.get("bin"))
         cluster = clusters.of(system.layout, programs)
         with own_files.locked(cluster.place):
             return snapshots.take(cluster, programs, folder, keep=keep)
 
-    def restore(self, system: System, folder: Path) -> Copied:
+    def restore(self, system: System, folder: Path) -> CopyResult:
         programs = installation.find(system.settings.get("bin"))
         cluster = clusters.of(system.layout, programs)
-        with own_files.locked(place.claim(str(cluster.place), "data")):
+        with own_files.locked(data_dirs.claim(str(cluster.place), "data")):
             return snapshots.put_back(cluster, programs, folder)
 
 

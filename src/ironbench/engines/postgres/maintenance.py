@@ -15,7 +15,7 @@ from pathlib import Path
 from ironbench.engines.maintenance import BackupRequest, IndexState, TableState, answering
 from ironbench.engines.postgres import dsn, dumps, facts, installation
 from ironbench.errors import FailureError, InputError, shortened, written
-from ironbench.host import place, programs
+from ironbench.host import data_dirs, programs
 from ironbench.host.programs import Program
 from ironbench.model.record import Check
 from ironbench.model.session import Session
@@ -81,7 +81,7 @@ class PostgresMaintaining:
         return Check(name, done.returncode == 0, "all", words_of_it or "all")
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
-        files = place.claim(str(data), "data") / "cluster"
+        files = data_dirs.claim(str(data), "data") / "cluster"
         (files / "pg_wal").mkdir(parents=True, mode=0o700)
         files.chmod(0o700)
         return [_extracted(backup / "base.tar", files), _extracted(backup / "pg_wal.tar", files / "pg_wal")]

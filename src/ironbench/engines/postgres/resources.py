@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ironbench.engines import ideal
 from ironbench.engines.postgres.cluster import Cluster
-from ironbench.host import place, space
+from ironbench.host import data_dirs, space
 from ironbench.model.system import System
 from ironbench.units import size_of_1024
 
@@ -42,7 +42,7 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
     cores = len(system.server_cpus or os.sched_getaffinity(0))
     workers = cores if system.parallelism is None else system.parallelism
     emulated = system.layout.device_of("data")
-    flash = not (emulated.rotates if emulated else rotates(system.layout.data or str(place.base())))
+    flash = not (emulated.rotates if emulated else rotates(system.layout.data or str(data_dirs.base())))
     work_bytes = memory_bytes * WORK_SHARE / (max(1, streams) * workers * AT_ONCE)
     maintenance_bytes = min(MOST_MAINTENANCE_BYTES, memory_bytes // 16)
     preset = {

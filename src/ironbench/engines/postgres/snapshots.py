@@ -17,8 +17,8 @@ from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.installation import PostgresInstallation
 from ironbench.errors import FailureError
-from ironbench.host import copies, place, space
-from ironbench.host.copies import Copied
+from ironbench.host import copies, data_dirs, space
+from ironbench.host.copies import CopyResult
 from ironbench.host.programs import output
 
 FILES = "cluster"
@@ -31,7 +31,7 @@ _EMPTIED = ("pg_stat", "pg_stat_tmp")
 _LEFT_OUT = ("postmaster.pid", "postmaster.opts", NOTE)
 
 
-def take(cluster: Cluster, installation: PostgresInstallation, folder: Path, *, keep: bool) -> Copied:
+def take(cluster: Cluster, installation: PostgresInstallation, folder: Path, *, keep: bool) -> CopyResult:
     """Copies a stopped cluster into a new `folder`. Without `keep`, files are hard-linked. Raises FailureError."""
     own_files.refuse_running(cluster.files, cluster.place)
     _require_shut_down(cluster, installation)
@@ -41,7 +41,7 @@ def take(cluster: Cluster, installation: PostgresInstallation, folder: Path, *, 
     return done
 
 
-def put_back(cluster: Cluster, installation: PostgresInstallation, folder: Path) -> Copied:
+def put_back(cluster: Cluster, installation: PostgresInstallation, folder: Path) -> CopyResult:
     """Replaces a stopped cluster by the copy in `folder`. Raises InputError if there is no space, and FailureError.
 
     The caller holds the directory's lock. A cluster that does not come from a snapshot is renamed to `cluster.kept-N`.
@@ -113,7 +113,7 @@ def _give_up_log(cluster: Cluster) -> None:
     note = log.parent / "cluster"
     if (
         log.name == "wal"
-        and place.ours(log.parent)
+        and data_dirs.ours(log.parent)
         and note.is_file()
         and note.read_text().strip() == str(cluster.files)
     ):
@@ -130,7 +130,7 @@ def _point_tablespaces(files: Path, cluster: Cluster, installation: PostgresInst
             link.symlink_to(empty)
             _empty_tablespace(empty, files, installation)
             return
-    if cluster.temp is not None and cluster.temp_place is not None and place.ours(cluster.temp_place):
+    if cluster.temp is not None and cluster.temp_place is not None and data_dirs.ours(cluster.temp_place):
         shutil.rmtree(cluster.temp, ignore_errors=True)  # the restored catalog contains no tablespace there
 
 

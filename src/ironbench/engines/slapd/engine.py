@@ -27,8 +27,8 @@ from ironbench.engines.slapd.home import SlapdHome
 from ironbench.engines.slapd.installation import TITLE, OpenldapInstallation, complaint
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.errors import InputError, written
-from ironbench.host import control_groups, place
-from ironbench.host.copies import Copied
+from ironbench.host import control_groups, data_dirs
+from ironbench.host.copies import CopyResult
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 
@@ -124,14 +124,14 @@ class SlapdEngine(Engine):
     def plain(self, system: System, folder: Path) -> System:
         return own_files.plain(system, settings.shaping(system.settings), folder)
 
-    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:
         home = self._home(system)
         with own_files.locked(home.place):
             return homes.take(home, folder, keep=keep)
 
-    def restore(self, system: System, folder: Path) -> Copied:
+    def restore(self, system: System, folder: Path) -> CopyResult:
         home = self._home(system)
-        with own_files.locked(place.claim(str(home.place), "data")):
+        with own_files.locked(data_dirs.claim(str(home.place), "data")):
             return homes.put_back(home, folder)
 
     def _home(self, system: System) -> SlapdHome:

@@ -14,8 +14,8 @@ from ironbench.engines.slapd import settings as server_settings
 from ironbench.engines.slapd.installation import OpenldapInstallation
 from ironbench.engines.slapd.settings import BASE
 from ironbench.errors import FailureError
-from ironbench.host import copies, place, programs
-from ironbench.host.copies import Copied
+from ironbench.host import copies, data_dirs, programs
+from ironbench.host.copies import CopyResult
 from ironbench.model.system import Layout
 
 FILES = "files"
@@ -44,12 +44,12 @@ class SlapdHome:
 
 
 def of(layout: Layout, installation: OpenldapInstallation) -> SlapdHome:
-    return SlapdHome(Path(layout.data or str(place.default("slapd", installation.major))))
+    return SlapdHome(Path(layout.data or str(data_dirs.default("slapd", installation.major))))
 
 
 def validate(home: SlapdHome, installation: OpenldapInstallation) -> None:
     """Raises InputError if the directory cannot be used. Changes nothing."""
-    place.check(str(home.place), "data")
+    data_dirs.check(str(home.place), "data")
     made_by = note(home.files).get("version") or installation.major
     refuse_version(home.place, "OpenLDAP", made_by, installation.major, installation.version)
 
@@ -101,7 +101,7 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
-def take(home: SlapdHome, folder: Path, *, keep: bool) -> Copied:
+def take(home: SlapdHome, folder: Path, *, keep: bool) -> CopyResult:
     """Copies a stopped server's files into a new `folder`. Without `keep`, files are hard-linked. Raises
     FailureError."""
     refuse_running(home.files, home.place)
@@ -111,7 +111,7 @@ def take(home: SlapdHome, folder: Path, *, keep: bool) -> Copied:
     return done
 
 
-def put_back(home: SlapdHome, folder: Path) -> Copied:
+def put_back(home: SlapdHome, folder: Path) -> CopyResult:
     """Replaces a stopped server's files by the copy in `folder`. Raises InputError if there is no space, and
     FailureError.
 

@@ -16,7 +16,7 @@ from ironbench.engines.server import raise_file_limit
 from ironbench.engines.sqlite.data_import import SqliteDataImport
 from ironbench.engines.sqlite.session import FILE, SqliteSession, shaping, statements, validated_pragmas
 from ironbench.errors import InputError, written
-from ironbench.host import control_groups, copies, place, register
+from ironbench.host import control_groups, copies, data_dirs, register
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 
@@ -129,7 +129,7 @@ class SqliteEngine(LibraryEngine):
             control_groups.require(system.memory_total_bytes)
         if "temp" in system.ideal:
             settings["temp_store"] = "memory"
-        layout = replace(system.layout, data=place.check(str(self.folder(system)), "data"))
+        layout = replace(system.layout, data=data_dirs.check(str(self.folder(system)), "data"))
         return replace(system, settings=settings, layout=layout), Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
@@ -151,8 +151,8 @@ class SqliteEngine(LibraryEngine):
     def start(self, system: System, secrets: Secrets, clients: int) -> SqliteSession:
         """Opens the database file, and creates it if it is missing. Raises FailureError if it cannot be used."""
         raise_file_limit()
-        folder = place.claim(str(self.folder(system)), "data")
-        lock = place.lock(folder)
+        folder = data_dirs.claim(str(self.folder(system)), "data")
+        lock = data_dirs.lock(folder)
         settings = dict(system.settings)
         if system.memory_bytes is not None:
             # The requested size is divided, because each connection has a cache.

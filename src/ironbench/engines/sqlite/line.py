@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironbench.errors import FailureError
-from ironbench.host import line
+from ironbench.host import child_connection
 from ironbench.host.child import Channel, Child, answer
 
 
-class SqliteLine(line.ChildChannel):
+class SqliteLine(child_connection.ChildChannel):
     """The parent's end."""
 
     def __init__(self, path: str, pragmas: Sequence[str], within: Sequence[str] = (), cpus: Sequence[int] = ()) -> None:
@@ -33,7 +33,7 @@ class SqliteLine(line.ChildChannel):
 
     def close(self) -> None:
         super().close()
-        self.child.stop(line.PATIENCE_S)
+        self.child.stop(child_connection.PATIENCE_S)
 
     def _dead(self) -> FailureError:
         return self.child.died("in the middle of a statement", patience_s=1.0)
@@ -60,7 +60,7 @@ def main(parent: Channel) -> None:
         return {"rows": rows, "columns": connection.columns()}
 
     ours = threading.main_thread().ident or 0
-    served = line.Served(parent, done, lambda: signal.pthread_kill(ours, signal.SIGINT))
+    served = child_connection.Served(parent, done, lambda: signal.pthread_kill(ours, signal.SIGINT))
     # A signal raised in the waiting thread makes the connection cancel its statement.
     signal.signal(signal.SIGINT, served.raise_cancelled)
     answer(parent, {"open": True})

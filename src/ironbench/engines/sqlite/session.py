@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ironbench.engines.base import SessionDefaults
 from ironbench.engines.sqlite.line import SqliteLine
 from ironbench.errors import FailureError, InputError, IronbenchError, nearest, written
-from ironbench.host import control_groups, place, register
+from ironbench.host import control_groups, data_dirs, register
 from ironbench.model.session import Row
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class SqliteSession(SessionDefaults):
                 os.close(self._lock)
             self._lock = None
             restore()
-            self._lock = place.lock(self._folder)
+            self._lock = data_dirs.lock(self._folder)
 
     def stop(self) -> None:
         if self._stopped:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from ironbench.errors import InputError
-from ironbench.host.host_view import HostView, Ourselves, watch_host
+from ironbench.host.host_view import HostView, OwnProcesses, watch_host
 from ironbench.host.remote import address, link, tree
 from ironbench.host.remote.link import Link, quoted
 
@@ -37,7 +37,7 @@ def seen(server: str, directories: tuple[Path, ...]) -> HostView:
         machine.refresh(tree.MOVING)
 
     places = tuple(Path(machine.resolved(str(one))) for one in directories) or (Path("/"),)
-    return watch_host(machine, places, _Attempts(there), Ourselves(None), WATCH_S, watch)
+    return watch_host(machine, places, _Attempts(there), OwnProcesses(None), WATCH_S, watch)
 
 
 class _Attempts:

@@ -16,7 +16,7 @@ from ironbench.lab.slices.side import SliceSide
 from ironbench.lab.slices.slice_plan import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
 from ironbench.model.limits import BUSY
 from ironbench.model.note import Note, note
-from ironbench.stats.slices import FEW, Started
+from ironbench.stats.slices import FEW, StartTransactions
 from ironbench.trial.observe import disturbance
 from ironbench.trial.observe.disturbance import DisturbanceShares
 from ironbench.words import counted
@@ -55,10 +55,10 @@ class Rotations:
 
         Returns `longest_s` if too few transactions were observed. DriveEndedError, OneSystemError, KeyboardInterrupt.
         """
-        found: dict[str, Started] = {}
+        found: dict[str, StartTransactions] = {}
         for _ in range(PILOT_TURNS):
             for side in self._order():
-                found[side.cell] = found.get(side.cell, Started(0, 0, 0.0, 0.0)) + side.started()
+                found[side.cell] = found.get(side.cell, StartTransactions(0, 0, 0.0, 0.0)) + side.started()
         # The worst system counts, so a chance finding is as many times as likely as there are systems.
         level = _BY_CHANCE / len(found)
         self.start_up_s = EARLY_S * max(one.surely_lost(level) for one in found.values())

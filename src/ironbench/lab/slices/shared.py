@@ -12,7 +12,7 @@ _SUMMED = (
     *("observer_commits", "observer_commits_uncertain", "observer_connections"),
     *("clients", "waiting_clients", "elapsed_s", "warmup_s"),
 )
-"""Summary fields that checks compare with the data (`workloads.commits` and the checks of each workload)."""
+"""Summary fields that checks compare with the data (`workloads.commit_check` and the checks of each workload)."""
 _OF_SCRIPTS = ("completed", "transactions", "failed")
 _STATEMENTS = 100
 """Maximum number of statements in the session of each further system, before its start and for its checks."""

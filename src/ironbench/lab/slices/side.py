@@ -18,7 +18,7 @@ from ironbench.devices.mounting import NO_DEVICES
 from ironbench.engines.administration import REQUEST
 from ironbench.errors import IronbenchError
 from ironbench.host import copies, processes
-from ironbench.host.processes import Used
+from ironbench.host.processes import ResourceUsage
 from ironbench.lab.slices.shared import SharedChecks
 from ironbench.lab.slices.slice_plan import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
 from ironbench.lab.slices.system_devices import SystemDevices
@@ -31,7 +31,7 @@ from ironbench.model.system import Load, Setup
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
 from ironbench.stats import slices as of_slices
-from ironbench.stats.slices import Started
+from ironbench.stats.slices import StartTransactions
 from ironbench.trial.drive import checkpoints
 from ironbench.trial.drive.trial import DriveOptions, drive, unpacked
 from ironbench.trial.load import Loaded
@@ -108,7 +108,7 @@ class SliceSide:
     freezer: ServerPause | None = None
     driven: Driven | None = None
     slices: list[Slice] = field(default_factory=list)
-    frozen_used: Used = field(default_factory=Used)
+    frozen_used: ResourceUsage = field(default_factory=ResourceUsage)
     """Resources used by its processes while it was frozen."""
     debt_s: float = 0.0
     """Seconds after the last turn for a running checkpoint, another one, and writing back their data."""
@@ -122,7 +122,7 @@ class SliceSide:
     _at_turns: TurnDriver = field(default_factory=TurnDriver)
     _thread: threading.Thread | None = None
     _checkpoint: threading.Thread | None = None
-    _frozen_at: Used | None = None
+    _frozen_at: ResourceUsage | None = None
     _requested_before: int = 0
     """Number of checkpoints when its last turn started."""
     _turn_at_s: float = 0.0
@@ -221,7 +221,7 @@ class SliceSide:
     def kept(self) -> Sequence[Slice]:
         return [one for one in self.slices if not one.dropped]
 
-    def started(self) -> Started:
+    def started(self) -> StartTransactions:
         """Measures transactions right after start-up and at full speed, in two turns that are not recorded.
 
         The clients pause between the two turns, and the system is not frozen. The second turn also needs a start-up, as
@@ -233,7 +233,7 @@ class SliceSide:
             late, late_s = self._tried(AT_WORK_S, LATE_S)
             self._pay()
             self.rest()
-        return Started(early, late, early_s, late_s)
+        return StartTransactions(early, late, early_s, late_s)
 
     def _tried(self, start_up_s: float, slice_s: float) -> tuple[int, float]:
         """Runs a turn that is not recorded. Returns its transactions and the seconds that each client spent on them."""
@@ -276,7 +276,7 @@ class SliceSide:
         self.storage.wake()
         self.freezer.thaw()
 
-    def _used(self) -> Used:
+    def _used(self) -> ResourceUsage:
         return processes.used((*self.session.processes(), *self.storage.processes))
 
     @property

@@ -10,7 +10,7 @@ from ironbench import catalogue, engines, units, workloads
 from ironbench.devices import arrange
 from ironbench.engines import ideal
 from ironbench.errors import InputError
-from ironbench.host import place as own_place
+from ironbench.host import data_dirs as own_place
 from ironbench.host import space
 from ironbench.host.fingerprint import fingerprint
 from ironbench.lab.data import content_of, place_of

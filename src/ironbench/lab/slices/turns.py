@@ -22,7 +22,7 @@ import msgspec
 
 from ironbench import devices, engines, units, workloads
 from ironbench.errors import IronbenchError, UnwrittenError
-from ironbench.host import quiet
+from ironbench.host import idle_machine
 from ironbench.lab.data import place_of
 from ironbench.lab.schedule import NextTrial
 from ironbench.lab.slices import slice_plan
@@ -121,7 +121,7 @@ class InterleavedBench:
     ) -> None:
         lab = self.each.lab
         if due.quiet_s is not None:
-            notes = notes.merge(*quiet.wait(min(due.quiet_s, due.trial.cell.load.duration_s or due.quiet_s)))
+            notes = notes.merge(*idle_machine.wait(min(due.quiet_s, due.trial.cell.load.duration_s or due.quiet_s)))
         chance = random.Random(f"{lab.method.seed}/{due.trial.block}/turns")
         for trial in chance.sample(list(trials), len(trials)):
             with attribute_errors_to(trial.cell.name):

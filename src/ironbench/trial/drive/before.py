@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ironbench import engines, units, workloads
-from ironbench.host import control_groups, quiet
+from ironbench.host import control_groups, idle_machine
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
@@ -92,7 +92,7 @@ def at_last(
         done = done.merge(chill(session))
         ready.pace(session)
     if quiet_s is not None:
-        done = done.merge(*quiet.wait(min(quiet_s, (load.duration_s or quiet_s) + load.warmup_s)))
+        done = done.merge(*idle_machine.wait(min(quiet_s, (load.duration_s or quiet_s) + load.warmup_s)))
     read_bytes = caches.read_bytes(session) if state.asked else None
     return replace(ready, prepared=done, read_bytes=read_bytes, clock=ClockStepDetector())
 

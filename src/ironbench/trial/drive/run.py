@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from ironbench.host import job
-from ironbench.host.job import Placement
+from ironbench.host.job import ChildPlacement
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
@@ -105,7 +105,7 @@ def run(
     plan: bytes,
     load: Load,
     show: Callable[[float, str], None],
-    child: Placement | None = None,
+    child: ChildPlacement | None = None,
     looks: Looks = (),
     follow: Follow = lambda phase, elapsed_s: None,
 ) -> DriveResult:
@@ -117,7 +117,7 @@ def run(
         return drive_in_child(plan, progress, child) if child else _core.drive(plan, progress)
 
 
-def drive_in_child(plan: bytes, progress: Progress, child: Placement) -> DriveResult:
+def drive_in_child(plan: bytes, progress: Progress, child: ChildPlacement) -> DriveResult:
     """Runs a trial like `_core.drive`, in a child process.
 
     Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and is raised. Raises
@@ -129,7 +129,7 @@ def drive_in_child(plan: bytes, progress: Progress, child: Placement) -> DriveRe
         phase, elapsed_s, transactions, failed, seconds = state
         progress.show(phase, elapsed_s, transactions, failed, [tuple(second) for second in seconds])
 
-    call = job.Call("drive", plan, "the engine's process")
+    call = job.CoreCall("drive", plan, "the engine's process")
     result = job.run(call, child, show=show, stopping=lambda: progress.stopping, keep=True)
     return _core.DriveResult.from_bytes(result)
 

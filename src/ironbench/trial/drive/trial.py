@@ -20,8 +20,8 @@ from ironbench.engines.administration import Insight
 from ironbench.engines.existing_server import checked_answers
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
 from ironbench.host import processes, scratch
-from ironbench.host.job import Placement
-from ironbench.host.limits import Starved
+from ironbench.host.job import ChildPlacement
+from ironbench.host.limits import OutOfMemoryKills
 from ironbench.host.stall import Stall
 from ironbench.model.driven import CpuUse, Driven
 from ironbench.model.inside import NOTHING, NotShown, ServerStatistics
@@ -91,7 +91,7 @@ def drive(
 
     `sources` is called when the engine is in the state in which it will be measured.
     """
-    started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
+    started, starved = datetime.now(UTC).isoformat(timespec="seconds"), OutOfMemoryKills()
     with scratch.folder() as folder:
         begun = StartedTrial(started, folder)
         driving = _Drive(plan, session, trial, begun, surroundings.driver)
@@ -108,7 +108,7 @@ def drive(
             return Driven(started, alive, failure=error.note, last_words=words, log=log, inside_server=inside)
 
 
-def _joined(starved: Starved, words: str) -> str:
+def _joined(starved: OutOfMemoryKills, words: str) -> str:
     """Returns the kernel's messages, followed by the engine's message about the same event."""
     return "; ".join(filter(None, (starved.words(), words)))
 
@@ -294,7 +294,7 @@ class _Drive:
                 return drives(compiled, load, progress, self._begun.at)
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
-        child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None
+        child = ChildPlacement(self._begun.log, on_cpus, session.within()) if in_child else None
         return unpacked(run(compiled, load, show, child, looks, follow), self._begun.at)
 
 

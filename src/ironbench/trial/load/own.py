@@ -17,7 +17,7 @@ from ironbench import engines, units
 from ironbench.engines.data_import import RestoreResult, Show, show_read, shown
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import EngineDiedError, FailureError, InputError, written
-from ironbench.host.line import CANCELLED
+from ironbench.host.child_connection import CANCELLED
 from ironbench.model.own_data import OwnData
 from ironbench.model.session import Session
 from ironbench.model.system import System

@@ -275,7 +275,7 @@ def copied_in_child(
 
     `show` gets rows and bytes so far, several times a second, in another thread. `stopping`: whether to end the load.
     """
-    call = job.Call("load", plan, "load", FailureError)
+    call = job.CoreCall("load", plan, "load", FailureError)
     result = job.run(call, show=lambda state: show(*state), stopping=stopping)
     return msgspec.json.decode(result, type=dict[str, Any])
 

@@ -18,7 +18,7 @@ from typing import Any
 from ironbench import engines, workloads
 from ironbench.engines.base import Engine
 from ironbench.errors import InputError
-from ironbench.host import copies, place, space
+from ironbench.host import copies, data_dirs, space
 from ironbench.model.own_data import OwnData
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, System
@@ -42,7 +42,7 @@ def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows
     data = setup.choice.data
     if data is not None and data.imported:
         if setup.system.dsn is not None:
-            with _held(place.snapshots() / data.key, printer):
+            with _held(data_dirs.snapshots() / data.key, printer):
                 return databases.database_ready(setup, data, secrets, printer)
         contents = _Contents("own", data.key, data.words, data.data_bytes, data)
     elif dataset is not None:
@@ -62,7 +62,7 @@ def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows
             _require_unused(folder)
             _require_room(folder, contents, engine)
             note = _made(setup.system, folder, contents, printer, copiers)
-        place.use(folder)
+        data_dirs.use(folder)
         return _snapshot(folder, note)
 
 
@@ -88,7 +88,7 @@ class _Contents:
 
 def _folder(contents: _Contents, basis: str) -> Path:
     digest = hashlib.sha256(f"{basis}\n{contents.key}".encode()).hexdigest()[:16]
-    return place.snapshots() / f"{contents.name}-{digest}"
+    return data_dirs.snapshots() / f"{contents.name}-{digest}"
 
 
 def _on_their_server(
@@ -123,8 +123,8 @@ def _file_bytes(folder: Path) -> int:
 
 def _require_unused(folder: Path) -> None:
     """Raises InputError for a snapshot whose files were changed while another ironbench process uses it."""
-    place.release(folder)
-    if folder.is_dir() and place.used(folder):
+    data_dirs.release(folder)
+    if folder.is_dir() and data_dirs.used(folder):
         cause = "its files were changed, and another ironbench uses it"
         raise InputError(f"snapshot {folder}", cause, "wait until that one has ended")
 
@@ -171,8 +171,8 @@ def _clear(building: Path) -> None:
     gone = building.with_suffix(".gone")
     if not building.exists() and not gone.exists():
         return
-    if place.ours(building):
-        os.close(place.lock(building))
+    if data_dirs.ours(building):
+        os.close(data_dirs.lock(building))
     # An initdb whose ironbench was killed continues for a moment; it cannot access its files under a new name.
     deadline = time.monotonic() + _INITDB_PATIENCE_S
     while building.exists() or gone.exists():

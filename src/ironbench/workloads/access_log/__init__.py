@@ -17,7 +17,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.words import counted, listed
 from ironbench.workloads.access_log import reading
-from ironbench.workloads.access_log.reading import Logged
+from ironbench.workloads.access_log.reading import LoggedOperation
 from ironbench.workloads.base import Dataset, Option, Workload, checked
 from ironbench.workloads.directory import counts, entries, entry_password
 
@@ -212,7 +212,7 @@ def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str
     return _Replay(tuple(texts), tuple(map(tuple, clients)), dict(left_out), log.length_s / factor)
 
 
-def _text(one: Logged, suffix: str, binds: str, changes: str) -> tuple[str, str]:
+def _text(one: LoggedOperation, suffix: str, binds: str, changes: str) -> tuple[str, str]:
     """Returns the operation in script form, with a newline in place of the password, and the reason why it is not
     replayed, or ""."""
     if not one.succeeded:
@@ -232,7 +232,7 @@ def _text(one: Logged, suffix: str, binds: str, changes: str) -> tuple[str, str]
     return _change(one, dn, suffix)
 
 
-def _change(one: Logged, dn: str, suffix: str) -> tuple[str, str]:
+def _change(one: LoggedOperation, dn: str, suffix: str) -> tuple[str, str]:
     if one.verb == "delete":
         return f"delete {dn}", ""
     if one.verb == "rename":

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ironbench.errors import InputError
 from ironbench.words import grouped
-from ironbench.workloads.access_log import lines
+from ironbench.workloads.access_log import log_lines
 
 _OK = {"search": {0}, "compare": {5, 6}}
 """Result codes (RFC 4511, 4.1.9) of operations that are replayed. For operations that are not listed, only code 0
@@ -39,7 +39,7 @@ _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 
 @dataclass(slots=True)
-class Logged:
+class LoggedOperation:
     """An operation in the log."""
 
     at_s: float
@@ -64,8 +64,8 @@ class Logged:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    operations: tuple[Logged, ...]
+class AccessLogContents:
+    operations: tuple[LoggedOperation, ...]
     """The operations, ordered by time."""
     connections: tuple[tuple[float, float], ...]
     """Times of the first and last operation of each connection, in the order of `numbers`."""
@@ -80,7 +80,7 @@ class Log:
         return self.operations[-1].at_s - self.operations[0].at_s
 
 
-def read(path: str) -> Log:
+def read(path: str) -> AccessLogContents:
     """Parses the log. Raises InputError if it cannot be read, has no or too many operations, or a line with an unknown
     time format."""
     try:
@@ -100,20 +100,20 @@ def digest(path: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _read(path: str, size: int, changed_ns: int) -> Log:
+def _read(path: str, size: int, changed_ns: int) -> AccessLogContents:
     """Parses a log. The result is cached until the file changes, because several steps of planning need it."""
     try:
-        with lines.opened(path) as found:
+        with log_lines.opened(path) as found:
             year = datetime.fromtimestamp(changed_ns / 1e9, UTC).year
             return replace(_log(path, found, year), stamp=(size, changed_ns))
     except OSError as error:
         raise InputError(path, error.strerror or str(error), _WAY_OUT) from None
 
 
-def _log(path: str, found_lines: Iterable[str], year: int) -> Log:
+def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
     """Parses lines of a log. `year`: the year in which the log ends."""
-    open_operations: dict[tuple[int, int], Logged] = {}
-    found: list[Logged] = []
+    open_operations: dict[tuple[int, int], LoggedOperation] = {}
+    found: list[LoggedOperation] = []
     others: Counter[str] = Counter()
     clock, numbers, whole_seconds = _Clock(year), _Numbers(), True
     for number, whole in enumerate(found_lines, 1):
@@ -132,7 +132,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> Log:
             continue
         key, text = (numbers.connection(int(match[1])), int(match[2])), match[3]
         one = _operation(key[0], at_s, text)
-        if isinstance(one, Logged):
+        if isinstance(one, LoggedOperation):
             if key in open_operations and open_operations[key].code is not None:
                 one.connection = numbers.anew(int(match[1]))
                 key = (one.connection, key[1])
@@ -157,7 +157,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> Log:
     spans: dict[int, tuple[float, float]] = {}
     for one in found:
         spans[one.connection] = (spans.get(one.connection, (one.at_s,))[0], one.at_s)
-    return Log(tuple(found), tuple(spans.values()), tuple(spans), others)
+    return AccessLogContents(tuple(found), tuple(spans.values()), tuple(spans), others)
 
 
 class _Numbers:
@@ -251,7 +251,7 @@ def _of_syslog(year: int, month: str, day: str, hour: str, minute: str, second: 
     return datetime.fromisoformat(whole).timestamp() + lacks * _DAY_S + float(fraction or 0)
 
 
-def _spread(found: list[Logged]) -> None:
+def _spread(found: list[LoggedOperation]) -> None:
     """Spreads the operations of each second evenly over it, in their order, for logs with times in whole seconds."""
     for _, group in groupby(found, key=lambda one: one.at_s):
         of_second = list(group)
@@ -278,27 +278,27 @@ _OTHERS = re.compile(r"(EXT|ABANDON)\b")
 _BEGINNINGS = ("SRCH base", "BIND dn", "CMP dn", "MODRDN dn", "MODDN dn", "MOD dn", "ADD dn", "DEL dn")
 
 
-def _operation(connection: int, at_s: float, text: str) -> Logged | str:
+def _operation(connection: int, at_s: float, text: str) -> LoggedOperation | str:
     """Returns the operation in a line, the name of a kind that is not replayed, or "" if the line does not start an
     operation."""
     if match := _SEARCH.match(text):
         scope = _SCOPES[int(match[2])] if int(match[2]) < len(_SCOPES) else "sub"
         attributes = tuple((match[4] or "").split())
-        return Logged(at_s, connection, "search", match[1], attributes, scope, match[3])
+        return LoggedOperation(at_s, connection, "search", match[1], attributes, scope, match[3])
     if match := _BIND.match(text):
-        return Logged(at_s, connection, "bind", match[1], simple=match[2] == str(_SIMPLE))
+        return LoggedOperation(at_s, connection, "bind", match[1], simple=match[2] == str(_SIMPLE))
     if match := _COMPARE.match(text):
-        return Logged(at_s, connection, "compare", match[1], (match[2],))
+        return LoggedOperation(at_s, connection, "compare", match[1], (match[2],))
     if match := _RENAME.match(text):
         parent = "" if match[3] in (None, "(null)") else match[3]
-        return Logged(at_s, connection, "rename", match[1], new_rdn=match[2] or "", parent=parent)
+        return LoggedOperation(at_s, connection, "rename", match[1], new_rdn=match[2] or "", parent=parent)
     if match := _CHANGE.match(text):
-        return Logged(at_s, connection, _CHANGES[match[1]], match[2])
+        return LoggedOperation(at_s, connection, _CHANGES[match[1]], match[2])
     match = _OTHERS.match(text)
     return match[1] if match else ""
 
 
-def _more(one: Logged, text: str) -> None:
+def _more(one: LoggedOperation, text: str) -> None:
     """Adds the result or the attributes that a later line gives for an operation."""
     if match := _RESULT.match(text):
         one.code = int(match[1])
@@ -306,7 +306,7 @@ def _more(one: Logged, text: str) -> None:
         one.attributes = tuple(match[1].split())
 
 
-def at_once(log: Log) -> list[int]:
+def at_once(log: AccessLogContents) -> list[int]:
     """Assigns each connection, in the log's order, to a client: the first one that is free when the connection
     starts."""
     order = sorted(range(len(log.connections)), key=lambda number: log.connections[number])
@@ -322,7 +322,7 @@ def at_once(log: Log) -> list[int]:
     return chosen
 
 
-def by_client(log: Log) -> Iterator[tuple[int, Logged, bool]]:
+def by_client(log: AccessLogContents) -> Iterator[tuple[int, LoggedOperation, bool]]:
     """Yields client, operation, and whether the operation is the first of a new connection, ordered by time."""
     clients = dict(zip(log.numbers, at_once(log), strict=True))
     last: dict[int, int] = {}

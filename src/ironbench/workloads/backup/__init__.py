@@ -10,12 +10,12 @@ from ironbench import engines
 from ironbench.engines.administration import REPLICATION, SIZES
 from ironbench.engines.maintenance import BackupRequest as Request
 from ironbench.errors import InputError, written
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Work
 from ironbench.workloads import backup_folder
 from ironbench.workloads.base import Option
-from ironbench.workloads.maintenance import Done, Maintenance, ReadyOperation
+from ironbench.workloads.maintenance import Maintenance, OperationResult, ReadyOperation
 
 TO = Option("to", "", "directory for the backup; empty: beside the data", path="directory")
 _FORMATS = ("plain", "tar", "discard")
@@ -49,7 +49,7 @@ class Backup(Maintenance):
         refuse_tablespaces(system, self.name)
         engines.get(system.engine).administration.maintaining.require_backup(system, choice.options)
         if choice.options["to"]:
-            place.check(choice.options["to"], "backup")
+            data_dirs.check(choice.options["to"], "backup")
         elif system.dsn is not None and choice.options["format"] != "discard":
             raise InputError(
                 written("workload.with", "to"),
@@ -68,12 +68,12 @@ class Backup(Maintenance):
             yield ReadyOperation(program, lambda: _done(work, folder))
 
 
-def _done(work: Work, folder: Path) -> Done:
+def _done(work: Work, folder: Path) -> OperationResult:
     maintaining = engines.get(work.session.engine).administration.maintaining
     tool = {"backup": maintaining.tool(work.system)}
     if not folder.exists():
-        return Done(maintaining.backup_bytes(work.session), facts=tool)
-    return Done(backup_folder.size(folder), checks=(maintaining.verified(work.system, folder),), facts=tool)
+        return OperationResult(maintaining.backup_bytes(work.session), facts=tool)
+    return OperationResult(backup_folder.size(folder), checks=(maintaining.verified(work.system, folder),), facts=tool)
 
 
 def refuse_tablespaces(system: System, name: str) -> None:

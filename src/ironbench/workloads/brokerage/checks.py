@@ -18,7 +18,7 @@ from ironbench.model.session import Session
 from ironbench.workloads.base import checked, one_row
 from ironbench.workloads.brokerage import transactions
 from ironbench.workloads.brokerage.tables import FIRST_TRADE
-from ironbench.workloads.commits import Commits, commits_check
+from ironbench.workloads.commit_check import Commits, commits_check
 
 _SELLS = "t_tt_id in ('TMS', 'TLS', 'TSL')"
 BROKERS = "brokers have the trades and commissions of their accounts"

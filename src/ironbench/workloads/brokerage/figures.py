@@ -8,7 +8,7 @@ from typing import Any
 
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note, note
-from ironbench.workloads import steady
+from ironbench.workloads import rate_change
 
 SCORE = "trade_results_per_s"
 MIX = {
@@ -121,13 +121,13 @@ def _slow_maintenance(driven: Driven) -> list[Note]:
 
 def _unsteady(driven: Driven, seen: Sequence[Note]) -> list[Note]:
     """Tests the rate of all transactions, and separately the market's rate, because the score depends on the market."""
-    if known := next((one for one in seen if one.code == steady.CODE), None):
+    if known := next((one for one in seen if one.code == rate_change.CODE), None):
         return [note(NO_STEADY_STATE, rate="all", **known.values)]
     column = driven.timeline.get(MARKETS, b"")
-    if not steady.is_long_enough(column):
-        return [note(NO_STEADY_STATE, least_s=steady.LEAST_S)]
+    if not rate_change.is_long_enough(column):
+        return [note(NO_STEADY_STATE, least_s=rate_change.LEAST_S)]
     # The last tenth is skipped: customers end at different times, each after its own last transaction.
-    if change := steady.changed(column, float(driven.summary["elapsed_s"]), 0.9):
+    if change := rate_change.changed(column, float(driven.summary["elapsed_s"]), 0.9):
         return [note(NO_STEADY_STATE, rate="market", **change)]
     return []
 

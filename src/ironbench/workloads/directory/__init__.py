@@ -18,7 +18,7 @@ from ironbench.model.session import DirectorySession as DirectorySession
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked
-from ironbench.workloads.directory import counts, entries, found, jobs, usage
+from ironbench.workloads.directory import counts, entries, job_options, jobs, search_results
 
 READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
 
@@ -80,7 +80,7 @@ class Directory(Workload):
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         valid = super().validated(options)
-        usage.validate(valid, {option.name: option.default for option in self.options}, jobs.weights(valid))
+        job_options.validate(valid, {option.name: option.default for option in self.options}, jobs.weights(valid))
         jobs.scripts(valid)
         return valid
 
@@ -93,7 +93,7 @@ class Directory(Workload):
         whole = usual | dict(options)
         if whole["job"] not in jobs.JOBS:
             return options
-        meant = usage.used(whole, [name for name, weight in jobs.weights(whole).items() if weight])
+        meant = job_options.used(whole, [name for name, weight in jobs.weights(whole).items() if weight])
         always = ("job",) if whole["ldif"] else ("entries", "job")
         return {
             name: value
@@ -161,14 +161,14 @@ class Directory(Workload):
             *kept,
             *added,
             *left,
-            *found.checks(options, summary),
+            *search_results.checks(options, summary),
             *self._written(session, options, summary, size),
             *counts.changes(session, before.writes, writes, summary),
         )
 
     def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
-        doubts = found.warnings(driven)
-        return found.metrics(driven.summary), (*counts.others(driven), *doubts)
+        doubts = search_results.warnings(driven)
+        return search_results.metrics(driven.summary), (*counts.others(driven), *doubts)
 
     def _written(
         self, session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int

@@ -8,7 +8,7 @@ from pathlib import Path
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
-from ironbench.workloads import free, kernels
+from ironbench.workloads import free_memory, kernels
 from ironbench.workloads.base import Option, Workload
 
 _POINT_BYTES = 4
@@ -49,9 +49,9 @@ class IgenCpu(Workload):
         options = choice.options
         points = int(options["width"]) * int(options["height"])
         subject = " ".join(written("workload.with", f"{side}={options[side]}") for side in ("width", "height"))
-        free.require(subject, load.clients, points * _POINT_BYTES)
+        free_memory.require(subject, load.clients, points * _POINT_BYTES)
         if options["png"]:
-            free.require(f"{subject} {written('workload.with', f'png={path}')}", 1, points * _DRAWN_BYTES)
+            free_memory.require(f"{subject} {written('workload.with', f'png={path}')}", 1, points * _DRAWN_BYTES)
 
     def drive(self, work: Work) -> Outcome:
         options = work.choice.options

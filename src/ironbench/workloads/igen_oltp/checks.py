@@ -10,7 +10,7 @@ from typing import Any
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.workloads.base import checked, one_row
-from ironbench.workloads.commits import Commits, commits_check
+from ironbench.workloads.commit_check import Commits, commits_check
 from ironbench.workloads.fixed_rows import FixedRows
 from ironbench.workloads.igen_oltp.layout import MOST_ORDERS, layout
 

@@ -12,7 +12,7 @@ from ironbench.model.note import Note, note
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
 from ironbench.words import in_percent
-from ironbench.workloads import free, kernels
+from ironbench.workloads import free_memory, kernels
 from ironbench.workloads.base import Option, Workload
 
 _PROBE_S = 0.5
@@ -77,7 +77,7 @@ class IgenRam(Workload):
 def _require(threads: int, memory: str) -> int:
     """Returns the bytes for each thread. Raises InputError if they exceed the free memory."""
     size = int(MEMORY.read(written("workload.with", "memory"), memory))
-    free.require(written("workload.with", f"memory={memory}"), threads, size)
+    free_memory.require(written("workload.with", f"memory={memory}"), threads, size)
     return size
 
 

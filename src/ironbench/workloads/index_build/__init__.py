@@ -9,9 +9,9 @@ from ironbench import engines
 from ironbench.engines.administration import CHECKPOINT, checkpoint
 from ironbench.model.work import Work
 from ironbench.workloads.base import Option, checked
-from ironbench.workloads.maintenance import Done, Maintenance, ReadyOperation, table
+from ironbench.workloads.maintenance import Maintenance, OperationResult, ReadyOperation, table
 from ironbench.workloads.operations import SqlOperation
-from ironbench.workloads.wide import TABLE
+from ironbench.workloads.wide_table import TABLE
 
 INDEX = "wide_row_amount"
 
@@ -36,10 +36,10 @@ class IndexBuild(Maintenance):
         yield ReadyOperation(SqlOperation(work.session, sql), lambda: _done(work))
 
 
-def _done(work: Work) -> Done:
+def _done(work: Work) -> OperationResult:
     state = engines.get(work.session.engine).administration.maintaining.index_state(work.session, TABLE, INDEX)
     rows = table(work.choice.options).rows
-    return Done(
+    return OperationResult(
         state.table_bytes,
         {"maintenance_result_bytes": float(state.bytes)},
         (checked("the index is valid", True, state.valid), checked("entries in the index", rows, state.entries)),

@@ -14,8 +14,8 @@ from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, Workload, one_row
-from ironbench.workloads.commits import wait_for_clients
-from ironbench.workloads.wide import GB, ROW, TABLE, Wide
+from ironbench.workloads.commit_check import wait_for_clients
+from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 
 LEAST_BYTES_PER_S = 5e6
 """Assumed rate of a slow disk that commits row by row, for the estimate of the duration."""
@@ -135,8 +135,8 @@ class Populate(Workload):
         return () if summary["cut_short"] else wide(options).checks(session)
 
 
-def wide(options: Mapping[str, str]) -> Wide:
-    return Wide.of(options, options["keys"])
+def wide(options: Mapping[str, str]) -> WideTable:
+    return WideTable.of(options, options["keys"])
 
 
 REPORT_S = 1.0
@@ -153,7 +153,7 @@ def _counters_before(session: Session) -> WriteCounters | None:
     return administration.written(session)
 
 
-def _log_and_debt(session: Session, then: WriteCounters, table: Wide, elapsed_s: float) -> dict[str, float]:
+def _log_and_debt(session: Session, then: WriteCounters, table: WideTable, elapsed_s: float) -> dict[str, float]:
     """Metrics of WAL and write backlog, by catalogue name."""
     engine = engines.get(session.engine)
     log_bytes = _written(session).log_bytes

@@ -11,13 +11,13 @@ from pathlib import Path
 from ironbench import engines
 from ironbench.engines.maintenance import BackupRequest
 from ironbench.errors import InputError, written
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.model.work import Work
 from ironbench.workloads import backup_folder
 from ironbench.workloads.backup import TO, refuse_tablespaces
-from ironbench.workloads.maintenance import Done, Maintenance, ReadyOperation, table
+from ironbench.workloads.maintenance import Maintenance, OperationResult, ReadyOperation, table
 from ironbench.workloads.operations import Operation, Steps
 
 CONNECTIONS = 5
@@ -66,7 +66,7 @@ class Restore(Maintenance):
             )
         engines.get(system.engine).administration.maintaining.require_backup(system, {})
         if choice.options["to"]:
-            place.check(choice.options["to"], "backup")
+            data_dirs.check(choice.options["to"], "backup")
 
     @contextmanager
     def prepared(self, work: Work) -> Iterator[ReadyOperation]:
@@ -90,10 +90,10 @@ def _replay(server: RestoredServer, backup: Path) -> Operation | None:
     return engines.get(server.system.engine).administration.maintaining.replayed(server.system, server.session, backup)
 
 
-def _done(work: Work, backup: Path, server: RestoredServer, steps: Steps) -> Done:
+def _done(work: Work, backup: Path, server: RestoredServer, steps: Steps) -> OperationResult:
     assert server.session is not None
     *copies_s, start_s, replay_s = steps.took_s
-    return Done(
+    return OperationResult(
         backup_folder.size(backup),
         {"restore_copy_s": sum(copies_s), "restore_recovery_s": start_s + replay_s},
         table(work.choice.options).checks(server.session),

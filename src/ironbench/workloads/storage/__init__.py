@@ -15,11 +15,11 @@ from ironbench.model.note import note
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Window, Work
 from ironbench.ranges import MOST_BYTES, Range
-from ironbench.workloads import free
+from ironbench.workloads import free_memory
 from ironbench.workloads.base import Option, Workload
 from ironbench.workloads.storage import figures, files, passes
 from ironbench.workloads.storage.files import TestFile
-from ironbench.workloads.storage.passes import Pass, Terms, due
+from ironbench.workloads.storage.passes import PassResult, PassSettings, due
 
 if TYPE_CHECKING:
     from ironbench._core import StorageProgress
@@ -126,7 +126,7 @@ class Storage(Workload):
         level, direct = int(choice.options["fill"]), choice.options["direct"] == "on"
         if any(test.hot for test in chosen(choice.options["tests"], int(choice.options["mix"]))):
             subject = written("workload.with", f"size={choice.options['size']}")
-            free.require(subject, 1, len(folders) * size, way_out=_ALL_CACHED)
+            free_memory.require(subject, 1, len(folders) * size, way_out=_ALL_CACHED)
         real = [folder for folder in folders if folder not in system.layout.emulated]
         for folder in real:
             files.require(folder, size, direct)
@@ -147,7 +147,7 @@ class Storage(Workload):
         work.on_stop(progress.stop)
         # There is no engine, so limits for the server apply to the workload itself (`trial/drive/work.py`).
         cpus = work.system.server_cpus or work.system.client_cpus or ()
-        terms = Terms(_size(options), int(options["compressible"]), options["io"], work.load.seed, cpus)
+        terms = PassSettings(_size(options), int(options["compressible"]), options["io"], work.load.seed, cpus)
         folders = _folders(work.system, options)
         with ExitStack() as stack:
             if level := int(options["fill"]):
@@ -164,10 +164,12 @@ class Storage(Workload):
         return _outcome(done, options, used)
 
 
-def _all(work: Work, measured: list[TestFile], terms: Terms, window: Window, progress: StorageProgress) -> list[Pass]:
+def _all(
+    work: Work, measured: list[TestFile], terms: PassSettings, window: Window, progress: StorageProgress
+) -> list[PassResult]:
     options = work.choice.options
     planned = due(options, len(measured), work.load.duration_s)
-    done: list[Pass] = []
+    done: list[PassResult] = []
     for number, one in enumerate(planned):
         rest_until_s = window.elapsed_s + float(options["interval"])
         while window.elapsed_s < rest_until_s and not work.stopping():
@@ -182,7 +184,7 @@ def _all(work: Work, measured: list[TestFile], terms: Terms, window: Window, pro
     return done
 
 
-def _outcome(done: list[Pass], options: Mapping[str, str], used: float) -> Outcome:
+def _outcome(done: list[PassResult], options: Mapping[str, str], used: float) -> Outcome:
     whole = [one for one in done if not one.stopped]
     ways = sorted({one.io for one in whole})
     facts = {"direct": options["direct"], **({"io": " and ".join(ways)} if ways else {})}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ironbench.catalogue.storage_tests import Test
 from ironbench.model.observation import Series
 from ironbench.model.sample import quantiles
-from ironbench.workloads.storage.passes import BUCKET_S, Pass
+from ironbench.workloads.storage.passes import BUCKET_S, PassResult
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -31,7 +31,7 @@ _SETTLED = 3
 """The last third of a sustained write shows the rate that a drive can sustain."""
 
 
-def metrics(passes: Sequence[Pass]) -> dict[str, float]:
+def metrics(passes: Sequence[PassResult]) -> dict[str, float]:
     """Computes for every test the rate of the median pass (for KDiskMark's tests the mean of the passes), the range of
     the passes, and latency and CPU time over all passes."""
     values: dict[str, float] = {}
@@ -62,31 +62,31 @@ def _is_kept(metric: str, test: str, tests: int) -> bool:
     return not any(metric in metrics for number, metrics in _TERSE if tests > number)
 
 
-def grouped_alone(passes: Sequence[Pass], name: str) -> dict[int, list[Pass]]:
+def grouped_alone(passes: Sequence[PassResult], name: str) -> dict[int, list[PassResult]]:
     """Groups the passes of one test that used only one file, by file."""
-    by_file: dict[int, list[Pass]] = {}
+    by_file: dict[int, list[PassResult]] = {}
     for one in passes:
         if one.ios and one.alone is not None and one.test.name == name:
             by_file.setdefault(one.alone, []).append(one)
     return by_file
 
 
-def _alone(by_file: dict[int, list[Pass]]) -> dict[str, float]:
+def _alone(by_file: dict[int, list[PassResult]]) -> dict[str, float]:
     if not by_file:
         return {}
     return {"storage_alone_bytes_per_s": sum(median(one.bytes_per_s for one in own) for own in by_file.values())}
 
 
-def grouped(passes: Sequence[Pass]) -> dict[str, list[Pass]]:
+def grouped(passes: Sequence[PassResult]) -> dict[str, list[PassResult]]:
     """Groups passes by test; with several files, only the passes that used all of them."""
-    by_test: dict[str, list[Pass]] = {}
+    by_test: dict[str, list[PassResult]] = {}
     for one in passes:
         if one.ios and one.alone is None:
             by_test.setdefault(one.test.name, []).append(one)
     return by_test
 
 
-def _of(passes: Sequence[Pass]) -> dict[str, float]:
+def _of(passes: Sequence[PassResult]) -> dict[str, float]:
     rates = [one.bytes_per_s for one in passes]
     times = merged(passes)
     rate = fmean(rates) if passes[0].test.kdiskmark else median(rates)
@@ -103,11 +103,11 @@ def _of(passes: Sequence[Pass]) -> dict[str, float]:
     return values | (_sustained(passes) if passes[0].test.sustained else {})
 
 
-def _cpu_per_io_s(passes: Sequence[Pass]) -> float:
+def _cpu_per_io_s(passes: Sequence[PassResult]) -> float:
     return sum(one.cpu_s for one in passes) / sum(one.ios for one in passes)
 
 
-def _sustained(passes: Sequence[Pass]) -> dict[str, float]:
+def _sustained(passes: Sequence[PassResult]) -> dict[str, float]:
     """Compares the first second with the last third: the rate while a write cache fills, and the rate when it is
     full."""
     counts = passes[0].buckets[: int(passes[0].elapsed_s / BUCKET_S)]
@@ -121,7 +121,7 @@ def _sustained(passes: Sequence[Pass]) -> dict[str, float]:
     }
 
 
-def merged(passes: Sequence[Pass]) -> Histogram:
+def merged(passes: Sequence[PassResult]) -> Histogram:
     """Merges the times of all I/Os, over all passes and both directions."""
     from ironbench._core import Histogram
 
@@ -132,11 +132,11 @@ def merged(passes: Sequence[Pass]) -> Histogram:
     return whole
 
 
-def histograms(passes: Sequence[Pass]) -> dict[str, Histogram]:
+def histograms(passes: Sequence[PassResult]) -> dict[str, Histogram]:
     return {f"response_time{{profile={name}}}": merged(own) for name, own in grouped(passes).items()}
 
 
-def series(passes: Sequence[Pass]) -> tuple[Series, ...]:
+def series(passes: Sequence[PassResult]) -> tuple[Series, ...]:
     """Returns the rate of every pass at its start; for a sustained write, the rate in every second."""
     every = []
     for name, own in grouped(passes).items():
@@ -147,7 +147,7 @@ def series(passes: Sequence[Pass]) -> tuple[Series, ...]:
     return tuple(every)
 
 
-def _by_second(one: Pass) -> list[tuple[float, float]]:
+def _by_second(one: PassResult) -> list[tuple[float, float]]:
     whole = int(one.elapsed_s)
     width = round(1 / BUCKET_S)
     sums = [sum(one.buckets[second * width : (second + 1) * width]) for second in range(whole)]

@@ -26,7 +26,7 @@ WARMING = Test("warming", "warming", "read", "sequential", MIB, blocking=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PassSettings:
     """Parameters that are the same for all passes of a trial."""
 
     size: int
@@ -39,7 +39,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PassResult:
     """Result of one pass of one test."""
 
     test: Test
@@ -63,7 +63,7 @@ class Pass:
         return self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
 
-def fill(files: Sequence[TestFile], terms: Terms, progress: StorageProgress) -> None:
+def fill(files: Sequence[TestFile], terms: PassSettings, progress: StorageProgress) -> None:
     """Writes every block once, because reads of unwritten space do not reach the device. Raises FailureError."""
     test = Test("fill", "fill", "write", "sequential", MIB, 8, 1, 0)
     size = os.fstat(files[0].direct).st_size
@@ -71,8 +71,13 @@ def fill(files: Sequence[TestFile], terms: Terms, progress: StorageProgress) -> 
 
 
 def run(
-    test: Test, files: Sequence[TestFile], terms: Terms, seconds: float, began_s: float, progress: StorageProgress
-) -> Pass:
+    test: Test,
+    files: Sequence[TestFile],
+    terms: PassSettings,
+    seconds: float,
+    began_s: float,
+    progress: StorageProgress,
+) -> PassResult:
     """Runs one pass. Raises FailureError if an I/O fails."""
     if test.hot:
         _core_pass(
@@ -88,7 +93,7 @@ def run(
         until = {"first_of": {"seconds": seconds, "bytes": test.threads * terms.size}}
     result = _core_pass(test, files, terms, until, progress)
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
-    return Pass(
+    return PassResult(
         test=test,
         began_s=began_s,
         elapsed_s=summary["elapsed_s"],
@@ -125,7 +130,7 @@ def _out_of_cache(files: Sequence[TestFile]) -> None:
 
 
 def _core_pass(
-    test: Test, files: Sequence[TestFile], terms: Terms, until: dict[str, Any], progress: StorageProgress
+    test: Test, files: Sequence[TestFile], terms: PassSettings, until: dict[str, Any], progress: StorageProgress
 ) -> Any:
     from ironbench import _core
 
@@ -157,13 +162,13 @@ def _descriptor(test: Test, file: TestFile) -> int:
     return file.cached if test.cached or test.hot or test.sync != "none" else file.direct
 
 
-def seeded(terms: Terms, number: int) -> Terms:
+def seeded(terms: PassSettings, number: int) -> PassSettings:
     """Gives every pass its own random offsets."""
     return replace(terms, seed=(terms.seed + number * 0x9E37_79B9) % (1 << 63))
 
 
 @dataclass(frozen=True, slots=True)
-class DuePass:
+class PlannedPass:
     """A planned pass."""
 
     test: Test
@@ -174,7 +179,7 @@ class DuePass:
     """Index of the only file used, if there are several; None: all at the same time."""
 
 
-def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[DuePass]:
+def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[PlannedPass]:
     """Plans the passes: every test once, then every test again, so that drift shows in the range of each. Sustained
     writes come last.
 
@@ -185,13 +190,13 @@ def due(options: Mapping[str, str], folders: int, duration_s: float | None = Non
     seconds, sustain = float(options["seconds"]), float(options["sustain"])
     ways = (*range(folders), None) if folders > 1 else (None,)
     short = [
-        DuePass(test, number, seconds, way)
+        PlannedPass(test, number, seconds, way)
         for number in range(int(options["passes"]))
         for test in tests
         if not test.sustained
         for way in ways
     ]
-    passes = [*short, *(DuePass(test, 0, sustain) for test in tests if test.sustained)]
+    passes = [*short, *(PlannedPass(test, 0, sustain) for test in tests if test.sustained)]
     if duration_s is None:
         return passes
     scale = duration_s / sum(one.seconds for one in passes)

@@ -21,9 +21,9 @@ from ironbench.workloads import tpch_tables
 from ironbench.workloads.base import Dataset, Option, Workload
 from ironbench.workloads.tpch import figures
 from ironbench.workloads.tpch import scores as merits
-from ironbench.workloads.tpch.course import TESTS, chosen, course
 from ironbench.workloads.tpch.parameters import QUERIES
 from ironbench.workloads.tpch.texts import DEPTHS
+from ironbench.workloads.tpch.trial_choices import TESTS, chosen, course
 
 _STREAMS = {"power": 1, "stream": 1, "throughput": 2, "both": 3}
 """Test → duration as a multiple of a single stream."""

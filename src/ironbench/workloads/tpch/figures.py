@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ironbench.workloads.tpch import scores, streams, texts
-from ironbench.workloads.tpch.course import TrialChoices
 from ironbench.workloads.tpch.streams import StepRun, Stream
+from ironbench.workloads.tpch.trial_choices import TrialChoices
 
 _REFRESHES = ("rf1", "rf2")
 

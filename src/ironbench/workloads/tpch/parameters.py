@@ -49,7 +49,7 @@ _SHARE_OF_STOCK = Decimal("0.0001")
 """Fraction of query 11, which is divided by the scale factor."""
 
 
-class Dice:
+class QueryRandom:
     """Random numbers for one query of one stream. Only `Random.random` is guaranteed the same sequence in all Python
     versions."""
 
@@ -71,7 +71,7 @@ class Dice:
 
 def drawn(query: int, seed: int, scale: Decimal) -> Values:
     """Parameters of a query. `seed` is the stream's: the power test's plus the stream number (2.1.3.5, 5.3.7)."""
-    values = _DRAW[query](Dice(seed, query))
+    values = _DRAW[query](QueryRandom(seed, query))
     if query == 11:
         values["fraction"] = f"{(_SHARE_OF_STOCK / scale).normalize():f}"
     return values
@@ -88,11 +88,11 @@ def _months(since: date, months: int) -> dict[str, str]:
     return {"since": since.isoformat(), "before": date(count // 12, count % 12 + 1, 1).isoformat()}
 
 
-def _month(first: tuple[int, int], last: tuple[int, int]) -> Callable[[Dice], date]:
+def _month(first: tuple[int, int], last: tuple[int, int]) -> Callable[[QueryRandom], date]:
     """Returns a function that draws the first day of a month from `first` to `last`, each (year, month)."""
     low, high = (year * 12 + month - 1 for year, month in (first, last))
 
-    def draw(dice: Dice) -> date:
+    def draw(dice: QueryRandom) -> date:
         count = dice.whole(low, high)
         return date(count // 12, count % 12 + 1, 1)
 
@@ -102,11 +102,11 @@ def _month(first: tuple[int, int], last: tuple[int, int]) -> Callable[[Dice], da
 _ANY_YEAR = (1993, 1997)
 
 
-def _year(dice: Dice) -> dict[str, str]:
+def _year(dice: QueryRandom) -> dict[str, str]:
     return _months(date(dice.whole(*_ANY_YEAR), 1, 1), 12)
 
 
-def _brand(dice: Dice) -> str:
+def _brand(dice: QueryRandom) -> str:
     return f"Brand#{dice.whole(1, 5)}{dice.whole(1, 5)}"
 
 
@@ -147,12 +147,12 @@ def _market(nation: str, part_type: str) -> dict[str, str]:
     return {"nation": nation, "region": REGION_OF[nation], "type": part_type}
 
 
-def _type(dice: Dice) -> str:
+def _type(dice: QueryRandom) -> str:
     return f"{dice.one(KINDS)} {dice.one(FINISHES)} {dice.one(METALS)}"
 
 
 _TO_1997_10 = _month((1993, 1), (1997, 10))
-_DRAW: Mapping[int, Callable[[Dice], dict[str, str]]] = {
+_DRAW: Mapping[int, Callable[[QueryRandom], dict[str, str]]] = {
     1: lambda d: _until(d.whole(60, 120)),
     2: lambda d: {"size": str(d.whole(1, 50)), "metal": d.one(METALS), "region": d.one(REGIONS)},
     3: lambda d: {"segment": d.one(SEGMENTS), "day": date(1995, 3, d.whole(1, 31)).isoformat()},

@@ -124,7 +124,7 @@ def made(generator: Mapping[str, Any], numbers: Sequence[int], orders: int, fold
         for number in numbers
         for table in ("orders", "lineitem")
     ]
-    job.run(job.Call("write", json.dumps(declared).encode(), "refresh sets", FailureError))
+    job.run(job.CoreCall("write", json.dumps(declared).encode(), "refresh sets", FailureError))
     files = [Path(path) for _, _, path in declared]
     texts = [file.read_bytes() for file in files]
     for file in files:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ironbench.errors import IronbenchError
-from ironbench.host.line import CANCELLED
+from ironbench.host.child_connection import CANCELLED
 from ironbench.model.session import PipelinedConnection, WorkConnection
 
 OVER_LIMIT = "over-limit"

@@ -14,21 +14,21 @@ from pathlib import Path
 
 from ironbench import engines
 from ironbench.errors import EngineDiedError, FailureError
-from ironbench.host.line import CANCELLED
+from ironbench.host.child_connection import CANCELLED
 from ironbench.model.note import Note, note
 from ironbench.model.record import Check
 from ironbench.model.session import WorkConnection
 from ironbench.model.work import Outcome, Window, Work
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tally import Tally
-from ironbench.workloads.tpch import figures, position, refresh, streams, texts
+from ironbench.workloads.tpch import figures, refresh, refresh_position, streams, texts
 from ironbench.workloads.tpch.answers import ROW_COUNTS, QueryAnswer
-from ironbench.workloads.tpch.course import TrialChoices, course
-from ironbench.workloads.tpch.position import Position
 from ironbench.workloads.tpch.refresh import Refresh, RefreshSet
+from ironbench.workloads.tpch.refresh_position import Position
 from ironbench.workloads.tpch.streams import OVER_LIMIT, Query, StepRun, Stream, StreamStep
 from ironbench.workloads.tpch.texts import QueryPlanText
-from ironbench.workloads.tpch.validation import Asking
+from ironbench.workloads.tpch.trial_choices import TrialChoices, course
+from ironbench.workloads.tpch.validation import AnsweredQuery
 from ironbench.workloads.tpch.validator import Validated, Validator
 
 _REFRESH_STREAM = -1
@@ -37,7 +37,7 @@ _SLOWER = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tests:
+class StreamGroups:
     """The streams that ran: of the power test or single stream, and of the throughput test, the refresh stream last."""
 
     power: Stream | None
@@ -55,7 +55,7 @@ class Tests:
 def driven(work: Work, dataset: Dataset) -> Outcome:
     """Runs the trial. Raises FailureError or EngineDiedError."""
     asked = course(work.choice.options, work.load.seed)
-    at = position.read(work.session, position.loaded_at(work.session, dataset.name))
+    at = refresh_position.read(work.session, refresh_position.loaded_at(work.session, dataset.name))
     validator = Validator(work, asked, dataset, at)
     cold = work.load.cache == "cold"
     # Cold: validated after the measurement, because validating first would warm the host's cache.
@@ -65,7 +65,7 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
     sets = _prepared(work, dataset, asked, at)
     tests, tally, elapsed_s = _measured(work, asked, sets)
     if sets and all(not one.error for stream in tests.all for one in stream.ran) and not work.stopping():
-        position.write(work.session, replace(at, next=sets[-1].number + 1, past=sets[-1].number + 1))
+        refresh_position.write(work.session, replace(at, next=sets[-1].number + 1, past=sets[-1].number + 1))
     explained = [] if work.stopping() else _explained(work, asked, tests)
     if cold:
         validated = validator.validated(changed=bool(sets))
@@ -104,11 +104,11 @@ def _prepared(work: Work, dataset: Dataset, asked: TrialChoices, at: Position) -
         with contextlib.closing(work.session.line()) as line:
             for one in made[: len(begun)]:
                 refresh.again(line, one, engines.get(work.session.engine).traits.dialect)
-    position.write(work.session, replace(at, next=first, past=first + len(numbers)))
+    refresh_position.write(work.session, replace(at, next=first, past=first + len(numbers)))
     return made[len(begun) :]
 
 
-def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tuple[Tests, Tally, float]:
+def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tuple[StreamGroups, Tally, float]:
     tally = Tally("query")
     with contextlib.ExitStack() as closing:
         tests = _tests(work, asked, sets, closing)
@@ -132,7 +132,7 @@ def _now(window: Window) -> float:
     return time.perf_counter() - window.elapsed_s
 
 
-def _run(work: Work, asked: TrialChoices, tests: Tests, group: Sequence[Stream]) -> None:
+def _run(work: Work, asked: TrialChoices, tests: StreamGroups, group: Sequence[Stream]) -> None:
     if work.stopping() or not group:
         return
     planned = asked.planned()
@@ -143,7 +143,7 @@ def _run(work: Work, asked: TrialChoices, tests: Tests, group: Sequence[Stream])
     streams.run(group, work.stopping, show)
 
 
-def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing: contextlib.ExitStack) -> Tests:
+def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing: contextlib.ExitStack) -> StreamGroups:
     """Creates the streams, and opens all connections before the window."""
 
     def line() -> WorkConnection:
@@ -171,10 +171,10 @@ def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing:
         own = sets[asked.has_power :]
         both = [Refresh(name, one, refreshing, dialect) for one in own for name in ("rf1", "rf2")]
         through.append(Stream(_REFRESH_STREAM, both))
-    return Tests(power, tuple(through))
+    return StreamGroups(power, tuple(through))
 
 
-def _explained(work: Work, asked: TrialChoices, tests: Tests) -> list[QueryPlanText]:
+def _explained(work: Work, asked: TrialChoices, tests: StreamGroups) -> list[QueryPlanText]:
     """Returns the plans that the engine reported.
 
     A query without an answer is only explained and not executed, because it would fail again. If a plan is refused, the
@@ -191,7 +191,7 @@ def _explained(work: Work, asked: TrialChoices, tests: Tests) -> list[QueryPlanT
         for query, sql in sorted(asked.statements(stream, engine)):
             measured = depth == "measured" and texts.name(query) not in unanswered
             limit_s = _SLOWER * asked.limit_s if measured else math.inf
-            steps.append(Asking(query, dialect.explain(measured=measured) + sql, line, limit_s, plans))
+            steps.append(AnsweredQuery(query, dialect.explain(measured=measured) + sql, line, limit_s, plans))
         try:
             streams.run([Stream(0, steps)], work.stopping, lambda *_: None)
         except EngineDiedError:
@@ -201,7 +201,7 @@ def _explained(work: Work, asked: TrialChoices, tests: Tests) -> list[QueryPlanT
     return [texts.explained(engine, query, plan.rows) for query, plan in sorted(plans.items())]
 
 
-def _row_counts(asked: TrialChoices, tests: Tests) -> tuple[Check, ...]:
+def _row_counts(asked: TrialChoices, tests: StreamGroups) -> tuple[Check, ...]:
     """Checks row counts that the specification defines. Smaller databases may lack some of the rows."""
     if asked.scale < 1:
         return ()
@@ -213,7 +213,7 @@ def _row_counts(asked: TrialChoices, tests: Tests) -> tuple[Check, ...]:
     return (*wrong, Check("row counts", not wrong, "as specified", "as specified" if not wrong else "others"))
 
 
-def _unfinished(tests: Tests) -> list[Note]:
+def _unfinished(tests: StreamGroups) -> list[Note]:
     failed = [one for stream in tests.all for one in stream.ran if one.error]
     slow = sorted({one.name for one in failed if one.error == OVER_LIMIT})
     broken = sorted({(one.name, one.error) for one in failed if one.error not in (OVER_LIMIT, CANCELLED)})

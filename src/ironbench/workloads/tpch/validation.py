@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import FailureError, InputError, written
-from ironbench.host import place
+from ironbench.host import data_dirs
 from ironbench.model.note import Note
 from ironbench.model.record import Check
 from ironbench.model.session import WorkConnection
@@ -31,7 +31,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AnsweredQuery:
     """A query as a step of a stream that stores its answer."""
 
     query: int
@@ -111,7 +111,7 @@ class Ledger:
     def __init__(self, *identity: str) -> None:
         """`identity`: content key and time of the load, engine and version."""
         digest = hashlib.sha256("\n".join([str(VERSION), *identity]).encode()).hexdigest()[:16]
-        self._file = place.base() / "validated" / f"{digest}.json"
+        self._file = data_dirs.base() / "validated" / f"{digest}.json"
         self._identity = identity
 
     def read(self, limit_s: float) -> Note | None:

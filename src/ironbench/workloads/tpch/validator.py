@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from ironbench.host.line import CANCELLED
+from ironbench.host.child_connection import CANCELLED
 from ironbench.model.note import Note, note
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.work import Work
 from ironbench.workloads.base import Dataset
-from ironbench.workloads.tpch import parameters, position, streams, texts, validation
+from ironbench.workloads.tpch import parameters, refresh_position, streams, texts, validation
 from ironbench.workloads.tpch.answers import QueryAnswer
-from ironbench.workloads.tpch.course import TrialChoices
 from ironbench.workloads.tpch.parameters import QUERIES, Values
-from ironbench.workloads.tpch.position import Position
+from ironbench.workloads.tpch.refresh_position import Position
 from ironbench.workloads.tpch.streams import OVER_LIMIT, StepRun
-from ironbench.workloads.tpch.validation import Asking, Ledger
+from ironbench.workloads.tpch.trial_choices import TrialChoices
+from ironbench.workloads.tpch.validation import AnsweredQuery, Ledger
 
 _UNCHECKED = "answers-unchecked"
 REFRESHED, UNKNOWN_SCALE, DRAWN = "refreshed data", "unknown scale factor", "drawn parameters"
@@ -87,7 +87,7 @@ class Validator:
         engine = self._work.session.engine
         with contextlib.closing(self._work.session.line(self._work.system.server_cpus or ())) as line:
             steps = [
-                Asking(query, texts.text(query, engine, self._values(query)), line, self._asked.limit_s, answers)
+                AnsweredQuery(query, texts.text(query, engine, self._values(query)), line, self._asked.limit_s, answers)
                 for query in queries
             ]
             pass_ = streams.Stream(0, steps)
@@ -123,7 +123,7 @@ def needs_untouched(session: Session, asked: TrialChoices, dataset: Dataset, opt
     """
     if not _asks_for_checks(options) or not (options["answers"] or _right(options)):
         return False
-    at = position.read(session, position.loaded_at(session, dataset.name))
+    at = refresh_position.read(session, refresh_position.loaded_at(session, dataset.name))
     if at.fresh or not at.loaded_at:  # data that another tool loaded are not restored
         return False
     return not (_once(options) and _ledger(session, asked, dataset, at).read(asked.limit_s))

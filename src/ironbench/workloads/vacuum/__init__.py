@@ -12,9 +12,9 @@ from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Work
 from ironbench.workloads.base import Option, checked
-from ironbench.workloads.maintenance import Done, Maintenance, ReadyOperation, table
+from ironbench.workloads.maintenance import Maintenance, OperationResult, ReadyOperation, table
 from ironbench.workloads.operations import SqlOperation
-from ironbench.workloads.wide import TABLE
+from ironbench.workloads.wide_table import TABLE
 
 _KINDS = ("plain", "freeze", "full")
 
@@ -56,7 +56,7 @@ class Vacuum(Maintenance):
         )
 
 
-def _done(work: Work) -> Done:
+def _done(work: Work) -> OperationResult:
     maintaining = engines.get(work.session.engine).administration.maintaining
     state = maintaining.table_state(work.session, TABLE)
     check = checked("dead rows left", 0, state.dead_rows)
@@ -65,7 +65,7 @@ def _done(work: Work) -> Done:
         rows = table(work.choice.options)
         most = maintaining.packed_pages(rows.rows, rows.row_bytes)
         check = Check("pages of the new table", state.pages <= most, f"at most {most}", str(state.pages))
-    return Done(state.bytes, {"maintenance_result_bytes": float(state.bytes)}, (check,))
+    return OperationResult(state.bytes, {"maintenance_result_bytes": float(state.bytes)}, (check,))
 
 
 WORKLOAD = Vacuum()

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ironbench.errors import FailureError
-from ironbench.host import place, processes
+from ironbench.host import data_dirs, processes
 from ironbench.host.processes import ProcessId
 
 
@@ -48,7 +48,7 @@ class PendingCleanup:
 
 def directory(environ: Mapping[str, str] = os.environ) -> Path:
     """Directory of the files. Raises InputError if there is no home directory."""
-    return place.base(environ) / "undo"
+    return data_dirs.base(environ) / "undo"
 
 
 def add(

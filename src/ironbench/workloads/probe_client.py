@@ -36,7 +36,7 @@ _CALM_PERCENTILES = {"p50": 0.50, "p99": 0.99}
 
 
 @dataclass(slots=True)
-class BystanderTimes:
+class ProbeTimes:
     """Response times and errors of the probe client in one phase."""
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class BystanderTimes:
     """Error that ended the probing early, or ""."""
 
 
-class Bystander:
+class ProbeClient:
     """The probe client of one trial."""
 
     def __init__(self, work: Work, select: str, keys: int) -> None:
@@ -57,7 +57,7 @@ class Bystander:
         self._what = {"kind": "bystander", "select": select, "keys": keys}
         self._per_s = int(work.choice.options["probe"])
 
-    def calm(self, duration_s: float) -> BystanderTimes:
+    def calm(self, duration_s: float) -> ProbeTimes:
         """Measures the baseline phase, while nothing else happens. Raises FailureError if the server is unreachable."""
         from ironbench import _core
 
@@ -66,7 +66,7 @@ class Bystander:
         return _seen(_core.drive(self._plan({"duration_s": duration_s}), progress))
 
     @contextmanager
-    def watching(self) -> Iterator[Callable[[], BystanderTimes]]:
+    def watching(self) -> Iterator[Callable[[], ProbeTimes]]:
         """Probes while the block runs. Call the yielded function after the block; it raises FailureError if probing
         failed."""
         from ironbench import _core
@@ -84,7 +84,7 @@ class Bystander:
         thread = threading.Thread(target=watch, name="bystander", daemon=True)
         thread.start()
 
-        def seen() -> BystanderTimes:
+        def seen() -> ProbeTimes:
             if errors:
                 raise FailureError("bystander", str(errors[0])) from errors[0]
             return _seen(results[0])
@@ -114,13 +114,13 @@ class Bystander:
         )
 
 
-def _seen(result: DriveResult) -> BystanderTimes:
+def _seen(result: DriveResult) -> ProbeTimes:
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     times = {kind: result.histograms[f"response_time{{script={kind}}}"] for kind in KINDS}
-    return BystanderTimes(times, summary["failed"], summary["not_started"], summary["errors"], summary["cause"])
+    return ProbeTimes(times, summary["failed"], summary["not_started"], summary["errors"], summary["cause"])
 
 
-def metrics(calm: BystanderTimes, busy: BystanderTimes) -> dict[str, float]:
+def metrics(calm: ProbeTimes, busy: ProbeTimes) -> dict[str, float]:
     """Returns the metrics by catalogue name; response times themselves are derived from `histograms`."""
     by_name = {"bystander_failed": float(busy.failed), "bystander_missed": float(busy.missed)}
     for kind in KINDS:
@@ -134,7 +134,7 @@ def metrics(calm: BystanderTimes, busy: BystanderTimes) -> dict[str, float]:
     return by_name
 
 
-def histograms(calm: BystanderTimes, busy: BystanderTimes) -> dict[str, Histogram]:
+def histograms(calm: ProbeTimes, busy: ProbeTimes) -> dict[str, Histogram]:
     """Returns the histograms under the names of their metrics."""
     by_name = {f"bystander_{kind}": busy.histograms[kind] for kind in KINDS}
     return by_name | {f"bystander_{kind}{{phase=calm}}": calm.histograms[kind] for kind in KINDS}

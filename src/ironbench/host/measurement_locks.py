@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ironbench.errors import FailureError, IronbenchError
-from ironbench.host import place
+from ironbench.host import data_dirs
 
 QUEUED = "IRONBENCH_QUEUED"
 """Environment variable that marks a queued lab, for which the lock is already taken."""
@@ -57,7 +57,7 @@ def alone() -> int | None:
 @contextmanager
 def _opened(name: str) -> Iterator[int]:
     """Opens a lock file. Raises OSError or IronbenchError if it cannot be created."""
-    path = place.cache() / name
+    path = data_dirs.cache() / name
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

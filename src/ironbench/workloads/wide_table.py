@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent / "wide_rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Wide:
+class WideTable:
     """Size of the table: number of rows, payload length, and kind of keys (`identity`, `number` or `random`)."""
 
     rows: int
@@ -45,9 +45,9 @@ class Wide:
     keys: str
 
     @staticmethod
-    def of(options: Mapping[str, str], keys: str) -> Wide:
+    def of(options: Mapping[str, str], keys: str) -> WideTable:
         row = int(options["row"])
-        return Wide(max(1, round(float(options["gb"]) * 1e9 / row)), row - FIXED_BYTES, keys)
+        return WideTable(max(1, round(float(options["gb"]) * 1e9 / row)), row - FIXED_BYTES, keys)
 
     @property
     def row_bytes(self) -> int:
