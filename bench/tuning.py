@@ -85,7 +85,7 @@ def tuned(lab: Lab, directory: LabDirectory, effects: Mapping[str, float], noise
     directory.begin(FrozenPlan(lab, "m1", {}, {}))
     machine = Machine(effects, lab, noise, random.Random(seed))
     records = loop.measured(Blocks(directory, []), machine)
-    while confirm.begun(directory, records, silent):
+    while confirm.start_confirmation(directory, records, silent):
         records = loop.measured(Blocks(directory, records), machine, records)
     return lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
 

@@ -90,7 +90,7 @@ def test_more_blocks_are_a_stage_of_their_own(place: Path) -> None:
     directory = begun(small(stages=(1,)), place / "lab")
     with directory.locked():
         loop.conduct({}, directory, Printer())
-        schedule.more(directory, 2)
+        schedule.add_round(directory, 2)
         records = loop.conduct({}, directory, Printer())
     assert sorted({(record.stage, record.block) for record in records}) == [(1, 0), (2, 1), (2, 2)]
     stages = directory.lab().method.stages

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ironbench.errors import InputError
 from ironbench.fields.sections import LoadSection
-from ironbench.lab.dry_run.lab import how_many
+from ironbench.lab.dry_run.lab import load_text
 from ironbench.model.curve import Curve
 from ironbench.plan import curves, resolve
 from ironbench.report import formats
@@ -82,8 +82,8 @@ def test_a_load_has_the_mean_rate_or_the_most_clients_and_lasts_as_long_as_its_c
 
 def test_a_plan_shows_a_curve_and_not_the_mean_of_it() -> None:
     load = resolve.load(LoadSection(rate="sine:100-500/10s", clients=4), 1)
-    assert how_many(load) == "rate sine:100-500/10s, 4 clients"
-    assert how_many(resolve.load(LoadSection(clients="ramp:1-8/5s"), 1)) == "clients ramp:1-8/5s"
+    assert load_text(load) == "rate sine:100-500/10s, 4 clients"
+    assert load_text(resolve.load(LoadSection(clients="ramp:1-8/5s"), 1)) == "clients ramp:1-8/5s"
 
 
 @pytest.mark.parametrize(

@@ -518,7 +518,7 @@ def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measur
     added: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LabDirectory, "lab", lambda _: plan)
-        patch.setattr(schedule, "more", lambda _, blocks: added.append(blocks))
+        patch.setattr(schedule, "add_round", lambda _, blocks: added.append(blocks))
         # A block started every ten seconds; before the first, data were loaded for an hour.
         judge = partial(whole, directory, "fail")
         assert adds_blocks(Policy("fail", 100.0), directory, records, 3720.0, judge, Printer.silent())

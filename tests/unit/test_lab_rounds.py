@@ -78,7 +78,7 @@ def test_an_added_round_has_the_rated_cells_and_the_order_of_the_first(order: st
     directory = LabDirectory(tmp_path)
     directory.begin(FrozenPlan(replace(plan, method=method, trials=planned), "m1", {}, {}))
     directory.declare(method.stages[0], planned)
-    schedule.more(directory, 8)
+    schedule.add_round(directory, 8)
     _, second = (one.trials for one in directory.declared())
     by_block = [[trial.cell.name for trial in second if trial.block == block] for block in range(6, 14)]
     assert sum(map(len, by_block)) == len(second)
@@ -94,7 +94,7 @@ def test_the_looks_that_an_added_round_replaced_keep_their_share_of_the_first_ro
     directory.begin(FrozenPlan(replace(plan, method=method), "m1", {}, {}))
     directory.declare(method.stages[0], plan.trials[:12])
     before = at(directory.lab().method, 1)
-    schedule.more(directory, 6)
+    schedule.add_round(directory, 6)
     after = at(directory.lab().method, 1)
     assert after == before
     assert after.level(0.05, 2) == levels(0.05, (6, 10))[0] < 0.05

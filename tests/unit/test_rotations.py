@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ironbench.host.tree import Tree
 from ironbench.lab.slices.rotations import Rotations, chosen, is_disturbed, slow_start
-from ironbench.lab.slices.shared import SharedChecks, together
+from ironbench.lab.slices.shared import SharedChecks, combined
 from ironbench.lab.slices.side import SliceSide, TurnDriver
 from ironbench.lab.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
 from ironbench.model.limits import BUSY
@@ -377,7 +377,7 @@ def summary(commits: int, run: int) -> dict[str, Any]:
 
 
 def test_checks_of_systems_on_the_same_tables_see_the_work_of_all() -> None:
-    found = together([summary(10, 4), summary(5, 3)])
+    found = combined([summary(10, 4), summary(5, 3)])
     assert (found["commits"], found["server_commits_uncertain"], found["clients"], found["elapsed_s"]) == (15, 2, 4, 2)
     assert [(one["name"], one["completed"], one["statements"]) for one in found["scripts"]] == [("one", 7, 3)]
 

@@ -187,7 +187,7 @@ def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
     directory = LabDirectory(file.with_name("lab"))
     directory.begin(FrozenPlan(found, "m1", {}, {}))
     records = loop.measured(Blocks(directory, []), Machine({"clients": 0.5}, found, 0.05, random.Random(1)))
-    assert confirm.begun(directory, records, Printer.silent())
+    assert confirm.start_confirmation(directory, records, Printer.silent())
     machine = Machine({}, found, 0.05, random.Random(2), measured=len(records))
     records = loop.measured(Blocks(directory, records), machine, records)
     from ironbench.study.archive import EMPTY
@@ -204,7 +204,7 @@ def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_suppo
     directory = LabDirectory(file.with_name("lab"))
     directory.begin(FrozenPlan(found, "m1", {}, {}))
     records = loop.measured(Blocks(directory, []), Machine({"clients": -0.5}, found, 0.05, random.Random(1)))
-    assert confirm.begun(directory, records, Printer.silent())
+    assert confirm.start_confirmation(directory, records, Printer.silent())
     machine = Machine({"clients": 0.5}, found, 0.05, random.Random(2), measured=len(records))
     records = loop.measured(Blocks(directory, records), machine, records)
     from ironbench.study.archive import EMPTY
@@ -221,11 +221,11 @@ def test_a_screen_that_was_interrupted_goes_on_where_it_was(file: Path) -> None:
     directory.begin(FrozenPlan(found, "m1", {}, {}))
     silent = Printer.silent()
     some = loop.measured(Blocks(directory, []), Machine(effects, found, 0.05, random.Random(1)))[:13]
-    assert not confirm.begun(directory, some, silent)
+    assert not confirm.start_confirmation(directory, some, silent)
     records = loop.measured(Blocks(directory, some), Machine(effects, found, 0.05, random.Random(2), 13), some)
     assert [one.cell.name for one in records] == [trial.cell.name for trial in found.trials]
-    assert confirm.begun(directory, records, silent)
-    assert not confirm.begun(directory, records, silent)  # the confirmation is chosen only once
+    assert confirm.start_confirmation(directory, records, silent)
+    assert not confirm.start_confirmation(directory, records, silent)  # the confirmation is chosen only once
     stages = directory.lab().method.stages
     assert [stage.added for stage in stages][:2] == [False, True]
     examine._lab(directory.path / "plan.json")
@@ -240,11 +240,11 @@ def test_more_blocks_of_a_screen_are_a_round_of_its_confirmation(file: Path) -> 
     directory.begin(FrozenPlan(found, "m1", {}, {}))
     machine = Machine({"clients": math.log(1.5)}, found, 0.05, random.Random(3))
     records = loop.measured(Blocks(directory, []), machine)
-    assert confirm.begun(directory, records, Printer.silent())
+    assert confirm.start_confirmation(directory, records, Printer.silent())
     records = loop.measured(Blocks(directory, records), machine, records)
     declared, planned_before = len(directory.declared()), directory.lab().method.stages
     first = lab_study(directory.lab(), records, EMPTY, look=declared)
-    schedule.more(directory, 6)
+    schedule.add_round(directory, 6)
     added = [trial for trial in directory.lab().trials if trial.stage == declared + 1]
     assert {trial.cell.name for trial in added} == {"baseline", "clients=4"} and len(added) == 12
     assert directory.lab().method.dropped == tuple(stage.blocks for stage in planned_before[declared:])

@@ -225,7 +225,7 @@ def test_a_slice_without_slices_is_a_mistake(lab_file: Path) -> None:
 
 def test_systems_side_by_side_have_a_directory_each(lab_file: Path) -> None:
     lab = declared(lab_file)
-    places = [slice_plan.apart(lab, setup).system.layout.data for setup in lab.setups]
+    places = [slice_plan.with_own_directories(lab, setup).system.layout.data for setup in lab.setups]
     assert places[0] == lab.setups[0].system.layout.data
     assert len(set(places)) == len(places)
     assert [setup.system.layout.data for setup in slice_plan.placed(lab)] == places
@@ -345,7 +345,7 @@ def test_emulated_devices_and_what_is_kept_in_memory_are_each_systems_own() -> N
     layout = Layout("/base/devices/key/data", None, ideal.directory("/base/devices/key/data", "log"), (device,))
     setups = [replace(one, system=replace(one.system, layout=layout, ideal=("log",))) for one in plan.setups]
     plan = replace(plan, setups=tuple(setups))
-    first, second = (slice_plan.apart(plan, one).system.layout for one in plan.setups)
+    first, second = (slice_plan.with_own_directories(plan, one).system.layout for one in plan.setups)
     assert first == layout
     assert second.data == "/base/devices/key-side-2/data"
     assert second.emulated == {"/base/devices/key-side-2/data"}

@@ -38,7 +38,7 @@ def cleanup(
 ) -> int:
     from ironbench.engines import cleanup as engines_cleanup
     from ironbench.host.scratch import remove_failures
-    from ironbench.lab.upkeep import make_up
+    from ironbench.lab.upkeep import run_pending_cleanups
     from ironbench.records import running_labs
     from ironbench.records.durable import remove_abandoned, remove_abandoned_exports
 
@@ -52,7 +52,8 @@ def cleanup(
         return 0
     running_labs.known()  # removes what killed labs left
     cleaned = engines_cleanup.cleanup(remove_data=data)
-    stubborn = make_up(printer.say, forget=forget)  # after the servers: one of them may lie on what is unmounted now
+    # After the servers have stopped, because a cleanup may unmount a server's directory.
+    stubborn = run_pending_cleanups(printer.say, forget=forget)
     unfinished = [*remove_abandoned(Path(results)), *remove_abandoned_exports(Path()), *remove_failures()]
     for line in engines_cleanup.lines_of(cleaned, list(map(str, unfinished))):
         printer.say(line)

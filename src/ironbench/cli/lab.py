@@ -188,7 +188,7 @@ def resume(
         source = text_of(path, str(path), "name its directory") if path.is_file() else directory.source()
         freeze.require_scripts(frozen.lab)
         freeze.end_orphans(frozen.lab)
-        if upkeep.make_up(printer.say, str(directory.path.absolute())):
+        if upkeep.run_pending_cleanups(printer.say, str(directory.path.absolute())):
             return 1
         declare.refuse_in_use(slice_plan.placed(frozen.lab))
         secrets = freeze.secrets_again(frozen.lab, path, source)
@@ -204,12 +204,12 @@ def resume(
         before = directory.records()
         forgiven = {record.id for record in progress.given_up_of_all(before)} if failed else set()
         search.reopen(directory, before, forgiven)
-        known = freeze.caution(differences)
+        known = freeze.changed_since_start(differences)
         records = loop.conduct(secrets, directory, printer, known, forgiven, traces)
         if not more and len(records) == len(before):
             printer.say(loop.nothing_ran(before))
         if more and not progress.interrupted(records):
-            schedule.more(directory, more)
+            schedule.add_round(directory, more)
             records = loop.conduct(secrets, directory, printer, known, forgiven, traces)
     return _conclude(directory, records, json, printer)
 
@@ -360,7 +360,7 @@ def _goes_on(directory: LabDirectory, records: Sequence[Record]) -> str:
 def _say_cautions(lab: Lab, printer: Printer) -> None:
     from ironbench.lab import declare
 
-    for caution in declare.cautions(lab):
+    for caution in declare.script_warnings(lab):
         printer.say(f"caution: {caution}")
 
 

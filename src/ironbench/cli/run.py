@@ -80,7 +80,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
     if (where := workload.where(plan.system)) and not imported:
         printer.say(where)
     with store.measuring(plan.series):
-        if upkeep.make_up(printer.say, plan.series):
+        if upkeep.run_pending_cleanups(printer.say, plan.series):
             return 1
         before = run_plan.measured(store, plan.series) if own.resume else []
         if loop.is_over(plan, store, before):

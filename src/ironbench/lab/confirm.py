@@ -29,7 +29,7 @@ from ironbench.study.screen import Screen, screen
 from ironbench.words import counted
 
 
-def begun(directory: LabDirectory, records: Sequence[Record], printer: Printer) -> bool:
+def start_confirmation(directory: LabDirectory, records: Sequence[Record], printer: Printer) -> bool:
     """Starts the confirmation of a finished screen and returns whether it did.
 
     From then on, the lab contains the configurations and blocks of the confirmation.

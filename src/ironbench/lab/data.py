@@ -97,7 +97,7 @@ class LabData:
 
     def settled(self, setup: Setup, session: Session, restored: TrialNotes) -> TrialNotes:
         """Adds notes to `restored` after vacuuming data that the previous trial left."""
-        hold(setup.system.layout)
+        protect_directory(setup.system.layout)
         data = setup.choice.data
         if data is not None and data.check not in self._understood:
             own.require_check(session, data)
@@ -149,7 +149,7 @@ def _identity(place: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def hold(layout: Layout) -> None:
+def protect_directory(layout: Layout) -> None:
     """Protects a directory from `cleanup` while its server is stopped between trials."""
     if layout.data is not None and layout.data not in layout.emulated:
         data_dirs.use(Path(layout.data))

@@ -46,7 +46,7 @@ def read(path: Path, design: str = "") -> DeclaredLab:
     return labfile.read(text, str(path), design)
 
 
-def cautions(lab: Lab) -> list[str]:
+def script_warnings(lab: Lab) -> list[str]:
     """Lists possible mistakes in the scripts of the configurations that are measured, each once."""
     found: list[str] = []
     for setup in lab.possible:

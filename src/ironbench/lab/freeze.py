@@ -134,7 +134,7 @@ def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
         )
 
 
-def caution(differences: Sequence[str]) -> TrialNotes:
+def changed_since_start(differences: Sequence[str]) -> TrialNotes:
     """Returns the warning for every trial that is measured after such a change."""
     if not differences:
         return NO_NOTES

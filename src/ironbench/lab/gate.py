@@ -57,7 +57,7 @@ def adds_blocks(
         printer.say(f"the gate cannot tell, and {LEAST_BLOCKS} blocks more take {needed}: --undecided more allows less")
         return False
     printer.say(f"the gate cannot tell: {counted(blocks, 'block')} more, judged by themselves")
-    schedule.more(directory, blocks)
+    schedule.add_round(directory, blocks)
     return True
 
 

@@ -157,7 +157,7 @@ def conduct(
     """
     before, began_s = len(directory.records()), time.monotonic()
     records = _conducted(secrets, directory, printer, known, forgiven, traces)
-    while confirm.begun(directory, records, printer):
+    while confirm.start_confirmation(directory, records, printer):
         spent_s = time.monotonic() - began_s
         records = _conducted(secrets, directory, printer, known, forgiven, traces, spent_s)
     if len(records) > before:

@@ -264,7 +264,7 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
     return looks.decided(able, look.number, look.looks) and not awaited
 
 
-def more(directory: LabDirectory, blocks: int) -> None:
+def add_round(directory: LabDirectory, blocks: int) -> None:
     """Adds a round to a finished lab, with its configurations and order; fixed-rate ones only in the first blocks.
 
     A screen's round repeats its confirmation. Planned but skipped stages are not measured.

@@ -13,7 +13,7 @@ from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.host import data_dirs
 from ironbench.lab import server_control, upkeep
-from ironbench.lab.data import LabData, hold
+from ironbench.lab.data import LabData, protect_directory
 from ironbench.lab.schedule import NextTrial
 from ironbench.lab.server_watch import of_trial
 from ironbench.lab.upkeep import Upkeep
@@ -175,7 +175,7 @@ class RestoredDataBench:
     def _begin(self, session: Session, conditions: Mapping[str, str]) -> None:
         """Reports the data and validates the user's data check, before the first trial. InputError: the check is
         invalid."""
-        hold(self.plan.system.layout)
+        protect_directory(self.plan.system.layout)
         if self._begun:
             return
         self.printer.say(f"data: {conditions['data']}, {conditions['restored']}")

@@ -276,7 +276,7 @@ def code(code: int, began: str, say: Callable[[str], None]) -> int:
     return code if not left or code == _INTERRUPTED else 1
 
 
-def make_up(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[PendingCleanup]:
+def run_pending_cleanups(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[PendingCleanup]:
     """Runs the cleanups that ended ironbench processes left, latest first. Returns those that failed.
 
     `began`: of this experiment only. `forget`: leaves a cleanup that fails again to the user and forgets it.

@@ -174,7 +174,7 @@ def test_blocks_are_added_once_however_often_the_lab_is_killed(tmp_path: Path, m
         queue.resume(LAB, 6)
         queue.tick()
         queue.tick()
-        schedule.more(directory, 6)
+        schedule.add_round(directory, 6)
         queue.tick()
     resumed = ["resume", str(directory.path.absolute())]
     assert begun == [[*resumed, "--more", "6"], [*resumed, "--more", "6"], resumed]

@@ -154,11 +154,11 @@ def _load(setup: Setup) -> str:
         kept = f" with {' and '.join(limits)}" if limits else ""
         clients = f", {counted(load.clients, 'client')}" if search.of == "rate" else ""
         return f"best {search.of} in {search.low} to {search.high}{kept}{clients}, {length_of(load)}"
-    new = f", a new connection {when_anew(load)}" if load.reconnect else ""
-    return f"{how_many(load)}{new}, {length_of(load)}"
+    new = f", a new connection {reconnect_text(load)}" if load.reconnect else ""
+    return f"{load_text(load)}{new}, {length_of(load)}"
 
 
-def how_many(load: Load) -> str:
+def load_text(load: Load) -> str:
     """Describes clients and rate, or the load curve."""
     clients = counted(load.clients, "client")
     if load.curve is not None:
@@ -168,7 +168,7 @@ def how_many(load: Load) -> str:
     return f"{clients}, {units.rate(load.rate)}" if load.rate is not None else clients
 
 
-def when_anew(load: Load) -> str:
+def reconnect_text(load: Load) -> str:
     """Describes when a client opens a new connection."""
     return f"after every {load.reconnect} transactions" if load.reconnect > 1 else "after each transaction"
 

@@ -22,7 +22,7 @@ from ironbench.words import counted, listed
 def notes(planned: Planned) -> list[str]:
     """Lists what to know before running the lab."""
     lab = planned.lab
-    cautions = map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)])
+    cautions = map(plain.clean, [*declare.script_warnings(lab), *declare.in_use(lab.setups)])
     return [
         *map(plain.clean, planned.doubts),
         *cautions,

@@ -67,7 +67,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines.append(note)
     load = plan.trials[0].cell.load
     if load.reconnect:
-        lines.append(f"each client opens a new connection {of_lab.when_anew(load)}")
+        lines.append(f"each client opens a new connection {of_lab.reconnect_text(load)}")
     if load.reconnect_on_loss:
         lines.append("a client that loses its connection opens a new one")
     if changes := list(notes.controlled(setups[0])):
@@ -100,7 +100,7 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
     load = plan.trials[0].cell.load
     rate = f", {units.rate(load.rate)} asked for" if load.rate is not None else ""
     if load.curve is not None:
-        rate = f", {of_lab.how_many(load)}"
+        rate = f", {of_lab.load_text(load)}"
     yield f"each trial {of_lab.length_of(load)}{rate}"
     by_block: dict[tuple[str, int], list[str]] = {}
     for trial in left.trials:

@@ -33,7 +33,7 @@ class SharedChecks:
             self._summaries.append(summary)
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._given_up or len(self._summaries) == self._systems)
-            return together(self._summaries) if len(self._summaries) == self._systems else None
+            return combined(self._summaries) if len(self._summaries) == self._systems else None
 
     def give_up(self) -> None:
         """Reports that one of the systems failed, so that nothing can be checked."""
@@ -42,7 +42,7 @@ class SharedChecks:
             self._changed.notify_all()
 
 
-def together(summaries: Sequence[Summary]) -> Summary:
+def combined(summaries: Sequence[Summary]) -> Summary:
     """Combines the systems' summaries into one, with the fields that checks need."""
     first, *others = summaries
     found = dict(first)

@@ -91,10 +91,10 @@ def _observed_s(costs: LabTimes) -> float:
 def placed(lab: Lab) -> Sequence[Setup]:
     """Returns the setups of all measured configurations, with the directories of their systems."""
     own = lab.possible
-    return own if lab.method.slice_s is None else [apart(lab, setup) for setup in own]
+    return own if lab.method.slice_s is None else [with_own_directories(lab, setup) for setup in own]
 
 
-def apart(lab: Lab, setup: Setup) -> Setup:
+def with_own_directories(lab: Lab, setup: Setup) -> Setup:
     """Returns the setup with directories that no earlier configuration uses: for data, emulated devices and memory
     files."""
     own = lab.possible
@@ -209,7 +209,7 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
     if len({setup.cell.load.duration_s for setup in setups}) > 1:
         yield "its cells are measured for different times"
     for role in ("log", "temp"):
-        layouts = [apart(lab, setup).system.layout for setup in setups]
+        layouts = [with_own_directories(lab, setup).system.layout for setup in setups]
         named = [place for layout in layouts if (place := getattr(layout, role)) is not None]
         if len(set(named)) < len(named):
             yield f"two systems would have their {role} in one directory, {named[0]}"
@@ -221,13 +221,13 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
         if len(data) < len(setups) and Path(place).is_mount():
             yield f"{place} is a file system of its own, and systems side by side have a directory each"
     for setup in setups:
-        layout = apart(lab, setup).system.layout
+        layout = with_own_directories(lab, setup).system.layout
         if layout.data is not None and layout.data != setup.system.layout.data and layout.data not in layout.emulated:
             try:
                 own_place.check(layout.data, "data")
             except InputError as error:
                 yield f"{error.subject}: {error.cause}"
-    yield from _short_of([apart(lab, setup) for setup in setups], contents)
+    yield from _short_of([with_own_directories(lab, setup) for setup in setups], contents)
 
 
 def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:

@@ -191,7 +191,7 @@ class InterleavedBench:
         `before`."""
         each, lab = self.each, self.each.lab
         setup = lab.setup(trial.cell.name)
-        apart = slice_plan.apart(lab, setup)
+        apart = slice_plan.with_own_directories(lab, setup)
         place = place_of(apart)
         first = next((side for side in before if side.place == place), None)
         secrets = each.secrets.get(setup.origin, Secrets())
@@ -236,7 +236,7 @@ class InterleavedBench:
         measured = make.TrialOutcome(driven, prepared, side.loaded, side.storage.observed(side.turns_s))
         side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)
         if record.status.comparable and not side.setup.system.layout.devices:  # an emulated device ends with its block
-            self.each.data.kept(slice_plan.apart(self.each.lab, side.setup), trial.block)
+            self.each.data.kept(slice_plan.with_own_directories(self.each.lab, side.setup), trial.block)
         if not record.status.comparable:
             self.each.printer.say(f"  {trial.cell.name}: {record.status.value}: {wording.cause(record)}")
         return record
