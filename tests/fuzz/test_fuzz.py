@@ -1,8 +1,8 @@
 """No input causes a traceback, a hang, more than a second per megabyte, or a gigabyte of memory.
 
-`make test` reads a few hundred inputs of each kind, `make test-long` 20,000 in all (IRONBENCH_FUZZ_INPUTS), and `make
-fuzz` FUZZ_INPUTS, a million by default, with a table of the results. Target and number determine an input: in `tests`,
-`python -m fuzz.batch lab 1234 1` reads it again.
+`make test` reads a few hundred inputs of each kind, `make test-long` 20,000 in all (IRONBENCH_FUZZ_INPUTS), and
+`make fuzz` FUZZ_INPUTS, a million by default, with a table of the results. Target and number determine an input: in
+`tests`, `python -m fuzz.batch lab 1234 1` reads it again.
 """
 
 from __future__ import annotations
