@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,8 @@ from ironbench.model.workers import WorkerPart
 from ironbench.records import Evidence, attached
 from ironbench.records.bundle import Reader
 from ironbench.records.importer import ImportResult, take_in
+from ironbench.report.formats import text
+from ironbench.report.page import Page
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
 MEMORY = System("postgres", "log in memory", {"shared_buffers": "256MB"}, Layout("/srv/d", None, "/shm/l"), 256 << 20)
@@ -343,3 +346,8 @@ def codes(*notes: Note) -> list[str]:
         inner = [part for value in one.values.values() for part in (value if isinstance(value, tuple) else (value,))]
         found += [one.code, *codes(*(part for part in inner if isinstance(part, Note)))]
     return found
+
+
+def unfolded(page: Page) -> str:
+    """A page as the terminal shows it, without line ends: sentences are folded there."""
+    return re.sub(r" *\n *", " ", text.page(page))

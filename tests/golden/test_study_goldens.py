@@ -103,7 +103,7 @@ def compared() -> bytes:
     disk = [one for one in records if one.system == DISK]
     memory = [replace(one, software={"ironbench": "0.2"}) for one in records if one.system == MEMORY]
     found = compare(Subject("log on disk", tuple(disk)), Subject("log in memory", tuple(memory)))
-    return comparison.document(found).encode()
+    return without_tables(formats.of_page("json")(comparison.page(found)))
 
 
 def run_as_json() -> bytes:

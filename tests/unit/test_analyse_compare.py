@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from factories import DISK, MEMORY, OLTP, record, suspect, sweep
+from factories import DISK, MEMORY, OLTP, record, suspect, sweep, unfolded
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report import wording
 from ironbench.report.comparison import NO_VERDICT
-from ironbench.report.comparison import text as comparison
+from ironbench.report.comparison import page as comparison
 from ironbench.study.comparability import unlike
 from ironbench.study.compare import ComparedMetric, compare, ratio
 from ironbench.study.subjects import Subject
@@ -175,7 +175,7 @@ def test_a_comparison_leads_with_the_result_of_its_workload(work: Choice, metric
     a, b = (replace(record(throughput=1.0, metrics={metric: value}), choice=work) for value in (2.0, 4.0))
     found = compare(Subject("a", (a,)), Subject("b", (b,)))
     assert found.leading[0] == metric
-    text = comparison(found).replace("\u202f", " ")
+    text = unfolded(comparison(found)).replace("\u202f", " ")
     assert f"2.00 × {words}" in text if words else "B / A" in text
 
 
@@ -191,7 +191,7 @@ def test_shares_next_to_nothing_are_compared_in_points(a: float, b: float, shown
     found = compare(*(Subject(str(share), (record(metrics={"psi_io_some_share": share}),)) for share in (a, b)))
     row = found.cells[0].row("psi_io_some_share")
     assert row is not None and (row.ratio is None) == ("points" in shown)
-    assert shown in comparison(found)
+    assert shown in unfolded(comparison(found))
 
 
 def test_doubts_are_those_of_the_trials_that_are_compared() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import DISK, MACHINE, MEMORY, record
+from factories import DISK, MACHINE, MEMORY, record, unfolded
 
 from ironbench import workloads
 from ironbench.model.cost import CostRange
@@ -69,7 +69,7 @@ def test_published_results_and_ours_are_tables_of_their_own(results: Path, name:
         if published is not ours:
             assert not {place.system for place in published.places} & {"whole", "held"}
             assert published.score != ours.score
-    text = report.text(found, None)
+    text = unfolded(report.page(found))
     assert text.index(NOT_COMPARABLE) < text.index("own results: brokerage")
     assert "Derived from TPC-E" in text
 
@@ -86,6 +86,6 @@ def test_a_bill_has_the_results_for_each_core_and_for_the_money(results: Path) -
     assert [row.per_core.centre for row in found.rows if row.per_core] == [50, 70]
     money = found.rows[0].per_thousand
     assert money is not None and money.centre == pytest.approx(100_000 / (4 * 6872))
-    text = cost_report.text(found, None)
+    text = unfolded(cost_report.page(found))
     assert "not comparable with published TPC-E results" in text
     assert "tpsE" not in text

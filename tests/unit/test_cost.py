@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from factories import DISK, MACHINE, MEMORY, record
+from factories import DISK, MACHINE, MEMORY, record, unfolded
 
 from ironbench.catalogue import prices
 from ironbench.cli.cost import cost as command
@@ -22,7 +22,7 @@ from ironbench.model.record import RATE_NOT_KEPT, Record, Status
 from ironbench.model.system import Load, System
 from ironbench.plan import offers
 from ironbench.report import cost as report
-from ironbench.report import wording
+from ironbench.report import formats, wording
 from ironbench.report.cost import compared as asked
 from ironbench.study import target as targets
 from ironbench.study.bill import bill, licences
@@ -48,7 +48,7 @@ def test_the_published_bills_are_reproduced_to_the_dollar() -> None:
     assert totals["16 faster cores"] == 109952
     assert totals["two servers of 16 faster cores"] < totals["36 cores"]
     assert [row.estimate for row in found.rows] == [False, True, True]
-    text = report.text(found, None)
+    text = unfolded(report.page(found))
     assert "≈2\u202f266 to 2\u202f455" in text
     assert "costs 11\u202f% less than 36 cores and does 120 to 130 % of its work by estimate" in text
 
@@ -412,7 +412,7 @@ def test_a_running_price_names_its_period_and_how_often_it_is_paid() -> None:
     assert (found.lines[0].every, found.lines[0].times, found.years) == ("month", 12, 1)
     assert bill(offer(), sheet(), Decimal(3)).years is None, "what is paid once has no period"
     row = SystemCost("a", found, 16, None, False, "")
-    text = report.text(Costs("", None, "", (row,), "", None, None), None)
+    text = unfolded(report.page(Costs("", None, "", (row,), "", None, None)))
     assert "100 USD per month" in text and "12 months" in text and "total over 1 year" in text
 
 
@@ -448,7 +448,7 @@ def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
         TARGET,
     )
     assert (found.rows[0].cores, found.rows[0].trials) == (16, 3)
-    assert "log on disk: records count as those of all its 2 servers together." in report.text(found, None)
+    assert "log on disk: records count as those of all its 2 servers together." in unfolded(report.page(found))
 
 
 def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:
@@ -460,7 +460,7 @@ def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:
     assert found.rows[0].bill is not None
     assert found.rows[0].bill.total == 21000 + 4 * 150 * Decimal("1.10") + 247392 + power.quantize(Decimal("0.01"))
     assert found.rows[0].bill.years == 3
-    text = report.text(found, None)
+    text = unfolded(report.page(found))
     assert "bill over 3 years" in text and "total over 3 years" in text
     made_up = prices.read((folder / "own-prices.toml").read_text(), "own").prices.values()
     assert all(price.estimate and "made up" in price.source for price in made_up)
@@ -480,8 +480,8 @@ def test_the_answer_to_a_target_says_how_many_of_its_trials_are_flagged_and_why(
     assert [(row.trials, row.flagged, row.cautions) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
     assert found.cheapest is found.rows[0]
     assert report.advice(found) == ["Cheapest that meets it: log on disk (3 of 3 trials flagged), 800 USD."]
-    assert f"! log on disk (3 of 3 trials flagged): {wording.text(TAKEN)}" in report.text(found, None)
-    first = json.loads(report.document(found))["systems"][0]
+    assert f"- log on disk (3 of 3 trials flagged): {wording.text(TAKEN)}" in unfolded(report.page(found))
+    first = json.loads(formats.of_page("json")(report.page(found)))["systems"][0]
     assert (first["trials"], first["flagged"], first["cautions"]) == (3, 3, [wording.text(TAKEN)])
 
 
@@ -507,5 +507,5 @@ def test_a_rate_that_was_asked_for_gives_no_work_per_core_or_price() -> None:
     row = found.rows[0]
     assert row.target is not None and row.target.meets and row.bill is not None
     assert (row.score, row.per_core, row.per_thousand) == (None, None, None)
-    text = report.text(found, None)
+    text = unfolded(report.page(found))
     assert report.RATE_ASKED in text and "per core  " not in text and "per 1000" not in text

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import DISK, MACHINE, MEMORY, record, sweep
+from factories import DISK, MACHINE, MEMORY, record, sweep, unfolded
 
 from ironbench import catalogue, workloads
 from ironbench.errors import InputError
@@ -19,7 +19,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load, System
 from ironbench.records import Evidence, Store
 from ironbench.report import cost as report
-from ironbench.report import wording
+from ironbench.report import formats, wording
 from ironbench.report.cost import compared as asked
 from ironbench.study.cost import Costs
 
@@ -64,11 +64,13 @@ def test_without_a_target_the_records_that_a_systems_file_names_give_its_scores(
         (CostRange(1000, 1000, 1000), CostRange(500, 500, 500)),
         (CostRange(1500, 1500, 1500), CostRange(750, 750, 750)),
     ]
-    text = report.text(found, None)
+    text = unfolded(report.page(found))
     assert "one: throughput with 8 clients (3 trials)." in text
     assert "log in memory costs as much as one and does 150 % of its work." in text
     assert "Work: igen-oltp scale=4 weight=light" in text
-    assert json.loads(report.document(found))["systems"][0]["basis"] == wording.text(found.rows[0].basis)
+    assert json.loads(formats.of_page("json")(report.page(found)))["systems"][0]["basis"] == wording.text(
+        found.rows[0].basis
+    )
 
 
 def test_the_score_of_confirmed_records_is_that_of_fresh_trials(tmp_path: Path) -> None:
@@ -92,11 +94,11 @@ def test_work_that_cannot_be_told_apart_is_not_stated_as_a_share(tmp_path: Path)
     clear = billed(tmp_path / "clear", [*spread(DISK, 1000, 0.01), *spread(MEMORY, 600, 0.01)])
     (said,) = report.advice(clear)
     assert said.endswith("does 57 to 63 % of its work.")
-    assert "another run may differ by more" in report.text(clear, None)
+    assert "another run may differ by more" in unfolded(report.page(clear))
     single = billed(tmp_path / "single", [record(DISK, 8, 1000.0), *spread(MEMORY, 600, 0.01)])
     (said,) = report.advice(single)
     assert "inconclusive: one was measured by one trial" in said
-    assert json.loads(report.document(single))["systems"][0]["score"] is None
+    assert json.loads(formats.of_page("json")(report.page(single)))["systems"][0]["score"] is None
 
 
 def test_scores_and_prices_per_score_carry_the_interval_of_runs(tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_scores_of_a_systems_file_are_not_mixed_with_those_of_records(tmp_path: 
     text = BOTH.replace("sockets = 1", 'score = 3777.0\nsource = "a list"\nsockets = 1', 1)
     found = billed(tmp_path, [record(DISK), record(MEMORY)], text)
     assert [row.score for row in found.rows] == [CostRange(3777, 3777), None]
-    assert "The records of log on disk and log in memory are not used" in report.text(found, None)
+    assert "The records of log on disk and log in memory are not used" in unfolded(report.page(found))
 
 
 def test_published_scores_do_not_bear_the_sentence_of_derived_records_that_are_not_used(tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ def test_bills_stand_without_scores_where_records_did_different_work_and_that_is
     found = billed(tmp_path, [record(DISK), record(MEMORY, choice=Choice("select-only", {}))])
     assert [row.score for row in found.rows] == [None, None]
     assert all(row.bill and row.bill.total for row in found.rows)
-    assert "did different work (igen-oltp scale=4 weight=light; select-only)" in report.text(found, None)
+    assert "did different work (igen-oltp scale=4 weight=light; select-only)" in unfolded(report.page(found))
 
 
 def test_a_label_of_several_systems_gives_no_score_and_that_is_said_beside_the_bill(tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_a_label_of_several_systems_gives_no_score_and_that_is_said_beside_the_b
     trials = [record(DISK), other, record(MEMORY)]
     found = billed(tmp_path / "all", trials)
     assert [row.score is None for row in found.rows] == [True, False]
-    assert "No score of one: records of 2 systems have its label" in report.text(found, None)
+    assert "No score of one: records of 2 systems have its label" in unfolded(report.page(found))
     named = billed(tmp_path / "named", trials, words=(trials[0].id, trials[2].id))
     assert [row.score is None for row in named.rows] == [False, False]
 
@@ -169,7 +171,7 @@ def test_a_systems_file_that_says_otherwise_than_the_machine_of_its_records_is_t
     cautions = found.rows[0].cautions
     assert [(one.values["of"], one.values["declared"], one.values["measured"]) for one in cautions] == said
     assert all(one.values["pinned"] for one in cautions if held and one.values["of"] == "cores")
-    assert all(f"! log on disk: {caution}" in report.text(found, None) for caution in wording.texts(cautions))
+    assert all(f"- log on disk: {caution}" in unfolded(report.page(found)) for caution in wording.texts(cautions))
 
 
 def test_of_a_running_server_the_recorded_machine_is_not_held_against_the_systems_file(tmp_path: Path) -> None:
@@ -199,7 +201,7 @@ def test_scores_from_records_are_in_the_unit_of_their_metric_whatever_the_system
     found = billed(tmp_path, [record(DISK), record(MEMORY)], f'unit = "SPECint_rate2006"\n{BOTH}')
     assert found.rows[0].score is not None
     assert found.unit == catalogue.metric("throughput").words
-    assert "SPECint" not in report.text(found, None)
+    assert "SPECint" not in unfolded(report.page(found))
 
 
 TAKEN = note("cpu-taken", programs=0.9, steal=0.04, share=0.94)
@@ -213,7 +215,7 @@ def test_a_score_of_flagged_trials_is_marked_and_has_their_notes(tmp_path: Path)
     trials = [*flagged(spread(DISK, 1000, 0.01)), *spread(MEMORY, 1500, 0.01)]
     found = billed(tmp_path, trials)
     assert [(row.trials, row.flagged, row.cautions) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
-    first, second = json.loads(report.document(found))["systems"]
+    first, second = json.loads(formats.of_page("json")(report.page(found)))["systems"]
     assert (first["trials"], first["flagged"], first["cautions"]) == (3, 3, [wording.text(TAKEN)])
     assert (second["flagged"], second["cautions"]) == (0, [])
-    assert all("one (3 of 3 trials flagged)" in text for text in (*report.advice(found), report.text(found, None)))
+    assert all("one (3 of 3 trials flagged)" in text for text in (*report.advice(found), unfolded(report.page(found))))

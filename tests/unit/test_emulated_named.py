@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from factories import DISK, Shelf, record
+from factories import DISK, Shelf, record, unfolded
 from labfactory import lab, said, studied, trials
 
 from ironbench.catalogue import prices
@@ -64,9 +64,9 @@ def test_nothing_is_called_emulated_that_was_measured() -> None:
 
 def test_compare_names_the_emulated_side() -> None:
     a, b = subjects([*of("disk", False, 1000.0), *of("gp3", True, 4000.0)])
-    text = comparison.text(compare(a, b))
+    text = unfolded(comparison.page(compare(a, b)))
     head = text.partition("No verdict")[0]
-    assert "B  gp3 (emulated)" in head and "A  disk\n" in head
+    assert "A: disk; B: gp3 (emulated)" in head
     assert "B (emulated) has" in head
 
 

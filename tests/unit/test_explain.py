@@ -21,7 +21,7 @@ from ironbench.records import Evidence, Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.records.selection import both
 from ironbench.report import formats
-from ironbench.report.compared import held_against
+from ironbench.report.comparison import compare_named
 from ironbench.report.explain import answer
 from ironbench.report.explain import page as page_of
 from ironbench.report.facts import values
@@ -162,7 +162,7 @@ def test_of_runs_one_after_the_other_it_says_that_there_is_no_verdict(
 
 @pytest.mark.parametrize("format", formats.names())
 def test_every_format_has_the_walk(format: str, directory: str) -> None:
-    written = formats.of_page(format)(page_of(held_against(*both(*CELLS, directory))))
+    written = formats.of_page(format)(page_of(compare_named(*both(*CELLS, directory))))
     assert written
     if format in ("text", "html", "md", "csv", "svg"):
         assert b"log flush" in written

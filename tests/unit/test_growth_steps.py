@@ -49,7 +49,7 @@ def test_a_step_is_sure_by_the_interval_that_is_shared_out_and_shows_its_own() -
     step = course.first
     assert (step.fewer, step.most) == (1, 16) and step.surely_grows
     assert step.surely_low < step.low < step.ratio < step.high < step.surely_high
-    assert not GrowthStep(1, 2, 1.1, 1.01, 1.2, 6, 0.97, 1.25).surely_grows
+    assert not GrowthStep(1.1, 1.01, 1.2, 1, 2, 6, 0.97, 1.25).surely_grows
 
 
 def test_an_answer_says_why_a_step_whose_interval_shows_growth_is_not_sure() -> None:

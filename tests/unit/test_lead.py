@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from factories import DISK, MEMORY, Shelf, record, suspect, sweep
+from factories import DISK, MEMORY, Shelf, record, suspect, sweep, unfolded
 
 from ironbench.errors import InputError
 from ironbench.model.note import Note, note
@@ -18,7 +19,8 @@ from ironbench.report import formats, wording
 from ironbench.report import lead as report
 from ironbench.report.charts import lead as charts
 from ironbench.report.numbers import number, quantity
-from ironbench.study.lead import Leads, lead, leads
+from ironbench.study.compare import MeanRatio, mean_ratio
+from ironbench.study.lead import Leads, WorkLead, leads, outcome
 from ironbench.study.repeats import Repeats, repeats
 
 OLD = {"cpu": {"model": "Old @ 2.40GHz", "cores": 8}}
@@ -29,6 +31,18 @@ def runs(*values: float) -> Repeats:
     return Repeats(values, values, len(values))
 
 
+def ratio_of(a: Repeats, b: Repeats) -> MeanRatio:
+    one = mean_ratio(a, b)
+    assert one is not None
+    return one
+
+
+def at_peak(work: WorkLead, metric: str = "throughput") -> MeanRatio:
+    row = work.peaks.row(metric) if work.peaks else None
+    assert row is not None and row.means is not None
+    return row.means
+
+
 def found(margin: float = 0.05):
     old = sweep(DISK, 3000, 5)
     new = [replace(one, machine="m2") for one in sweep(MEMORY, 4800, 5, seed=2)]
@@ -36,41 +50,42 @@ def found(margin: float = 0.05):
 
 
 def test_a_lead_carries_its_interval_and_a_word() -> None:
-    ahead = lead(runs(100, 101, 99), runs(128, 127, 129), 0.05)
-    assert ahead is not None and ahead.low is not None and ahead.high is not None
+    ahead = ratio_of(runs(100, 101, 99), runs(128, 127, 129))
     assert ahead.low < 1.28 < ahead.high
-    assert wording.text(ahead.outcome) == "leads by 28\u202f%"
-    assert lead(runs(100, 101, 99), runs(101, 100, 100), 0.05).outcome == note("lead-equal", margin=0.05)
-    assert lead(runs(100, 150, 70), runs(110, 80, 160), 0.05).outcome == note("lead-inconclusive")
-    assert lead(runs(100), runs(130), 0.05).outcome == note("lead-of-one-trial")
-    slower = lead(runs(10, 10.1, 9.9), runs(5, 5.1, 4.9), 0.05, higher_is_better=False)
-    assert wording.text(slower.outcome) == "takes 50\u202f% less time"
+    assert wording.text(outcome(ahead, 0.05)) == "leads by 28\u202f%"
+    equal = ratio_of(runs(100, 101, 99), runs(101, 100, 100))
+    assert outcome(equal, 0.05) == note("lead-equal", margin=0.05)
+    assert outcome(ratio_of(runs(100, 150, 70), runs(110, 80, 160)), 0.05) == note("lead-inconclusive")
+    assert outcome(ratio_of(runs(100), runs(130)), 0.05) == note("lead-of-one-trial")
+    slower = ratio_of(runs(10, 10.1, 9.9), runs(5, 5.1, 4.9))
+    assert wording.text(outcome(slower, 0.05, "lower")) == "takes 50\u202f% less time"
 
 
 def test_values_are_those_that_the_ratio_is_made_of() -> None:
-    one = lead(runs(100.0, 200.0, 400.0), runs(300.0, 300.0, 900.0), 0.05)
-    assert one is not None and one.centres == pytest.approx((200.0, 300 * 3 ** (1 / 3)))
+    one = ratio_of(runs(100.0, 200.0, 400.0), runs(300.0, 300.0, 900.0))
+    assert one.centres == pytest.approx((200.0, 300 * 3 ** (1 / 3)))
     assert one.ratio == pytest.approx(one.centres[1] / one.centres[0])
     shown = found()
-    peaks = shown.works[0].peaks
-    assert peaks is not None
-    a, b = peaks.leads["throughput"].centres
+    a, b = at_peak(shown.works[0]).centres
     row = next(row for row in report.peaks(shown).texts if "throughput at the peak" in row[0])
     assert row[1:4] == (quantity(a, "1/s"), quantity(b, "1/s"), number(b / a))
-    assert json.loads(report.document(shown))["works"][0]["peaks"]["values"]["throughput"] == [a, b]
-    assert "Values are geometric means" in report.text(shown) and "compare` takes medians" in report.text(shown)
-    assert "the peak is of trials that did not choose it" in report.text(shown)
+    assert document(shown)["works"][0]["peaks"]["values"]["throughput"] == [a, b]
+    assert "Values are geometric means" in unfolded(report.page(shown)) and "compare` takes medians" in unfolded(
+        report.page(shown)
+    )
+    assert "the peak is of trials that did not choose it" in unfolded(report.page(shown))
 
 
 def test_a_row_of_clients_is_of_all_their_trials_confirmations_included() -> None:
     shown = found()
     work = shown.works[0]
-    assert work.peaks is not None and "all trials with that many clients" in report.text(shown)
-    confirmed = work.peaks.clients
+    assert work.peaks is not None and "all trials with that many clients" in unfolded(report.page(shown))
+    confirmed = work.clients
     assert confirmed[0] == confirmed[1]
-    for clients, one in work.by_clients:
+    for clients, row in work.by_clients:
         swept, fresh = 3, 3 * (clients == confirmed[0])
-        assert one.trials == (swept + fresh, swept + fresh), clients
+        assert row.means is not None
+        assert row.means.trials == (swept + fresh, swept + fresh), clients
 
 
 def test_failures_stand_beside_every_rate_of_a_lead() -> None:
@@ -79,7 +94,7 @@ def test_failures_stand_beside_every_rate_of_a_lead() -> None:
         replace(one, metrics={**one.metrics, "failed": one.metrics["transactions"] / 19})
         for one in sweep(MEMORY, 4800, 5, seed=2)
     ]
-    text = report.text(leads("old", old, "new", new, Shelf([*old, *new]), 0.05))
+    text = unfolded(report.page(leads("old", old, "new", new, Shelf([*old, *new]), 0.05)))
     assert "5\u202f% of the transactions of new failed" in text
     assert text.count("(5\u202f% failed)") == 1 + 7, "at the peak, and at each number of clients"
 
@@ -90,7 +105,7 @@ def test_welch_interval_is_that_of_a_textbook() -> None:
 
     a = [math.exp(x) for x in (-0.1, 0.0, 0.1)]
     b = [math.exp(1 + x) for x in (-0.5, 0.5, -0.5, 0.5)]
-    one = lead(runs(*a), runs(*b), 0.05)
+    one = ratio_of(runs(*a), runs(*b))
     spread = math.sqrt(0.01 / 3 + (1 / 3) / 4)
     freedom = spread**4 / ((0.01 / 3) ** 2 / 2 + (1 / 12) ** 2 / 3)
     assert freedom == pytest.approx(3.22, abs=0.05)
@@ -102,16 +117,15 @@ def test_welch_interval_is_that_of_a_textbook() -> None:
 def test_peaks_are_those_of_fresh_trials_beside_frequency_and_cores() -> None:
     shown = found()
     work = shown.works[0]
-    assert work.peaks is not None
-    assert work.peaks.confirmed
+    assert work.confirmed
     assert shown.hertz_ratio == pytest.approx(3.04 / 2.4)
     assert shown.cores == (8, 8)
-    assert work.peaks.leads["throughput"].ratio == pytest.approx(1.6, rel=0.05)
+    assert at_peak(work).ratio == pytest.approx(1.6, rel=0.05)
     assert [clients for clients, _ in work.by_clients] == [1, 2, 4, 8, 12, 16, 20]
-    text = report.text(shown)
-    assert text.index("What differs") < text.index("throughput at the peak")
+    text = unfolded(report.page(shown))
+    assert text.index("What differs") < text.index("Peak against peak")
     assert "the nominal clock frequency × 1.27" in text
-    assert json.loads(report.document(shown))["works"][0]["peaks"]["confirmed"] is True
+    assert document(shown)["works"][0]["peaks"]["confirmed"] is True
 
 
 def test_doubts_about_the_trials_of_a_peak_and_derivation_are_said() -> None:
@@ -122,8 +136,12 @@ def test_doubts_about_the_trials_of_a_peak_and_derivation_are_said() -> None:
     (flagged,) = shown.cautions
     assert (flagged.code, flagged.values["trials"], flagged.values["of"]) == ("peak-flagged", 1, 3)
     assert [one.code for one in flagged.values["causes"]] == ["client-saturated"]
-    for text in (report.text(shown), page_of(shown), report.document(shown)):
+    for text in (unfolded(report.page(shown)), page_of(shown), json.dumps(document(shown), ensure_ascii=False)):
         assert "97\u202f% busy" in text and "not comparable" in text
+
+
+def document(found: Leads) -> Any:
+    return json.loads(formats.of_page("json")(report.page(found)))
 
 
 def page_of(found: Leads) -> str:
@@ -146,20 +164,18 @@ def test_a_system_seldom_leads_over_itself_although_runs_vary_by_3_percent(
                 for block in range(5)
             ]
             sides.append(repeats(trials, "throughput"))
-        one = lead(*sides, 0.05)
-        assert one is not None and one.low is not None
-        ahead += one.outcome.code == "lead"
-        assert (one.outcome.code == "lead-of-one-run") == (of_runs == 1)
+        code = outcome(ratio_of(*sides), 0.05).code
+        ahead += code == "lead"
+        assert (code == "lead-of-one-run") == (of_runs == 1)
     assert least <= ahead / 200 <= most
 
 
 def test_blocks_of_one_lab_are_repeats_and_trials_of_one_run_are_not() -> None:
     old, new = ([record(side, purpose="lab", block=block, series="x") for block in range(3)] for side in (DISK, MEMORY))
-    peaks = leads("old", old, "new", new, Shelf([*old, *new]), 0.05).works[0].peaks
-    assert peaks is not None and not peaks.leads["throughput"].single_run
-    peaks = found().works[0].peaks
-    assert peaks is not None and peaks.leads["throughput"].single_run
-    assert "no verdict: one run" in report.text(found()) and "leads by" not in report.text(found())
+    in_blocks = leads("old", old, "new", new, Shelf([*old, *new]), 0.05)
+    assert not at_peak(in_blocks.works[0]).single_run
+    assert at_peak(found().works[0]).single_run
+    assert "no verdict: one run" in unfolded(report.page(found())) and "leads by" not in unfolded(report.page(found()))
 
 
 def scripted(side: System, digest: str, name: str = "my.sql", data: str = "") -> Record:
@@ -181,7 +197,7 @@ def test_scripts_or_data_of_one_name_and_other_contents_are_refused_and_moved_on
 def test_a_page_and_a_picture_are_drawn() -> None:
     page = page_of(found())
     assert "Peak against peak" in page and "At each number of clients" in page
-    assert report.png(found()).startswith(b"\x89PNG")
+    assert formats.of_page("png")(report.page(found())).startswith(b"\x89PNG")
 
 
 def test_a_chart_shows_the_lead_at_each_number_of_clients_with_its_interval() -> None:
@@ -234,7 +250,7 @@ def test_of_one_machine_neither_cores_nor_clock_frequency_are_compared() -> None
     old, new = sweep(DISK, 3000, 5), sweep(MEMORY, 4800, 5, seed=2)
     for machine in (OLD, {"cpu": {"model": "no frequency in its name", "cores": 8}}):
         shown = leads("old", old, "new", new, Shelf([*old, *new], machines={"m1": machine}), 0.05)
-        text = report.text(shown)
+        text = unfolded(report.page(shown))
         assert "frequenc" not in text and "cores" not in text
         assert shown.cores == (8, 8)
 
@@ -250,7 +266,7 @@ def test_trials_of_one_rate_are_not_mixed_with_those_of_a_closed_loop() -> None:
     assert closed.by_clients[0][1].ratio == pytest.approx(2.0)
     assert driven.work.endswith("rate=500")
     assert driven.by_clients == () and driven.peaks is not None
-    assert list(driven.peaks.leads) == ["response_time_mean_s"]
+    assert [row.metric for row in driven.peaks.rows] == ["response_time_mean_s"]
     said = report.sentences(found)[-1]
     assert "rate=500: both kept the rate; response time at the rate × 1" in said and "peak" not in said
     behind = Note(RATE_NOT_KEPT, {"text": "80 % of it was finished"})
@@ -282,8 +298,8 @@ def test_what_differs_names_engine_settings_and_load_too() -> None:
     old = record(machine="m1", engine="e1", load=Load(duration_s=10.0))
     new = record(MEMORY, machine="m1", engine="e2", load=Load(duration_s=30.0))
     engines = {"e1": {"version": "17.6"}, "e2": {"version": "18.1"}}
-    text = report.text(leads("old", [old], "new", [new], Shelf(machines={"m1": OLD}, engines=engines), 0.05))
-    above = text[: text.index("throughput")]
+    text = unfolded(report.page(leads("old", [old], "new", [new], Shelf(machines={"m1": OLD}, engines=engines), 0.05)))
+    above = text[: text.index("Peak against peak")]
     for fact in ("17.6", "18.1", "/shm/l", "duration"):
         assert fact in above
 
@@ -295,7 +311,6 @@ def test_a_ratio_is_of_the_same_trials_as_the_values_beside_it(monkeypatch: pyte
     few = record(DISK, 8, 1000.0, block=3, machine="m1", metrics={"transactions": 12.0, "response_time_p99_s": 900.0})
     new = [record(MEMORY, 8, 1000.0, block=block, machine="m2") for block in range(3)]
     shelf = Shelf([*old, few, *new], machines={"m1": OLD, "m2": NEW})
-    peaks = leads("old", [*old, few], "new", new, shelf, 0.05).works[0].peaks
-    assert peaks is not None
-    assert peaks.leads["response_time_p99_s"].trials == (3, 3)
-    assert peaks.leads["response_time_p99_s"].ratio == pytest.approx(1)
+    one = at_peak(leads("old", [*old, few], "new", new, shelf, 0.05).works[0], "response_time_p99_s")
+    assert one.trials == (3, 3)
+    assert one.ratio == pytest.approx(1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import DISK, MACHINE, MEMORY, Shelf, record, suspect, sweep
+from factories import DISK, MACHINE, MEMORY, Shelf, record, suspect, sweep, unfolded
 
 from ironbench.catalogue import prices, published
 from ironbench.errors import InputError
@@ -17,6 +17,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.records import Evidence, Store
 from ironbench.records.index import short
+from ironbench.report import formats
 from ironbench.report import leaderboard as report
 from ironbench.report.leaderboard import rankings as asked
 from ironbench.study import leaderboard
@@ -60,7 +61,7 @@ def test_money_is_counted_with_the_licence_named() -> None:
 
 def test_a_price_that_is_an_estimate_is_marked_and_what_its_edition_cannot_use_is_said() -> None:
     found = leaderboard.published(published.get("tpce"), "currency", SHEET, "sql-server-2014-standard")
-    said = report.text([found], None)
+    said = unfolded(report.page([found]))
     assert "≈53.98" in said and "≈ is an estimate" in said
     assert "IBM System x3650 M4: sql-server-2014-standard: edition Standard uses at most 16 of 24 cores" in said
 
@@ -81,10 +82,10 @@ def test_own_results_stand_in_a_table_of_their_own_after_a_sentence(tmp_path: Pa
     place = rankings[0].places[0]
     assert place.per_core == pytest.approx(place.score / 2)
     together = [leaderboard.published(published.get("tpce"), "score", SHEET, ""), *rankings]
-    text = report.text(together, None)
-    assert text.index(report.NOT_COMPARABLE) < text.index("own results")
+    text = unfolded(report.page(together))
+    assert report.NOT_COMPARABLE in text
     assert "Derived, not comparable." in text
-    tables = json.loads(report.document(together))["rankings"]
+    tables = json.loads(formats.of_page("json")(report.page(together)))["rankings"]
     assert [table["published"] for table in tables] == [True, False]
 
 
@@ -100,10 +101,12 @@ def test_places_whose_intervals_overlap_are_tied(tmp_path: Path) -> None:
         ("near", 1, 2),
         ("slow", 3, 3),
     ]
-    assert "1 to 2" in report.text([ranking], None) and "their 95% intervals overlap" in report.text([ranking], None)
+    assert "1 to 2" in unfolded(report.page([ranking])) and "their 95% intervals overlap" in unfolded(
+        report.page([ranking])
+    )
     (ranking,) = leaderboard.own([*fast, *once], Shelf(), "score", SHEET, "")
     assert [(one.rank, one.worst_rank) for one in ranking.places] == [(1, 2), (1, 2)]
-    assert "700.00 (one trial)" in report.text([ranking], None)
+    assert "700.00 (one trial)" in unfolded(report.page([ranking]))
 
 
 def test_a_workload_has_a_leaderboard_of_own_results_alone(tmp_path: Path) -> None:
@@ -148,7 +151,7 @@ def test_own_results_are_ranked_by_what_was_asked_for(tmp_path: Path, per: str, 
     # A socket needs at least four core licences, so both systems cost the same.
     assert places["held"].per_currency == pytest.approx(places["held"].score * 1000 / (4 * 6872))
     assert places["held"].pinned_to == (1,)
-    text = report.text([ranking], None)
+    text = unfolded(report.page([ranking]))
     assert f"by {report.ordered_by(ranking.sort)}" in text.splitlines()[0]
 
 
@@ -164,7 +167,7 @@ def test_money_that_hangs_on_a_number_of_sockets_that_nobody_knows_is_not_counte
     # A socket needs at least four core licences: six cores on one socket need six, on two sockets eight.
     expected = pytest.approx(place.score * 1000 / (8 * 6872)) if known else None
     assert place.per_currency == expected
-    assert ("depends on how many sockets" in report.text([ranking], None)) is not known
+    assert ("depends on how many sockets" in unfolded(report.page([ranking]))) is not known
 
 
 def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ MISTAKES = {
     "report --format docx": ("--format docx: no such format", "html"),
     "rum": ("rum: ironbench has no such verb", "run"),
     "compare a": ("ironbench compare: B is missing", "ironbench compare --help"),
-    "lead a b --json -o x.html": ("--json: given together with -o, whose name says the format", "name FILE.json"),
+    "lead a b --json -o x.html": ("--json: given together with -o x.html", "FILE.json"),
     "leaderboard tpce --per core --sort system": (
         "--sort system: given together with --per core, which says the order, too",
         "keep one of them",

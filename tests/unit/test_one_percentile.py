@@ -23,7 +23,7 @@ from ironbench.model.search import Search
 from ironbench.model.system import Load, System
 from ironbench.printer import Printer
 from ironbench.records import Evidence, Store
-from ironbench.report.formats.text import run_summary, search_summary
+from ironbench.report.ending import run_summary, search_summary
 from ironbench.report.numbers import quantity
 from ironbench.study import compare as analysis
 from ironbench.study import study

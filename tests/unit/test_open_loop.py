@@ -102,7 +102,7 @@ def test_open_loops_at_one_rate_are_compared_by_their_response_times(
     text = plain(capsys.readouterr().out)
     assert "Both were driven at 500/s: A: 500/s kept; B: 500/s kept." in text
     assert "0.500 × that of A: 10.0 ms against 20.0 ms" in text
-    assert "peak" not in text and "closed loops on both sides" not in text
+    assert "peak" not in text and "Closed loops on both sides" not in text
     compare("asked", "same", results, False, True)
     rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]}
     assert rows["throughput"]["ratio"] is None and rows["throughput"]["improves"] is None
@@ -122,7 +122,7 @@ def test_loops_that_were_given_unlike_work_have_no_ratio(
     compare(*named, results, False, False)
     text = plain(capsys.readouterr().out)
     assert said in text
-    assert "The load differs: " in text and "closed loops on both sides" not in text
+    assert "The load differs: " in text and "Closed loops on both sides" not in text
     compare(*named, results, False, True)
     for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]:
         if row["metric"].startswith(("throughput", "response_time", "service_time")):
@@ -154,7 +154,7 @@ def test_totals_of_unlike_work_have_no_ratio_and_that_is_said(
         compare(*named, str(tmp_path), False, False)
         said = plain(capsys.readouterr().out)
         assert why in said
-        assert ("engine_cpu_s" in said.partition("no ratio of")[2].partition("closed loops")[0]) == bool(why)
+        assert ("engine_cpu_s" in said.partition("No ratio of")[2].partition("Closed loops")[0]) == bool(why)
 
 
 def test_an_open_loop_has_no_place_in_a_leaderboard_and_that_is_said(

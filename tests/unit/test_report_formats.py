@@ -22,10 +22,10 @@ from ironbench.report import formats, markup, plain, theme
 from ironbench.report.answer import answer
 from ironbench.report.as_json import run_document
 from ironbench.report.charts.base import Table
-from ironbench.report.comparison import document as comparison
+from ironbench.report.comparison import page as comparison
 from ironbench.report.document import cautions
+from ironbench.report.ending import run_summary
 from ironbench.report.formats.md import escaped
-from ironbench.report.formats.text import run_summary
 from ironbench.report.headline import headline
 from ironbench.report.sections import sections
 from ironbench.study.archive import EMPTY
@@ -259,9 +259,8 @@ def test_the_run_document_has_the_shape_of_the_contract(tmp_path: Path) -> None:
 
 
 def test_the_comparison_document_holds_ratios() -> None:
-    document = json.loads(
-        comparison(compare(Subject("a", (record(),)), Subject("b", (record(MEMORY, throughput=2000.0),))))
-    )
+    found = compare(Subject("a", (record(),)), Subject("b", (record(MEMORY, throughput=2000.0),)))
+    document = json.loads(formats.of_page("json")(comparison(found)))
     rows = {row["metric"]: row for row in document["peaks"]["rows"]}
     assert rows["throughput"]["ratio"] == 2.0
     assert rows["throughput"]["overlap"] is False

@@ -21,7 +21,7 @@ from ironbench.records.index import short
 from ironbench.report import formats, trial
 from ironbench.report.as_json import run_fields
 from ironbench.report.document import peaks
-from ironbench.report.formats.text import search_summary
+from ironbench.report.ending import search_summary
 from ironbench.report.headline import headline
 from ironbench.report.sections.curves import curves
 from ironbench.study import target as targets

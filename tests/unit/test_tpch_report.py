@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from factories import DISK, MEMORY, Shelf, record
+from factories import DISK, MEMORY, Shelf, record, unfolded
 from labfactory import lab, studied, trials
 
 from ironbench.model.note import Note, note
@@ -13,7 +13,7 @@ from ironbench.report import cell as cells
 from ironbench.report import lead as lead_report
 from ironbench.report import presentation
 from ironbench.report.charts.effects import effects
-from ironbench.report.comparison import text as comparison
+from ironbench.report.comparison import page as comparison
 from ironbench.report.sections.cpu_and_waits import of_parts
 from ironbench.study.compare import compare
 from ironbench.study.lead import leads
@@ -89,18 +89,20 @@ def test_options_that_leave_the_work_as_it_is_make_no_other_work() -> None:
 
 
 def test_compare_leads_with_power() -> None:
-    text = comparison(compare(Subject("a", (single(DISK, 1.0),)), Subject("b", (single(MEMORY, 1.3),))))
+    text = unfolded(comparison(compare(Subject("a", (single(DISK, 1.0),)), Subject("b", (single(MEMORY, 1.3),)))))
     assert "B has 1.30\u202f× the unrounded power of A: 3\u202f740" in text
-    assert text.index("power_unrounded") < text.index("  throughput ")
-    by_rules = comparison(compare(Subject("a", (single(DISK, 1.0, "1"),)), Subject("b", (single(MEMORY, 1.3, "1"),))))
+    assert text.index("power_unrounded") < text.index(" throughput ")
+    by_rules = unfolded(
+        comparison(compare(Subject("a", (single(DISK, 1.0, "1"),)), Subject("b", (single(MEMORY, 1.3, "1"),))))
+    )
     assert "B has 1.00\u202f× the power of A: 360" in by_rules
 
 
 def test_lead_leads_with_power_and_shows_no_throughput_of_transactions() -> None:
     a, b = [single(DISK, 1.0, machine="m1")], [single(MEMORY, 1.3, machine="m2")]
-    text = lead_report.text(leads("old", a, "new", b, Shelf([*a, *b]), 0.05))
+    text = unfolded(lead_report.page(leads("old", a, "new", b, Shelf([*a, *b]), 0.05)))
     assert "tpch sf=0.01: unrounded power × 1.30 (no interval: one trial)" in text
-    assert "throughput at the peak" not in text and "\nclients" not in text
+    assert "throughput at the peak" not in text and "At each number of clients" not in text
     assert "Welch" not in text and "has no spread" in text
 
 
@@ -156,8 +158,8 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
     assert note("balance-throughput", units="queries") in names
     of = names[note("balance-streams")].note
     assert of is not None and of.values["streams"] == "2 streams and a refresh stream"
-    text = comparison(compare(Subject("a", (ran[0],)), Subject("b", (ran[1],))))
-    assert "throughput of the whole trial ↑" in text and "\n  throughput ↑" not in text
+    text = unfolded(comparison(compare(Subject("a", (ran[0],)), Subject("b", (ran[1],)))))
+    assert "throughput of the whole trial ↑" in text and " throughput ↑" not in text
     assert "A: 2 streams and a refresh stream, 1 trial" in text and "1 client" not in text
 
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import BASELINE, JSON, RESULTS
-from ironbench.printer import Printer
+from ironbench.cli.options import BASELINE, FORMAT, JSON, OUTPUT, RESULTS
 
 
 def compare(
@@ -21,19 +20,15 @@ def compare(
     different_work: Annotated[
         bool, typer.Option("--different-work", help="Compare although options, data or versions differ.")
     ] = False,
+    output: OUTPUT = "",
+    format: FORMAT = "",
 ) -> int:
+    from ironbench.cli.output import destination, written
     from ironbench.records.selection import both
-    from ironbench.report.compared import held_against
-
-    held = held_against(*both(a, b, results), different_work)
-    if json:
-        from ironbench.report.comparison import document
-
-        Printer().data(document(held.found, held.pairs))
-        return 0
-    from ironbench.report.comparison import text
+    from ironbench.report.comparison import compare_named, page
     from ironbench.report.walk import section
 
-    explained = section(held.explained(), chart=False) if held.usable else None
-    Printer().data(text(held.found, everything, held.pairs, explained))
-    return 0
+    chosen, place = destination(output, format, json)
+    compared = compare_named(*both(a, b, results), different_work)
+    explained = section(compared.explained(), chart=False) if compared.usable else None
+    return written(page(compared.found, everything, compared.pairs, explained), chosen, place)

@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import JSON, PRICES, RESULTS
+from ironbench.cli.options import FORMAT, JSON, OUTPUT, PRICES, RESULTS
 from ironbench.cli.verdict import REFUTED, SUSPECT
 from ironbench.printer import Printer
-from ironbench.report import cost as report
-from ironbench.report.cost import compared
 
 
 def cost(
@@ -33,16 +31,21 @@ def cost(
     ] = "",
     results: RESULTS = "ironbench-results",
     json: JSON = False,
+    output: OUTPUT = "",
+    format: FORMAT = "",
 ) -> int:
+    from ironbench.cli.output import destination, written
+    from ironbench.report.cost import compared, marked, page
+
+    chosen, place = destination(output, format, json)
     result = compared(selection or (), target, systems, prices or (), currency, results)
-    printer = Printer()
-    printer.data(report.document(result) if json else report.text(result, printer.width()))
+    written(page(result), chosen, place)
     attained = [row.target for row in result.rows if row.target is not None]
     if result.target is None or any(one.meets for one in attained):
         return 0
     missed = bool(attained) and all(one.misses for one in attained)
     code = REFUTED if missed else SUSPECT
-    flagged = [report.marked(row) for row in result.rows if row.flagged]
+    flagged = [marked(row) for row in result.rows if row.flagged]
     outcome = f"{'missed' if missed else 'inconclusive'}: {result.target.text}"
-    printer.say("; ".join([f"exit code {code}: {outcome}", *flagged]))
+    Printer().say("; ".join([f"exit code {code}: {outcome}", *flagged]))
     return code

@@ -24,8 +24,8 @@ def explain(
 ) -> int:
     from ironbench.cli.output import destination, written
     from ironbench.records.selection import both
-    from ironbench.report.compared import held_against
+    from ironbench.report.comparison import compare_named
     from ironbench.report.explain import page as page_of
 
     chosen, place = destination(output, format)
-    return written(page_of(held_against(*both(a, b, results), different_work), everything), chosen, place)
+    return written(page_of(compare_named(*both(a, b, results), different_work), everything), chosen, place)

@@ -6,10 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import JSON, PRICES
-from ironbench.printer import Printer
-from ironbench.report import leaderboard as report
-from ironbench.report.leaderboard import rankings
+from ironbench.cli.options import FORMAT, JSON, OUTPUT, PRICES
 
 
 def leaderboard(
@@ -33,8 +30,11 @@ def leaderboard(
         str, typer.Option(metavar="DIR", help="Where own records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
     json: JSON = False,
+    output: OUTPUT = "",
+    format: FORMAT = "",
 ) -> int:
-    boards = rankings(name, per, sort, licence, prices or (), results)
-    printer = Printer()
-    printer.data(report.document(boards) if json else report.text(boards, printer.width()))
-    return 0
+    from ironbench.cli.output import destination, written
+    from ironbench.report.leaderboard import page, rankings
+
+    chosen, place = destination(output, format, json)
+    return written(page(rankings(name, per, sort, licence, prices or (), results)), chosen, place)

@@ -55,10 +55,15 @@ def _is_stream(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-def destination(output: str, format: str) -> tuple[str, Path | None]:
-    """The format that is asked for, by its name or the file's, and the file; None: stdout. InputError."""
+def destination(output: str, format: str, json: bool = False) -> tuple[str, Path | None]:
+    """Returns the format that `--format`, `--json` or the name of the file asks for, and the file; None: stdout.
+    InputError."""
     from ironbench.report import formats
 
+    if json and (output or format):
+        other = f"--format {format}" if format else f"-o {output}"
+        raise InputError("--json", f"given together with {other}", "remove --json, and name the format or FILE.json")
+    format = "json" if json else format
     suffix = Path(output).suffix.lower().removeprefix(".")
     chosen = format or (formats.of_suffix(suffix) if suffix else "text")
     if not chosen:
@@ -70,9 +75,15 @@ def destination(output: str, format: str) -> tuple[str, Path | None]:
 
 
 def written(page: Page, format: str, place: Path | None) -> int:
-    """Writes the page, or prints it; the exit code."""
+    """Writes the page, or prints it as wide as the terminal; returns the exit code."""
     from ironbench.report import formats
 
+    if format == "text" and place is None:
+        from ironbench.report.formats import text
+
+        printer = Printer()
+        printer.data(text.page(page, printer.width()))
+        return 0
     return delivered(formats.of_page(format)(page), place, "written:")
 
 

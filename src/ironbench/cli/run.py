@@ -105,7 +105,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
         answer = search.answer(plan.search, records) if plan.search else None
         printer.data(run_document(records, store, answer, requirements.fields(judgements)))
     else:
-        from ironbench.report.formats.text import run_summary, search_summary
+        from ironbench.report.ending import run_summary, search_summary
 
         if plan.search and plan.search.of == "rate":
             printer.data(search_summary(plan.search, records, store))

@@ -34,7 +34,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
         printer.data(lab_document(study, measured, directory.store))
     elif not json:
-        from ironbench.report.formats.text import summary
+        from ironbench.report.ending import summary
 
         summary(study, printer)
         printer.say(f"lab: {directory.path}   report: ironbench report {directory.path} -o report.html")

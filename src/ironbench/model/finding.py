@@ -27,22 +27,38 @@ LEAST_BLOCKS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Two configurations compared by one metric, paired by block."""
+class Ratio:
+    """One group's figure as a multiple of another's, with its confidence interval."""
+
+    ratio: float
+    """The ratio of geometric means."""
+    low: float
+    high: float
+    """Confidence interval of the ratio; 0 and infinity if there are too few repeats for one."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there are enough repeats for an interval."""
+        return self.low > 0 and math.isfinite(self.high)
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes 1."""
+        return self.low > 1 or self.high < 1
+
+
+@dataclass(frozen=True, slots=True)
+class Finding(Ratio):
+    """Two cells compared on one metric, paired by block."""
 
     metric: str
     """Catalogue name."""
     cell: str
     baseline: str
     ratios: tuple[tuple[int, float], ...]
-    """(block, configuration's value divided by the baseline's) for every complete block."""
-    ratio: float
-    """Geometric mean of `ratios`."""
-    low: float
-    high: float
-    """Confidence interval of the ratio at level `confidence`."""
+    """(block, cell's value over the baseline's) of every complete block."""
     confidence: float
-    """Confidence level after alpha was divided among interim analyses; 0.95 without interim analyses."""
+    """Confidence level of the interval: 0.95, or more if several interim analyses share the alpha."""
     conclusion: Conclusion
     margin: float
     detectable: float | None

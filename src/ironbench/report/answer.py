@@ -146,10 +146,10 @@ def _why_open(effect: Effect) -> str:
     return f"These blocks would show only differences of {at_least(finding.detectable)}."
 
 
-def sentence(effect: Effect) -> str:
+def with_advice(effect: Effect) -> AnswerPoint:
     """One comparison alone, with the advice that would settle it."""
     point, advice = comparison(effect), effect.finding.advice
-    return " ".join(filter(None, (point.text, point.doubt, _advice(advice) if advice else "")))
+    return replace(point, doubt=" ".join(filter(None, (point.doubt, _advice(advice) if advice else ""))))
 
 
 def _counted(effects: Sequence[Effect]) -> str:

@@ -1,40 +1,50 @@
-"""The result of `compare A B`, as text and as JSON."""
+"""`compare A B`: what A and B stand for, and the page of their comparison."""
 
 from __future__ import annotations
 
-import shlex
-import textwrap
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ironbench import units
+from ironbench.errors import InputError
 from ironbench.model.described import LEADING
-from ironbench.model.record import SCHEMA
-from ironbench.report import cell, plain, presentation, wording
-from ironbench.report.as_json import encoded, plain_value
-from ironbench.report.cell import ABSENT, TableCell, centre, spread
+from ironbench.model.record import Record, Status
+from ironbench.records.labs import LabDirectory
+from ironbench.records.selection import NamedRecords
+from ironbench.records.work import work_name
+from ironbench.report import presentation, wording
+from ironbench.report.as_json import plain_value
+from ironbench.report.cell import ABSENT, Content, Row, TableCell, centre, spread
 from ironbench.report.charts.base import Table
+from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows
 from ironbench.report.findings import effect_table, metric_tables, metric_words
 from ironbench.report.numbers import measured, times, unit_of
-from ironbench.report.plain import bullets
+from ironbench.report.page import Page
+from ironbench.report.section import Answer, AnswerPoint, Section, with_rows
 from ironbench.report.wording.comparison import loop
+from ironbench.study import compare as analysis
+from ironbench.study.archive import Archive, Archives
+from ironbench.study.comparability import other_work
 from ironbench.study.compare import ComparedMetric, SystemComparison
-from ironbench.study.differences import telling
+from ironbench.study.differences import facts, telling
+from ironbench.study.lead import require_one_system
+from ironbench.study.subjects import Subject, by_work, marked
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    from ironbench.report.section import Section
+    # Comparing two labels needs neither, and starts sooner without them.
+    from ironbench.study.explain import Explanation
     from ironbench.study.study import Effect
 
 _MAIN = (
     *("throughput", "failed_fraction", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s"),
     "response_time_p99_s",
 )
-
 _WHOLE = {"throughput": "throughput of the whole trial"}
-_VALUES = "  values are medians of the trials, percentiles pooled; `ironbench lead` takes geometric means"
+_VALUES = "Values are medians of the trials, percentiles pooled; `ironbench lead` takes geometric means."
 NO_VERDICT = (
     "No verdict: the trials of A and B were not run in blocks, so only the ratio and the spread of repeats are given."
 )
@@ -44,123 +54,186 @@ UNDECLARED = (
 )
 
 
-def text(
-    comparison: SystemComparison,
+@dataclass(frozen=True, slots=True)
+class NamedComparison:
+    """The comparison of two names given by the user."""
+
+    sides: tuple[NamedRecords, NamedRecords]
+    store: Archive
+    pairs: tuple[Effect, ...]
+    """Findings, if both are configurations of one lab."""
+    found: SystemComparison
+
+    @property
+    def usable(self) -> bool:
+        return all(self.found.trials)
+
+    def explained(self) -> Explanation:
+        from ironbench.study.explain import explain, observed_of
+
+        one, other = self.sides
+        a, b = self.found.trials
+        names = marked(one.word, a), marked(other.word, b)
+        watched = observed_of(one.records), observed_of(other.records)
+        observed = ((names[0], watched[0]), (names[1], watched[1])) if self.pairs and all(watched) else None
+        return explain((names[0], a), (names[1], b), self.store, in_blocks=bool(self.pairs), observed=observed)
+
+
+def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool = False) -> NamedComparison:
+    """Compares B with A. InputError: a name stands for nothing usable or for several kinds of work, or the sides did
+    different work."""
+    a, b, records_a, records_b = of_a.word, of_b.word, of_a.records, of_b.records
+    pairs = _findings(of_a, of_b)
+    store = Archives([of_a.store, of_b.store])
+    for name, records in ((a, records_a), (b, records_b)):
+        usable(name, records)
+        _require_one_work(name, records)
+        if not pairs:
+            require_one_system(name, {work_name(records[0].choice): Subject(name, tuple(records)).usable}, store)
+    apart = other_work(records_a, records_b)
+    if apart and not pairs and not different_work:
+        raise InputError(
+            f"{a} and {b}", "; ".join(wording.texts(apart)), "compare like with like, or insist with --different-work"
+        )
+    common = {record.id for record in records_a} & {record.id for record in records_b}
+    if common:
+        cause = f"stands for {counted(len(common), 'trial')} that {a} stands for too"
+        raise InputError(b, cause, "name two systems, or two series")
+    known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
+    derived = sentences([*records_a, *records_b]).values()
+    sides = (Subject(a, tuple(records_a)), Subject(b, tuple(records_b)))
+    return NamedComparison((of_a, of_b), store, pairs, analysis.compare(*sides, known, tuple(derived), store))
+
+
+def _require_one_work(name: str, records: Sequence[Record]) -> None:
+    works = by_work(records)
+    if len(works) > 1:
+        series = [f"{group[0].series} is {group[0].choice.workload}" for group in works]
+        raise InputError(
+            name,
+            f"stands for {' and '.join(work_name(group[0].choice) for group in works)}",
+            f"name the series of one on each side ({', '.join(series)}), or see all with `ironbench lead`",
+        )
+
+
+def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
+    """Findings of two configurations of one lab, paired by block; () for anything else. InputError: a side stands for
+    several configurations, or both for the same one."""
+    if not (a.cells and b.cells) or a.store.directory != b.store.directory:
+        return ()
+    for one in (a, b):
+        if len(one.cells) > 1:
+            cause = f"stands for {len(one.cells)} cells"
+            raise InputError(one.word, cause, f"name one: {', '.join(one.cells)}; `ironbench lead` takes them together")
+    if a.cells == b.cells:
+        raise InputError(b.word, f"is the same cell as {a.word}", "name two cells")
+    from ironbench.study.labstudy import compare_cells
+
+    directory = LabDirectory(a.store.directory)
+    look = max(1, len(directory.declared()))
+    return compare_cells(directory.lab(), directory.records(), a.cells[0], b.cells[0], look)
+
+
+def usable(word: str, records: Sequence[Record]) -> list[Record]:
+    """Returns the trials that may be compared. InputError: there is none, with the causes and what would help."""
+    found = [record for record in records if record.status.comparable]
+    if not found:
+        causes = dict.fromkeys(
+            ": ".join(filter(None, (record.status.value, wording.cause(record)))) for record in records
+        )
+        cut = all(record.status is Status.CUT_SHORT for record in records)
+        hint = "remove the cause before you run it again"
+        if cut:
+            hint = "the same command with --resume goes on; of a lab, `ironbench lab resume`"
+        raise InputError(word, f"has no trial that may be compared ({'; '.join(causes)})", hint)
+    return found
+
+
+def page(
+    found: SystemComparison,
     everything: bool = False,
     pairs: Sequence[Effect] = (),
     explained: Section | None = None,
-) -> str:
-    """The answer and its caveats, the numbers, and what differs (`everything`: all of it). `explained`: the walk down
-    to where the difference comes from."""
-    if tables := presentation.comparison_tables(comparison):
-        return _presented_comparison(comparison, tables, everything, pairs, explained)
-    cautions = [*wording.texts((*comparison.left_out, *comparison.warnings)), *wording.sentences(comparison.unlike)]
-    elsewhere = any(row.room == "machine" for row in comparison.differences)
-    differing = _differences(comparison, everything)
-    blocks = [
-        _head(comparison),
-        *comparison.derived,
-        differing if elsewhere else "",  # of two machines a ratio means nothing before they are known
-        _paired(pairs) if pairs else f"{_answer(comparison)}\n{NO_VERDICT}",
-        bullets("Before you use these numbers", cautions),
-        _peaks(comparison),
-        _cells(comparison),
-        *_walk(explained),
-        "" if elsewhere else differing,
+) -> Page:
+    """`everything`: all facts that differ. `pairs`: findings of two configurations of one lab. `explained`: the
+    breakdown of the difference."""
+    tables = presentation.comparison_tables(found)
+    deciding = [effect for effect in pairs if effect.finding.decides]
+    rest = [effect for effect in pairs if not effect.finding.decides]
+    differing = Section("differences", "What differs", tables=_differences(found, everything))
+    results = [Section("results", "Results", tables=tuple(tables))] if tables else [_peaks(found), _by_load(found)]
+    parts = [
+        Section("findings", "Findings", tables=with_rows(effect_table(deciding)) if deciding else ()),
+        Section("paired", "Paired by block", tables=tuple(metric_tables(rest)) if rest else ()),
+        *results,
     ]
-    return "\n\n".join(block for block in blocks if block)
+    if explained and explained.shows_something:
+        parts.append(replace(explained, lead="", sentences=(*explained.sentences, explained.lead)))
+    # The ratio of two machines means nothing to a reader who does not know them yet.
+    elsewhere = any(row.room == "machine" for row in found.differences) and not tables
+    return Page(
+        title="; ".join(f"{side}: {name}" for side, name in zip("AB", _names(found), strict=True)),
+        lead="",
+        answer=_answer(found, deciding, bool(pairs), bool(tables)),
+        sections=(differing, *parts) if elsewhere else (*parts, differing),
+        cautions=(*wording.texts((*found.left_out, *found.warnings)), *wording.sentences(found.unlike)),
+        derived=" ".join(found.derived),
+        fields=partial(_fields, found, pairs),
+    )
 
 
-def _head(comparison: SystemComparison) -> str:
-    return "\n".join(f"{side}  {plain.clean(name)}" for side, name in zip("AB", _names(comparison), strict=True))
-
-
-def _names(comparison: SystemComparison) -> list[str]:
+def _names(found: SystemComparison) -> list[str]:
     """With a mark where storage was emulated, which a name given on the command line need not have."""
-    names = zip((comparison.a, comparison.b), comparison.emulated, strict=True)
+    names = zip((found.a, found.b), found.emulated, strict=True)
     return [f"{name} (emulated)" if emulated and "emulated" not in name else name for name, emulated in names]
 
 
-def _sides(comparison: SystemComparison) -> list[str]:
-    return [
-        f"{side} (emulated)" if emulated else side for side, emulated in zip("AB", comparison.emulated, strict=True)
-    ]
+def _sides(found: SystemComparison) -> list[str]:
+    return [f"{side} (emulated)" if emulated else side for side, emulated in zip("AB", found.emulated, strict=True)]
 
 
-def _presented_comparison(
-    comparison: SystemComparison,
-    tables: Sequence[tuple[str, Table]],
-    everything: bool,
-    pairs: Sequence[Effect],
-    explained: Section | None,
-) -> str:
-    """Compares workloads whose result is not a throughput, line by line."""
-    blocks = [
-        _head(comparison),
-        *comparison.derived,
-        _paired(pairs) if pairs else NO_VERDICT,
-        bullets(
-            "Before you use these numbers",
-            [*wording.texts((*comparison.left_out, *comparison.warnings)), *wording.sentences(comparison.unlike)],
-        ),
-        *(plain.table(table) for _, table in tables),
-        *_walk(explained),
-        _differences(comparison, everything),
-    ]
-    return "\n\n".join(block for block in blocks if block)
+def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool, presented: bool) -> Answer:
+    """Verdicts of a lab that declared the comparison; else the ratio, and why it carries no verdict."""
+    if deciding:
+        # Answers of labs need statistics, whose import costs more than all else that a comparison without them does.
+        from ironbench.report.answer import with_advice
+
+        first, *others = map(with_advice, deciding)
+        return Answer(first, tuple(others))
+    if in_blocks or presented:
+        return Answer(AnswerPoint(UNDECLARED if in_blocks else NO_VERDICT))
+    return Answer(AnswerPoint(_ratio(found)), doubts=(NO_VERDICT,))
 
 
-def _walk(explained: Section | None) -> list[str]:
-    if explained is None or not explained.shows_something:
-        return []
-    return [*plain.section(explained), plain.folded(explained.lead)]
-
-
-def _paired(effects: Sequence[Effect]) -> str:
-    """Compares two cells of one lab block by block; a verdict only where the lab declared the comparison."""
-    # Answers of labs need statistics, whose import costs more than all else that a comparison without them does.
-    from ironbench.report.answer import sentence
-
-    deciding = [effect for effect in effects if effect.finding.decides]
-    words = " ".join(map(sentence, deciding)) if deciding else UNDECLARED
-    tables = [plain.table(effect_table(deciding))] if deciding else []
-    rest = [effect for effect in effects if not effect.finding.decides]
-    tables += [f"{plain.clean(name)}, paired by block\n{plain.table(one)}" for name, one in metric_tables(rest)]
-    return "\n\n".join([textwrap.fill(plain.clean(words), 100, break_on_hyphens=False), *tables])
-
-
-def _answer(comparison: SystemComparison) -> str:
-    """States the leading metric at both peaks; of open loops, whether they kept their rate."""
-    if comparison.leading[0] != "throughput":
-        return _leading_answer(comparison)
-    a, b = comparison.loads
+def _ratio(found: SystemComparison) -> str:
+    """States the leading metric at both peaks; for open loops, whether they kept their rate."""
+    if found.leading[0] != "throughput":
+        return _leading_ratio(found)
+    a, b = found.loads
     if a.rate is not None or b.rate is not None:
-        return _rate_answer(comparison)
-    row = comparison.peaks.row("throughput") if comparison.peaks else None
+        return _rates(found)
+    row = found.peaks.row("throughput") if found.peaks else None
     if row is None or row.ratio is None:
         return "There is no throughput of both to compare."
-    unit = unit_of("throughput")
-    only = comparison.clients
-    where = "At its peak" if only is None else f"With {counted(only, 'client')}"
-    one, other = _sides(comparison)
-    return (
-        f"{where} {other} has {times(row.ratio)} the throughput of {one}: "
-        f"{measured(row.b, unit)} against {measured(row.a, unit)} ({_spread_words(row)})."
-    )
+    where = "At its peak" if found.clients is None else f"With {counted(found.clients, 'client')}"
+    one, other = _sides(found)
+    return f"{where} {other} has {times(row.ratio)} the throughput of {one}: {_values(row)} ({_spread_words(row)})."
 
 
-def _leading_answer(comparison: SystemComparison) -> str:
+def _leading_ratio(found: SystemComparison) -> str:
     """States the leading metric of work whose result is not a throughput of clients."""
-    rows = [row for metric in comparison.leading if (row := comparison.peaks.row(metric) if comparison.peaks else None)]
+    rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
     if row is None:
         return "There is no figure of both to compare."
+    one, other = _sides(found)
+    what = metric_words(row.metric)
+    return f"{other} has {times(row.ratio)} the {what} of {one}: {_values(row)} ({_spread_words(row)})."
+
+
+def _values(row: ComparedMetric) -> str:
     unit = unit_of(row.metric)
-    one, other = _sides(comparison)
-    return (
-        f"{other} has {times(row.ratio)} the {metric_words(row.metric)} of {one}: "
-        f"{measured(row.b, unit)} against {measured(row.a, unit)} ({_spread_words(row)})."
-    )
+    return f"{measured(row.b, unit)} against {measured(row.a, unit)}"
 
 
 def _spread_words(row: ComparedMetric) -> str:
@@ -169,96 +242,76 @@ def _spread_words(row: ComparedMetric) -> str:
     return ranges[_ranges(row)]
 
 
-def _rate_answer(comparison: SystemComparison) -> str:
-    a, b = comparison.loads
-    rates = [(name, one) for name, one in zip(_sides(comparison), comparison.rates, strict=True) if one]
+def _rates(found: SystemComparison) -> str:
+    a, b = found.loads
+    rates = [(name, one) for name, one in zip(_sides(found), found.rates, strict=True) if one]
     outcomes = "; ".join(f"{name}: {units.rate(one.rate)} {wording.text(one.outcome)}" for name, one in rates)
     if (a.rate, a.arrivals) != (b.rate, b.arrivals):
         loops = f"A was driven in {loop(a.rate)}, B in {loop(b.rate)}"
         return f"{loops}: neither throughput nor response times of the two can be compared ({outcomes})."
     both = f"Both were driven at {units.rate(rates[0][1].rate)}: {outcomes}."
-    if not all(one and one.is_kept for one in comparison.rates):
+    if not all(one and one.is_kept for one in found.rates):
         return f"{both} Response times of a rate that is not kept are not compared."
-    row = comparison.peaks.row("response_time_p99_s") if comparison.peaks else None
+    row = found.peaks.row("response_time_p99_s") if found.peaks else None
     if row is None or row.ratio is None:
         return both
-    unit = unit_of(row.metric)
+    p99 = f"the 99th percentile of B's response times is {times(row.ratio)} that of A"
+    return f"{both} At that rate {p99}: {_values(row)}."
+
+
+def _differences(found: SystemComparison, everything: bool) -> tuple[tuple[str, Table], ...]:
+    main, rest = (found.differences, ()) if everything else telling(found.differences)
     return (
-        f"{both} At that rate the 99th percentile of B's response times is "
-        f"{times(row.ratio)} that of A: {measured(row.b, unit)} against {measured(row.a, unit)}."
+        *with_rows(Table(("", "A", "B"), difference_rows(main), words=True)),
+        *with_rows(
+            Table(("", "A", "B"), difference_rows(rest), words=True, counted=True), "Everything else that differs"
+        ),
     )
 
 
-def _differences(comparison: SystemComparison, everything: bool) -> str:
-    shown, rest = (comparison.differences, ()) if everything else telling(comparison.differences)
-    lines = []
-    if shown:
-        rows = difference_rows(shown)
-        lines.append("What differs\n" + plain.facts(Table((), (("", "A", "B"), *rows))))
-    if rest:
-        names = shlex.join([plain.clean(comparison.a), plain.clean(comparison.b)])
-        lines.append(f"That is not all: ironbench compare {names} --all names {counted(len(rest), 'fact')} more")
-    return "\n\n".join(lines)
-
-
-def _peaks(comparison: SystemComparison) -> str:
-    if comparison.peaks is None:
-        sides = zip((comparison.a, comparison.b), comparison.peak_basis, strict=True)
-        known = [f"{plain.clean(side)}: {wording.text(basis)}" for side, basis in sides]
-        return f"Nothing to compare: {'; '.join(known)}"
-    opened = {load.rate is not None for load in comparison.loads}
-    where = (
-        "Each by itself"
-        if len(opened) > 1
-        else "Each at the requested rate"
-        if True in opened
-        else "Each at its peak"
-        if comparison.clients is None
-        else "Side by side"
-    )
-    basis_a, basis_b = map(wording.text, comparison.peak_basis)
-    basis = f"{where} (A: {basis_a}; B: {basis_b})"
+def _peaks(found: SystemComparison) -> Section:
+    bases = [f"{side}: {wording.text(basis)}" for side, basis in zip("AB", found.peak_basis, strict=True)]
+    if found.peaks is None:
+        return Section("peaks", "Nothing to compare", sentences=(f"{'; '.join(bases)}.",))
+    opened = {load.rate is not None for load in found.loads}
+    where = "Side by side"
+    if len(opened) > 1:
+        where = "Each by itself"
+    elif True in opened:
+        where = "Each at the requested rate"
+    elif found.clients is None:
+        where = "Each at its peak"
     # A metric without a better direction cannot speak for A or B; all of them are in the JSON document.
-    rows = [row for row in comparison.peaks.rows if "{" not in row.metric and row.better != "neither"]
-    rows.sort(key=lambda row: row.metric not in comparison.leading)
+    rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
+    rows.sort(key=lambda row: row.metric not in found.leading)
     zero = [row.metric for row in rows if not (row.a.high or row.b.high)]
-    closed = all(load.rate is None for load in comparison.loads)
+    closed = all(load.rate is None for load in found.loads)
     twice = [row.metric for row in rows if closed and row.metric.startswith("service_time")]
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
-    head = ("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
-    if comparison.leading[0] != "throughput":  # work with a throughput of its own kind leads with that
+    if found.leading[0] != "throughput":  # work with a throughput of its own kind leads with that
         shown = [replace(row, metric=_WHOLE.get(row.metric, row.metric)) for row in shown]
-    lines = [basis, plain.table(Table(head, tuple(_row(row) for row in shown)))]
-    lines += [_VALUES] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
-    lines += (
-        [textwrap.fill(f"0 on both sides: {', '.join(zero)}", 100, initial_indent="  ", subsequent_indent="    ")]
-        if zero
-        else []
-    )
+    notes = [f"{'; '.join(bases)}."]
+    notes += [_VALUES] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
+    notes += [f"0 on both sides: {', '.join(zero)}."] if zero else []
     for why in dict.fromkeys(row.no_ratio for row in shown if row.no_ratio):
         names = ", ".join(row.metric for row in shown if row.no_ratio == why)
-        text = f"no ratio of {names}: {wording.text(why)}"
-        lines.append(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    "))
-    lines += ["  closed loops on both sides: the service time is the response time"] if twice else []
-    return "\n".join(lines)
+        notes.append(f"No ratio of {names}: {wording.text(why)}.")
+    notes += ["Closed loops on both sides: the service time is the response time."] if twice else []
+    head = ("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
+    table = Table(head, tuple(map(_row, shown)), numbers=True)
+    return Section("peaks", where, sentences=tuple(notes), tables=with_rows(table))
 
 
-def _row(row: ComparedMetric) -> cell.Row:
+def _row(row: ComparedMetric) -> Row:
     unit = "1/s" if row.metric in _WHOLE.values() else unit_of(row.metric)
     better = {"higher": " ↑", "lower": " ↓"}.get(row.better, "")
-    return (
-        row.metric + better,
-        centre(row.a, unit),
-        centre(row.b, unit),
-        ABSENT if row.ratio is None and row.points is None else _change(row),
-        spread(row.a, unit),
-        spread(row.b, unit),
-        _ranges(row),
-    )
-
-
-def _change(row: ComparedMetric) -> TableCell:
-    return TableCell(row.ratio, "times") if row.points is None else TableCell(row.points, "points")
+    change: Content = ABSENT
+    if row.points is not None:
+        change = TableCell(row.points, "points")
+    elif row.ratio is not None:
+        change = TableCell(row.ratio, "times")
+    values = (centre(row.a, unit), centre(row.b, unit), change, spread(row.a, unit), spread(row.b, unit))
+    return (row.metric + better, *values, _ranges(row))
 
 
 def _ranges(row: ComparedMetric) -> str:
@@ -267,39 +320,36 @@ def _ranges(row: ComparedMetric) -> str:
     return "overlap" if row.overlap else "apart"
 
 
-def _cells(comparison: SystemComparison) -> str:
-    rows: list[cell.Row] = []
-    main = _MAIN if comparison.leading == LEADING else comparison.leading
-    for one in comparison.cells:
-        for row in (one.row(metric) for metric in main):
-            if row is not None and (row.metric != "failed_fraction" or row.a.high or row.b.high):
-                rows.append((wording.text(one.name), *_row(row)))
+def _by_load(found: SystemComparison) -> Section:
+    title, rows = "Load by load", tuple(_rows_by_load(found))
     if not rows:
-        return "There is no number of clients that both were measured with."
+        return Section("loads", title, sentences=("There is no number of clients that both were measured with.",))
     head = ("load", "metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
-    return "Load by load (↑ higher is better, ↓ lower is better)\n" + _grouped(head, rows)
+    arrows = "↑ higher is better, ↓ lower is better."
+    return Section("loads", title, sentences=(arrows,), tables=(("", Table(head, rows, numbers=True)),))
 
 
-def _grouped(head: tuple[str, ...], rows: list[cell.Row]) -> str:
-    """Names each load once."""
-    seen: set[cell.Content] = set()
-    shown: list[cell.Row] = []
-    for row in rows:
-        shown.append(row if row[0] not in seen else ("", *row[1:]))
-        seen.add(row[0])
-    return plain.table(Table(head, tuple(shown)))
+def _rows_by_load(found: SystemComparison) -> Iterator[Row]:
+    """The main metrics of each load, which the first of its rows names."""
+    for one in found.cells:
+        name = wording.text(one.name)
+        for metric in _MAIN if found.leading == LEADING else found.leading:
+            row = one.row(metric)
+            if row is not None and (metric != "failed_fraction" or row.a.high or row.b.high):
+                yield (name, *_row(row))
+                name = ""
 
 
-def document(comparison: SystemComparison, pairs: Sequence[Effect] = ()) -> str:
-    """Returns what `compare --json` prints; `pairs`: findings of two cells of one lab."""
-    document = plain_value(comparison)
-    for fields, source in zip(document["cells"], comparison.cells, strict=True):
-        fields["rows"] = [_row_fields(row) for row in source.rows]
-    if comparison.peaks is not None:
-        document["peaks"]["rows"] = [_row_fields(row) for row in comparison.peaks.rows]
-    document["findings"] = [plain_value(effect.finding) for effect in pairs]
-    return encoded({"schema": SCHEMA, **document}).decode()
+def _fields(found: SystemComparison, pairs: Sequence[Effect]) -> dict[str, Any]:
+    fields: dict[str, Any] = plain_value(found)
+    for one, source in zip(fields["cells"], found.cells, strict=True):
+        one["rows"] = [_row_fields(row) for row in source.rows]
+    if found.peaks is not None:
+        fields["peaks"]["rows"] = [_row_fields(row) for row in found.peaks.rows]
+    return {**fields, "findings": [plain_value(effect.finding) for effect in pairs]}
 
 
 def _row_fields(row: ComparedMetric) -> dict[str, Any]:
-    return {**plain_value(row), "ratio": row.ratio, "overlap": row.overlap, "improves": row.improves}
+    fields = {**plain_value(row), "ratio": row.ratio, "overlap": row.overlap, "improves": row.improves}
+    del fields["means"]
+    return fields

@@ -1,11 +1,11 @@
-"""What systems cost and who meets a target, by the records in a directory, as text and as JSON."""
+"""What systems cost, and which of them meet a target, from the records in a directory."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +24,17 @@ from ironbench.plan.offers import SystemsFile
 from ironbench.records import Store
 from ironbench.records.index import Listed
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, CONFIDENCE, ESTIMATE, Missing, TableCell, count
+from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, ESTIMATE, Content, Missing, Row, TableCell, count
+from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
-from ironbench.report.numbers import number
-from ironbench.report.plain import Column, fitted
+from ironbench.report.numbers import amount, number
+from ironbench.report.page import Page
+from ironbench.report.section import Answer, AnswerPoint, Section
 from ironbench.study import leaderboard
 from ironbench.study import target as targets
 from ironbench.study.cost import Costs, StoredTrials, SystemCost, costs
-from ironbench.words import THIN, counted, grouped, in_percent, listed
+from ironbench.words import counted, in_percent, listed
 
-_NONE = "–"
 ONE_RUN = (
     "Intervals are 95%. A score of one run has that of its trials: another run may differ by more, which several runs "
     "would show."
@@ -44,24 +45,45 @@ RATE_ASKED = (
 ESTIMATE_NOTE = f"{ESTIMATE} is an estimate, of the source named, not a measurement."
 
 
-def text(costs: Costs, width: int | None) -> str:
-    """Tables of systems and bills, then what follows from them."""
-    parts = [costs.question] if costs.question else []
-    if costs.target:
-        parts.append(f"Target: {costs.target.text}" + (f"  ({costs.work})" if costs.work else ""))
-    elif costs.work:
-        parts.append(f"Work: {costs.work}")
-    parts += costs.derived
-    cautions = [f"! {marked(row)}: {caution}" for row in costs.rows for caution in wording.texts(row.cautions)]
-    parts.append("\n".join([_systems(costs, width), *cautions]))
-    parts += [_bill(row.bill, width) for row in costs.rows if row.bill is not None]
-    notes = [*_sources(costs), *wording.sentences(costs.notes), *advice(costs)]
-    return "\n\n".join([*parts, "\n".join(notes)] if notes else parts)
+def page(costs: Costs) -> Page:
+    """Systems and their bills, led by the advice that follows from them."""
+    work = f"Target: {costs.target.text}" + (f" ({costs.work})" if costs.work else "") if costs.target else ""
+    lead = work or (f"Work: {costs.work}" if costs.work else "")
+    points = [AnswerPoint(text) for text in advice(costs) or [_alone(costs)]]
+    bills = [
+        Section(f"bill{place}", f"Bill: {row.bill.offer.name}", sentences=_cautions(row.bill), tables=_bill(row.bill))
+        for place, row in enumerate(costs.rows)
+        if row.bill is not None
+    ]
+    return Page(
+        title=costs.question or "Cost of systems",
+        lead=lead,
+        answer=Answer(points[0], tuple(points[1:])),
+        sections=(Section("systems", "Systems", tables=(("", _systems(costs)),)), *bills),
+        cautions=tuple(f"{marked(row)}: {caution}" for row in costs.rows for caution in wording.texts(row.cautions)),
+        notes=(*_sources(costs), *wording.sentences(costs.notes)),
+        derived=" ".join(costs.derived),
+        fields=partial(_fields, costs),
+    )
 
 
-def document(costs: Costs) -> str:
-    """The same as JSON; money as text, so that no cent is lost."""
-    fields = {
+def _alone(costs: Costs) -> str:
+    """The answer where there is nothing to compare."""
+    row = costs.rows[0] if costs.rows else None
+    if row is None:
+        return "There is no system to compare."
+    if row.bill is None:
+        return f"The price of {row.name} is unknown."
+    return f"{marked(row)} costs {money(row.bill)}{_over(row.bill)}."
+
+
+def _cautions(bill: CostBreakdown) -> tuple[str, ...]:
+    return tuple(wording.sentences(bill.cautions))
+
+
+def _fields(costs: Costs) -> dict[str, Any]:
+    """The same for programs; money as text, so that no cent is lost."""
+    return {
         "schema": 1,
         "question": costs.question,
         "target": msgspec.to_builtins(costs.target) if costs.target else None,
@@ -76,7 +98,6 @@ def document(costs: Costs) -> str:
         "notes": wording.sentences(costs.notes),
         "advice": advice(costs),
     }
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()
 
 
 def advice(costs: Costs) -> list[str]:
@@ -144,69 +165,67 @@ def _against_first(row: SystemCost, first: SystemCost) -> str:
 
 def money(bill: CostBreakdown) -> str:
     """`247 392 USD`; cents only where there are any."""
-    return f"{ESTIMATE if bill.estimate else ''}{_amount(bill.total)} {bill.currency}".rstrip()
+    return f"{ESTIMATE if bill.estimate else ''}{amount(bill.total)} {bill.currency}".rstrip()
 
 
-def _systems(costs: Costs, width: int | None) -> str:
-    rows, unit = costs.rows, costs.unit or "score"
-    currency = next((row.bill.currency for row in rows if row.bill and row.bill.currency), "")
-    over = next((text for row in rows if row.bill and (text := _over(row.bill))), "")
-    columns = [
-        Column("system", tuple(row.name for row in rows)),
-        Column("cores", tuple(count(row.cores) if row.cores else ABSENT for row in rows), right=True),
-        Column(f"bill{over}", tuple(money(row.bill) if row.bill else _NONE for row in rows), right=True),
+def _systems(costs: Costs) -> Table:
+    unit = costs.unit or "score"
+    currency = next((row.bill.currency for row in costs.rows if row.bill and row.bill.currency), "")
+    over = next((text for row in costs.rows if row.bill and (text := _over(row.bill))), "")
+    head = ["system", "cores", f"bill{over}"]
+    ranks = [0, 0, 0]
+    rows: list[list[Content]] = [
+        [row.name, count(row.cores) if row.cores else ABSENT, _money(row.bill) if row.bill else ABSENT]
+        for row in costs.rows
     ]
     if costs.target:
-        columns.append(Column("target", tuple(_attained(row) for row in rows), prose=True))
-        return fitted(columns, width)[0]
-    columns += [
-        Column(unit, tuple(_score(row.score, row.estimate) for row in rows), right=True),
-        Column(f"{unit} per core", tuple(_score(row.per_core, row.estimate) for row in rows), right=True, rank=2),
-    ]
-    if currency:
-        cells = tuple(_score(row.per_thousand, row.estimate) for row in rows)
-        columns.append(Column(f"{unit} per 1000 {currency}", cells, right=True, rank=1))
-    return fitted(columns, width)[0]
+        head.append("target")
+        ranks.append(0)
+        for row, cells in zip(costs.rows, rows, strict=True):
+            cells.append(_attained(row))
+    else:
+        head += [unit, f"{unit} per core", *([f"{unit} per 1000 {currency}"] if currency else [])]
+        ranks += [0, 2, *([1] if currency else [])]
+        for row, cells in zip(costs.rows, rows, strict=True):
+            figures = (row.score, row.per_core, *([row.per_thousand] if currency else []))
+            cells += [_score(figure, row.estimate) for figure in figures]
+    return Table(tuple(head), tuple(map(tuple, rows)), ranks=tuple(ranks))
 
 
-def _attained(row: SystemCost) -> str:
+def _attained(row: SystemCost) -> Content:
     if row.target is None:
-        return _NONE
+        return ABSENT
     why = f"{'met: ' if row.target.meets else ''}{wording.text(row.target.why)}"
     return f"{why} ({flags})" if (flags := _flags(row)) else why
 
 
-def _bill(bill: CostBreakdown, width: int | None) -> str:
-    lines = bill.lines
-    columns = [
-        Column(f"bill: {bill.offer.name}", (*(line.name for line in lines), f"total{_over(bill)}")),
-        Column("units", (*(f"{_amount(line.units)} {line.unit}" for line in lines), ""), right=True),
-        Column("price", (*(_price(line) for line in lines), ""), right=True),
-        Column(
-            "amount",
-            (*(f"{ESTIMATE if line.estimate else ''}{_amount(line.amount)}" for line in lines), money(bill)),
-            right=True,
-        ),
-        Column("how counted", (*(_counted(line) for line in lines), ""), prose=True),
+def _bill(bill: CostBreakdown) -> tuple[tuple[str, Table], ...]:
+    rows: list[Row] = [
+        (
+            line.name,
+            f"{amount(line.units)} {line.unit}",
+            f"{amount(line.price)} {line.currency}{'' if line.every == 'once' else f' per {line.every}'}",
+            TableCell(float(line.amount), "money", estimate=line.estimate),
+            _counted(line),
+        )
+        for line in bill.lines
     ]
-    table = fitted(columns, width)[0]
-    return "\n".join([table, *(f"! {text}" for text in wording.texts(bill.cautions))])
+    rows.append((f"total{_over(bill)}", EMPTY, EMPTY, _money(bill), EMPTY))
+    return (("", Table(("item", "units", "price", "amount", "how counted"), tuple(rows), ranks=(0, 0, 0, 0, 0))),)
+
+
+def _money(bill: CostBreakdown) -> TableCell:
+    return TableCell(float(bill.total), bill.currency or "money", estimate=bill.estimate)
 
 
 def _over(bill: CostBreakdown) -> str:
     """` over 3 years`; empty where everything is paid once."""
-    return f" over {_amount(bill.years)} {'year' if bill.years == 1 else 'years'}" if bill.years else ""
-
-
-def _price(line: CostItem) -> str:
-    """`300 USD per month`."""
-    every = "" if line.every == "once" else f" per {line.every}"
-    return f"{_amount(line.price)} {line.currency}{every}"
+    return f" over {amount(bill.years)} {'year' if bill.years == 1 else 'years'}" if bill.years else ""
 
 
 def _counted(line: CostItem) -> str:
     """`12 months`, and how the units were counted."""
-    times = f"{_amount(line.times)} {line.every}{'' if line.times == 1 else 's'}" if line.every != "once" else ""
+    times = f"{amount(line.times)} {line.every}{'' if line.times == 1 else 's'}" if line.every != "once" else ""
     return "; ".join(filter(None, (times, *wording.texts(line.notes))))
 
 
@@ -239,7 +258,7 @@ def _row(row: SystemCost) -> dict[str, Any]:
         "system": row.name,
         "cores": row.cores,
         "score": _bounds(row.score),
-        "score_value": _value(row.score),
+        "score_value": row.score.centre if row.score else None,
         "score_per_core": _bounds(row.per_core),
         "score_per_1000": _bounds(row.per_thousand),
         "runs": row.runs,
@@ -250,32 +269,25 @@ def _row(row: SystemCost) -> dict[str, Any]:
         "basis": wording.text(row.basis) if row.basis else "",
         "cautions": wording.texts(row.cautions),
         "target": {"meets": row.target.meets, "why": wording.text(row.target.why)} if row.target else None,
-        "bill": _bill_document(row.bill) if row.bill else None,
+        "bill": _bill_fields(row.bill) if row.bill else None,
     }
 
 
-def _bill_document(bill: CostBreakdown) -> dict[str, Any]:
+def _bill_fields(bill: CostBreakdown) -> dict[str, Any]:
+    lines = [{**msgspec.to_builtins(line), "note": "; ".join(wording.texts(line.notes))} for line in bill.lines]
     return {
         "currency": bill.currency,
         "total": str(bill.total),
         "years": str(bill.years) if bill.years else None,
         "estimate": bill.estimate,
-        "lines": [_line(line) for line in bill.lines],
+        "lines": lines,
         "cautions": wording.texts(bill.cautions),
     }
-
-
-def _line(line: CostItem) -> dict[str, Any]:
-    return {**msgspec.to_builtins(line), "note": "; ".join(wording.texts(line.notes))}
 
 
 def _bounds(range: CostRange | None) -> list[float] | None:
     """None, too, where one trial leaves it without bounds."""
     return [range.low, range.high] if range and range.bounded else None
-
-
-def _value(range: CostRange | None) -> float | None:
-    return range.centre if range else None
 
 
 def _score(range: CostRange | None, estimate: bool) -> TableCell | Missing:
@@ -296,12 +308,6 @@ def _span(range: CostRange, digits: int) -> str:
     else:
         low, high = number(range.low, digits), number(range.high, digits)
     return low if low == high else f"{low} to {high}"
-
-
-def _amount(value: Decimal) -> str:
-    whole = value == value.to_integral_value()
-    text = grouped(float(value)) if whole else f"{value:,.2f}" if value >= 1 else f"{value.normalize():f}"
-    return text.replace(",", THIN)
 
 
 def compared(

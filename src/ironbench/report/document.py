@@ -122,7 +122,7 @@ def _of_part(part: SubjectResults, place: int) -> Card:
         if metric in part.curve.main.metrics and times_shown:
             rows.append((label, centre(part.curve.main.metrics[metric], "s")))
     if part.standing and part.standing.ratio:
-        rows.append((f"ratio to {part.standing.reference}", TableCell(part.standing.ratio, "times")))
+        rows.append((f"ratio to {part.reference}", TableCell(part.standing.ratio, "times")))
     return Card(part.name, mark, colour, figure, unit, tuple(rows))
 
 

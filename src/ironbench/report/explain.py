@@ -11,8 +11,7 @@ from ironbench.report.answer import comparison
 from ironbench.report.as_json import plain_value
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
-from ironbench.report.compared import Held
-from ironbench.report.comparison import NO_VERDICT, UNDECLARED
+from ironbench.report.comparison import NO_VERDICT, UNDECLARED, NamedComparison
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.findings import metric_words, ratio
@@ -39,11 +38,11 @@ _IO = (
 )
 
 
-def page(held: Held, everything: bool = False) -> Page:
+def page(compared: NamedComparison, everything: bool = False) -> Page:
     """`everything`: all facts that differ."""
-    found, one, study = held.found, held.explained(), _study(held)
-    verdict = [comparison(effect) for effect in held.pairs if effect.finding.decides]
-    doubt = UNDECLARED if held.pairs else NO_VERDICT
+    found, one, study = compared.found, compared.explained(), _study(compared)
+    verdict = [comparison(effect) for effect in compared.pairs if effect.finding.decides]
+    doubt = UNDECLARED if compared.pairs else NO_VERDICT
     shown = {part.id: part for part in every_section(study)}
     if "time" in shown:  # the waterfall is above
         shown["time"] = replace(shown["time"], charts=tuple(one for one in shown["time"].charts if one.id == "time"))
@@ -65,15 +64,15 @@ def page(held: Held, everything: bool = False) -> Page:
     )
 
 
-def _study(held: Held) -> Study:
-    """Of the two alone."""
-    one, other = held.sides
-    if held.pairs:
+def _study(compared: NamedComparison) -> Study:
+    """The study of these two alone."""
+    one, other = compared.sides
+    if compared.pairs:
         directory = LabDirectory(one.store.directory)
         look = max(1, len(directory.declared()))
-        return of_two(directory.lab(), directory.records(), one.cells[0], other.cells[0], held.store, look)
-    records = [*held.found.trials[0], *held.found.trials[1]]
-    return studies(records, held.store, sentences(records))[0]
+        return of_two(directory.lab(), directory.records(), one.cells[0], other.cells[0], compared.store, look)
+    records = [*compared.found.trials[0], *compared.found.trials[1]]
+    return studies(records, compared.store, sentences(records))[0]
 
 
 def _both(one: Explanation) -> Table:

@@ -221,9 +221,9 @@ def _ratio_sentence(part: SubjectResults) -> str:
     standing = part.standing
     if standing is None or standing.ratio is None:
         return ""
-    text = f"has {times(standing.ratio)} the throughput of {standing.reference}"
-    if standing.low is None or standing.high is None or standing.low == standing.high:
+    text = f"has {times(standing.ratio)} the throughput of {part.reference}"
+    if standing.extremes is None or standing.extremes[0] == standing.extremes[1]:
         return f"{text}; each is a single trial, so the spread is not known."
     ranges = "overlap" if standing.overlap else "do not overlap"
-    low_high = between(standing.low, standing.high, "1")
+    low_high = between(*standing.extremes, "1")
     return f"{text} ({low_high} between the extremes of the repeats, whose ranges {ranges})."

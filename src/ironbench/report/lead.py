@@ -1,25 +1,28 @@
-"""The result of `lead`: as text, JSON, a page and a picture."""
+"""`lead A B`: how the machines differ, the peaks of every work side by side, and curves against clients."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from ironbench.model.described import LEADING
 from ironbench.model.record import Record
-from ironbench.report import plain, wording
+from ironbench.report import wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, UNKNOWN, Missing, Row, TableCell, count
 from ironbench.report.charts import lead as charts
-from ironbench.report.charts.base import Chart, Table
+from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.lead import words_of
 from ironbench.report.facts import difference_rows
 from ironbench.report.numbers import NOT_KNOWN, failed_note, number, unit_of
 from ironbench.report.page import Page
-from ironbench.report.section import Answer, AnswerPoint, Section
+from ironbench.report.section import Answer, AnswerPoint, Section, with_rows
+from ironbench.study.compare import CellComparison, ComparedMetric, MeanRatio
 from ironbench.study.differences import telling
-from ironbench.study.lead import Lead, Leads, Peaks, WorkLead, trials_of
+from ironbench.study.lead import Leads, WorkLead, outcome, trials_of
 from ironbench.study.rate import Rate
 from ironbench.study.subjects import counted_in, failed_percent, failed_share
 from ironbench.words import counted
@@ -42,46 +45,53 @@ _ONE_RUN = (
 )
 
 
-def text(leads: Leads) -> str:
-    """How the machines differ first, then peaks, then the lead at each number of clients."""
-    blocks = [_title(leads), _fair(leads), _differences(leads), "\n".join(sentences(leads))]
-    blocks += [f"{plain.table(peaks(leads))}\n{_values(leads)}"]
-    blocks += [
-        "\n".join(filter(None, (plain.clean(work.work), plain.table(by_clients(leads, work)), _of_rows(work))))
-        for work in leads.works
-        if work.by_clients
-    ]
-    blocks.append(
-        "\n".join(f"! {plain.clean(line)}" for line in (*leads.derived, *_cautions(leads), *wording.texts(leads.apart)))
+def page(leads: Leads) -> Page:
+    """How the machines differ, the peaks, then the ratio at each number of clients. Only HTML and pictures draw charts:
+    the tables have the same figures."""
+    drawn = [chart and replace(chart, depth=Depth.PAGE) for chart in (charts.peaks(leads), charts.by_clients(leads))]
+    of_peaks, of_clients = ((chart,) if chart else () for chart in drawn)
+    main = telling(leads.differences)[0]
+    differences = Table(("", leads.a, leads.b), difference_rows(main), words=True)
+    alike = () if main else ("The two do not differ in anything that is known of them.",)
+    fair = _IN_TURNS if leads.in_turns else _NOT_IN_TURNS
+    tables = tuple((work.work, by_clients(leads, work)) for work in leads.works if work.by_clients)
+    of_rows = tuple(dict.fromkeys(text for work in leads.works if (text := _of_rows(work))))
+    first, *rest = sentences(leads)
+    return Page(
+        title=f"{leads.b} compared with {leads.a}",
+        lead="",
+        answer=Answer(AnswerPoint(first), tuple(map(AnswerPoint, rest))),
+        sections=(
+            Section("differences", "What differs", sentences=(fair, *alike), tables=with_rows(differences)),
+            Section(
+                "lead",
+                "Peak against peak",
+                charts=of_peaks,
+                tables=with_rows(peaks(leads)),
+                sentences=tuple(filter(None, (_values(leads),))),
+            ),
+            Section("clients", "At each number of clients", charts=of_clients, tables=tables, sentences=of_rows),
+        ),
+        cautions=(*wording.texts(leads.cautions), *wording.texts(leads.apart)),
+        derived=" ".join(leads.derived),
+        fields=partial(_fields, leads),
     )
-    return "\n\n".join(block for block in blocks if block)
 
 
-def _cautions(leads: Leads) -> list[str]:
-    return wording.texts(leads.cautions)
-
-
-def document(leads: Leads) -> str:
-    """The same as one JSON document."""
+def _fields(leads: Leads) -> dict[str, Any]:
     works = [
         {
             "work": work.work,
-            "peaks": None
-            if work.peaks is None
-            else {
-                "clients": work.peaks.clients,
-                "confirmed": work.peaks.confirmed,
-                "values": {metric: one.centres for metric, one in work.peaks.leads.items()},
-                "rates": [
-                    {"asked": one.rate, "kept": one.kept, "trials": len(one.trials)} for one in work.peaks.rates or ()
-                ],
-                "leads": {metric: _lead(one) for metric, one in work.peaks.leads.items()},
-            },
-            "by_clients": [{"clients": clients, **_lead(one)} for clients, one in work.by_clients],
+            "peaks": None if work.peaks is None else _peak_fields(leads, work, work.peaks),
+            "by_clients": [
+                {"clients": clients, **_ratio_fields(leads, row, means)}
+                for clients, compared in work.by_clients
+                for row, means in _with_means([compared])
+            ],
         }
         for work in leads.works
     ]
-    whole = {
+    return {
         "schema": 1,
         "baseline": leads.a,
         "system": leads.b,
@@ -90,87 +100,81 @@ def document(leads: Leads) -> str:
         "frequency_kind": leads.hertz_kind,
         "works": works,
         "apart": wording.texts(leads.apart),
-        "cautions": _cautions(leads),
+        "cautions": wording.texts(leads.cautions),
         "derived": leads.derived,
         "differences": [msgspec.to_builtins(row) for row in leads.differences],
     }
-    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
 
 
-def page(leads: Leads) -> Page:
-    """For a browser."""
-    sections = [
-        Section("lead", "Peak against peak", _values(leads), _drawn(charts.peaks(leads)), (("", peaks(leads)),))
-    ]
-    tables = tuple((work.work, by_clients(leads, work)) for work in leads.works if work.by_clients)
-    of_rows = next((text for work in leads.works if (text := _of_rows(work))), "")
-    sections += [Section("clients", "At each number of clients", of_rows, _drawn(charts.by_clients(leads)), tables)]
-    sections = [section for section in sections if section.charts or section.tables]
-    differences = telling(leads.differences)[0]
-    if differences:
-        rows = Table(("", leads.a, leads.b), tuple(difference_rows(differences)))
-        sections.insert(0, Section("differences", "What differs", lead=_fair(leads), tables=(("", rows),)))
-    first, *rest = sentences(leads)
-    return Page(
-        title=_title(leads),
-        lead="",
-        answer=Answer(AnswerPoint(first), tuple(map(AnswerPoint, rest))),
-        sections=tuple(sections),
-        cautions=(*leads.derived, *_cautions(leads), *wording.texts(leads.apart)),
-    )
+def _peak_fields(leads: Leads, work: WorkLead, peaks: CellComparison) -> dict[str, Any]:
+    known = list(_with_means(peaks.rows))
+    return {
+        "clients": work.clients,
+        "confirmed": work.confirmed,
+        "values": {row.metric: means.centres for row, means in known},
+        "rates": [{"asked": one.rate, "kept": one.kept, "trials": len(one.trials)} for one in work.rates or ()],
+        "leads": {row.metric: _ratio_fields(leads, row, means) for row, means in known},
+    }
 
 
-def png(leads: Leads) -> bytes:
-    """The charts with their sentences, drawn without a browser."""
-    from ironbench.report.formats import png as picture
+def _ratio_fields(leads: Leads, row: ComparedMetric, means: MeanRatio) -> dict[str, Any]:
+    """Without ends where there is no interval."""
+    return {
+        "ratio": means.ratio,
+        "low": means.low if means.known else None,
+        "high": means.high if means.known else None,
+        "margin": leads.margin,
+        "trials": means.trials,
+        "centres": means.centres,
+        "higher_is_better": row.better == "higher",
+        "single_run": means.single_run,
+        "words": _outcome(leads, row, means),
+    }
 
-    shown = [*_drawn(charts.peaks(leads)), *_drawn(charts.by_clients(leads))]
-    return picture.charts_png(
-        _title(leads),
-        [*sentences(leads), *leads.derived, _fair(leads), *(f"Note: {line}" for line in _cautions(leads))],
-        shown,
-    )
+
+def _with_means(rows: Iterable[ComparedMetric]) -> Iterator[tuple[ComparedMetric, MeanRatio]]:
+    return ((row, row.means) for row in rows if row.means)
 
 
 def _values(leads: Leads) -> str:
-    every = [one for work in leads.works if work.peaks for one in work.peaks.leads.values()]
-    notes = [_VALUES] if any(one.low is not None for one in every) else []
-    notes += [_SINGLE] if any(one.low is None for one in every) else []
-    notes += [_ONE_RUN] if any(one.single_run and one.low is not None for one in every) else []
+    every = [means for work in leads.works if work.peaks for _, means in _with_means(work.peaks.rows)]
+    notes = [_VALUES] if any(one.known for one in every) else []
+    notes += [_SINGLE] if any(not one.known for one in every) else []
+    notes += [_ONE_RUN] if any(one.single_run and one.known for one in every) else []
     return " ".join(notes)
 
 
 def _of_rows(work: WorkLead) -> str:
-    """Why a row may say another lead than the peak does."""
-    return _OF_ROWS if work.by_clients and work.peaks and work.peaks.confirmed and len(work.by_clients) > 1 else ""
-
-
-def _drawn(chart: Chart | None) -> tuple[Chart, ...]:
-    return (chart,) if chart else ()
+    """Why the ratio of a row may differ from that of the peak."""
+    return _OF_ROWS if work.peaks and work.confirmed and len(work.by_clients) > 1 else ""
 
 
 def sentences(leads: Leads) -> list[str]:
-    """What the hardware would let expect, and each work's peak in words."""
+    """What the hardware predicts, and each work's peak in words."""
     lines = [text for text in (_hardware(leads),) if text]
     for work in leads.works:
         if work.peaks is None:
             lines.append(f"{work.work}: one of them has no usable trial.")
             continue
         parts = [
-            f"{_title_of(m, work.peaks)} × {number(one.ratio)} ({wording.text(one.outcome)})"
-            for m, one in work.peaks.leads.items()
+            f"{_title_of(row.metric, work)} × {number(means.ratio)} ({_outcome(leads, row, means)})"
+            for row, means in _with_means(work.peaks.rows)
         ]
         parts += [
             f"{failed_percent(lost)} of the {counted_in(side.main.trials)[1]} of {side.name} failed"
             for side in work.curves
             if side.main and (lost := failed_share(side.main.trials))
         ]
-        if work.peaks.rates:
-            parts.insert(0, _rate_outcomes(leads, work.peaks.rates))
-        chosen = not work.peaks.confirmed and any(len(curve.points) > 1 for curve in work.curves)
+        if work.rates:
+            parts.insert(0, _rate_outcomes(leads, work.rates))
+        chosen = not work.confirmed and any(len(curve.points) > 1 for curve in work.curves)
         fresh = "" if not chosen else " (on the trials that chose the peaks: not confirmed)"
         lines.append(f"{work.work}: {'; '.join(parts)}{fresh}.")
     return lines
+
+
+def _outcome(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
+    return wording.text(outcome(means, leads.margin, row.better))
 
 
 def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
@@ -182,30 +186,21 @@ def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
     return f"the rate: {outcomes}; response times are then not compared"
 
 
-def _title_of(metric: str, shown: Peaks) -> str:
-    place = " at the rate" if shown.rates else "" if shown.alone else _AT_PEAK.get(metric, "")
+def _title_of(metric: str, work: WorkLead) -> str:
+    place = " at the rate" if work.rates else "" if work.alone else _AT_PEAK.get(metric, "")
     return f"{words_of(metric)}{place}"
 
 
 def peaks(leads: Leads) -> Table:
-    """As F7 shows them: values of both, and the ratio with A as 1."""
+    """Values of both, and the ratio with A as 1, as experiment F7 shows them."""
     rows: list[Row] = []
     for work in leads.works:
-        if work.peaks is None:
-            continue
-        for metric, one in work.peaks.leads.items():
-            trials = [side.main.trials if side.main else () for side in work.curves]
-            of_a, of_b = work.peaks.clients
-            at = f"{of_a} and {of_b} clients" if of_a != of_b else f"{counted(of_a, 'client')} each"
-            rows.append(
-                (
-                    f"{work.work}, {_title_of(metric, work.peaks)}",
-                    *_both(metric, one.centres, trials),
-                    _ratio(one.ratio),
-                    _interval(one),
-                    at,
-                )
-            )
+        of_a, of_b = work.clients
+        at = f"{of_a} and {of_b} clients" if of_a != of_b else f"{counted(of_a, 'client')} each"
+        trials = [side.main.trials if side.main else () for side in work.curves]
+        for row, means in _with_means(work.peaks.rows if work.peaks else ()):
+            name = f"{work.work}, {_title_of(row.metric, work)}"
+            rows.append((name, *_both(row.metric, means, trials), _ratio(means.ratio), _interval(means), at))
     if leads.clock or leads.hertz_ratio is None:
         clock = f"{leads.hertz_kind} clock frequency".strip()
         rows.append((clock, EMPTY, EMPTY, _ratio(leads.clock), EMPTY, EMPTY))
@@ -217,17 +212,15 @@ def peaks(leads: Leads) -> Table:
 
 
 def by_clients(leads: Leads, work: WorkLead) -> Table:
-    """The lead in throughput at each number of clients (or threads)."""
-    rows = []
-    for clients, one in work.by_clients:
-        both = _both("throughput", one.centres, [trials_of(side, clients) for side in work.curves])
-        rows.append((count(clients), *both, _ratio(one.ratio), _interval(one), wording.text(one.outcome)))
+    """Throughput of both at each number of clients (or threads), and its ratio."""
+    rows: list[Row] = []
+    for clients, compared in work.by_clients:
+        trials = [trials_of(side, clients) for side in work.curves]
+        for row, means in _with_means([compared]):
+            both, words = _both(row.metric, means, trials), _outcome(leads, row, means)
+            rows.append((count(clients), *both, _ratio(means.ratio), _interval(means), words))
     head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", f"{leads.b} …")
     return Table(head, tuple(rows), numbers=True)
-
-
-def _title(leads: Leads) -> str:
-    return f"{leads.b} compared with {leads.a}"
 
 
 def _hardware(leads: Leads) -> str:
@@ -243,22 +236,11 @@ def _hardware(leads: Leads) -> str:
     return " ".join(texts)
 
 
-def _differences(leads: Leads) -> str:
-    differences = telling(leads.differences)[0]
-    if not differences:
-        return "The two do not differ in anything that is known of them."
-    return "What differs\n" + plain.facts(Table((), (("", leads.a, leads.b), *difference_rows(differences))))
-
-
-def _fair(leads: Leads) -> str:
-    return _IN_TURNS if leads.in_turns else _NOT_IN_TURNS
-
-
-def _both(metric: str, values: Sequence[float], sides: Sequence[Sequence[Record]]) -> tuple[TableCell, ...]:
+def _both(metric: str, means: MeanRatio, sides: Sequence[Sequence[Record]]) -> tuple[TableCell, ...]:
     """The values of both; a rate with its failures."""
     return tuple(
         TableCell(value, unit_of(metric), note=failed_note(trials) if metric == "throughput" else "")
-        for value, trials in zip(values, sides, strict=True)
+        for value, trials in zip(means.centres, sides, strict=True)
     )
 
 
@@ -266,11 +248,5 @@ def _ratio(value: float | None) -> TableCell | Missing:
     return TableCell(value, "times", bare=True) if value else UNKNOWN
 
 
-def _interval(one: Lead) -> TableCell | Missing:
-    if one.low is None or one.high is None:
-        return ABSENT
-    return TableCell(None, "times", one.low, one.high, CONFIDENCE)
-
-
-def _lead(one: Lead) -> dict[str, Any]:
-    return {**msgspec.to_builtins(one), "words": wording.text(one.outcome)}
+def _interval(one: MeanRatio) -> TableCell | Missing:
+    return TableCell(None, "times", one.low, one.high, CONFIDENCE) if one.known else ABSENT

@@ -1,12 +1,12 @@
-"""Rankings of published results and of the results in a directory, as text and as JSON."""
+"""Rankings of published results and of the results in a directory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-
-import msgspec
+from typing import Any
 
 from ironbench import workloads
 from ironbench.catalogue import prices, published
@@ -17,13 +17,15 @@ from ironbench.model.note import note
 from ironbench.records import Store
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
-from ironbench.report.cell import ABSENT, CONFIDENCE, Missing, TableCell, count
+from ironbench.report.cell import ABSENT, CONFIDENCE, Content, Missing, TableCell, count
+from ironbench.report.charts.base import Table
 from ironbench.report.cost import ESTIMATE_NOTE, ONE_RUN
-from ironbench.report.plain import Column, fitted
+from ironbench.report.page import Page
+from ironbench.report.section import Answer, AnswerPoint, Section
 from ironbench.study import leaderboard as analysis
 from ironbench.study.leaderboard import RankedResult, Ranking
+from ironbench.words import counted, some
 
-_NONE = "–"
 NOT_COMPARABLE = (
     "Results of ironbench are derived from these benchmarks, not audited, and not comparable with published TPC "
     "results: they are ranked separately."
@@ -31,83 +33,97 @@ NOT_COMPARABLE = (
 _TIED = "Ranks such as 1 to 3 are tied: their 95% intervals overlap."
 
 
-def text(rankings: Sequence[Ranking], width: int | None) -> str:
-    """A table for each; a line separates the user's results from published ones, and says why."""
-    parts = [_ranking(one, width) for one in rankings]
-    if any(_published(one) for one in rankings) and not all(_published(one) for one in rankings):
-        parts.insert(next(place for place, one in enumerate(rankings) if not _published(one)), NOT_COMPARABLE)
-    return "\n\n".join(parts)
+def page(rankings: Sequence[Ranking]) -> Page:
+    """A section for each ranking; the user's own results are never ranked among published ones."""
+    points = [AnswerPoint(_first(one), f"{one.title}:") for one in rankings]
+    own = [not _published(one) for one in rankings]
+    return Page(
+        title="Leaderboard",
+        lead=counted(len(rankings), "ranking"),
+        answer=Answer(points[0], tuple(points[1:])),
+        sections=tuple(
+            Section(
+                f"ranking{place}",
+                f"{one.title}, by {ordered_by(one.sort)}",
+                tables=(("", table(one)),),
+                sentences=_notes(one),
+            )
+            for place, one in enumerate(rankings)
+        ),
+        cautions=(NOT_COMPARABLE,) if any(own) and not all(own) else (),
+        fields=partial(_fields, rankings),
+    )
 
 
-def document(rankings: Sequence[Ranking]) -> str:
-    """The same as one JSON document."""
-    fields = [
-        {
-            **plain_value(one),
-            "places": [{**plain_value(place), "other": others(place)} for place in one.places],
-            "published": _published(one),
-        }
-        for one in rankings
-    ]
-    return msgspec.json.format(msgspec.json.encode({"schema": 1, "rankings": fields}), indent=2).decode()
+def _first(ranking: Ranking) -> str:
+    """Which system is first, or which cannot be told apart there."""
+    if ranking.sort == "system":
+        return f"{counted(len(ranking.places), 'result')} in alphabetical order."
+    first = [place.system for place in ranking.places if place.rank == 1]
+    if len(first) == 1:
+        return f"{first[0]} is first by {ordered_by(ranking.sort)}."
+    return f"{some(first)} are tied for first by {ordered_by(ranking.sort)}."
+
+
+def _notes(ranking: Ranking) -> tuple[str, ...]:
+    places = ranking.places
+    return (
+        *([f"Source: {ranking.source}."] if _published(ranking) else []),
+        *([ranking.derived] if ranking.derived else []),
+        *(f"Left out: {text}." for text in wording.texts(ranking.left_out)),
+        *([_TIED] if any(place.rank != place.worst_rank for place in places) else []),
+        *([ONE_RUN] if any(place.runs == 1 for place in places) else []),
+        *([ESTIMATE_NOTE] if any(place.estimate for place in places) else []),
+        *(f"{place.system}: {caution}" for place in places for caution in wording.texts(place.cautions)),
+    )
+
+
+def _fields(rankings: Sequence[Ranking]) -> dict[str, Any]:
+    places = [[{**plain_value(place), "other": others(place)} for place in one.places] for one in rankings]
+    return {
+        "schema": 1,
+        "rankings": [
+            {**plain_value(one), "places": own, "published": _published(one)}
+            for one, own in zip(rankings, places, strict=True)
+        ],
+    }
 
 
 def _published(ranking: Ranking) -> bool:
     return ranking.source != "records"
 
 
-def columns(ranking: Ranking) -> list[Column]:
-    """Of its table, in order."""
+def table(ranking: Ranking) -> Table:
+    """A row for each result; on a narrow terminal sockets and processor are left out first."""
     places = ranking.places
-    found = [
-        Column("", tuple(map(_rank, places)), right=True),
-        Column(ranking.score, _figures(places, [place.score for place in places]), right=True),
-        Column("per core", _figures(places, [place.per_core for place in places]), right=True),
-        Column("per socket", _figures(places, [place.per_socket for place in places]), right=True, rank=1),
+    columns: list[tuple[str, int, Sequence[Content]]] = [
+        ("rank", 0, [_rank(place) for place in places]),
+        (ranking.score, 0, _figures(places, [place.score for place in places])),
+        ("per core", 0, _figures(places, [place.per_core for place in places])),
+        ("per socket", 1, _figures(places, [place.per_socket for place in places])),
     ]
     if ranking.currency:
         priced = _figures(places, [place.per_currency for place in places], estimates=True)
-        found.append(Column(f"per 1000 {ranking.currency} of licences", priced, right=True))
-    found += [
-        Column("system", tuple(place.system for place in places)),
-        Column("processor", tuple(place.processor for place in places), rank=2),
-        Column("cores", tuple(count(place.cores) if place.cores else ABSENT for place in places), right=True),
-        Column(
-            "sockets", tuple(count(place.sockets) if place.sockets else ABSENT for place in places), right=True, rank=3
-        ),
-        *_others(places),
+        columns.append((f"per 1000 {ranking.currency} of licences", 0, priced))
+    columns += [
+        ("system", 0, [place.system for place in places]),
+        ("processor", 2, [place.processor for place in places]),
+        ("cores", 0, [count(place.cores) if place.cores else ABSENT for place in places]),
+        ("sockets", 3, [count(place.sockets) if place.sockets else ABSENT for place in places]),
     ]
-    return found
-
-
-def _ranking(ranking: Ranking, width: int | None) -> str:
-    places = ranking.places
-    lines = [ranking.title + f", by {ordered_by(ranking.sort)}", fitted(columns(ranking), width)[0]]
-    lines += [f"Source: {ranking.source}."] if _published(ranking) else []
-    lines += [ranking.derived] if ranking.derived else []
-    lines += [f"Left out: {text}." for text in wording.texts(ranking.left_out)]
-    lines += [_TIED] if any(place.rank != place.worst_rank for place in places) else []
-    lines += [ONE_RUN] if any(place.runs == 1 for place in places) else []
-    lines += [ESTIMATE_NOTE] if any(place.estimate for place in places) else []
-    lines += [f"{place.system}: {caution}" for place in places for caution in wording.texts(place.cautions)]
-    return "\n".join(lines)
+    every = [others(place) for place in places]
+    for rank, name in enumerate(dict.fromkeys(name for one in every for name in one), 4):
+        columns.append((name.replace("_", " "), rank, [one.get(name, ABSENT) for one in every]))
+    heads, ranks, cells = zip(*columns, strict=True)
+    return Table(heads, tuple(zip(*cells, strict=True)), ranks=ranks)
 
 
 def ordered_by(sort: str) -> str:
-    """In words."""
+    """The order in words."""
     return _ORDERS.get(sort, sort)
 
 
 _ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "score per unit of licence money"}
-
-
-def _others(places: Sequence[RankedResult]) -> list[Column]:
-    every = [others(place) for place in places]
-    names = list(dict.fromkeys(name for one in every for name in one))
-    return [
-        Column(name.replace("_", " "), tuple(one.get(name, _NONE) for one in every), rank=4 + rank)
-        for rank, name in enumerate(names)
-    ]
 
 
 def others(place: RankedResult) -> dict[str, str]:
@@ -124,8 +140,11 @@ def others(place: RankedResult) -> dict[str, str]:
     return found
 
 
-def _rank(place: RankedResult) -> str:
-    return str(place.rank) if place.rank == place.worst_rank else f"{place.rank} to {place.worst_rank}"
+def _rank(place: RankedResult) -> TableCell:
+    """`3`, or `1 to 3` of tied places."""
+    return (
+        count(place.rank) if place.rank == place.worst_rank else TableCell(None, "count", place.rank, place.worst_rank)
+    )
 
 
 def _figures(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 from ironbench import units
 from ironbench.catalogue import base_name, metrics
@@ -20,6 +21,14 @@ NO_END = "no end"
 def number(value: float, digits: int = 3) -> str:
     """`digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123."""
     return units.number(value, digits) if math.isfinite(value) else NOT_KNOWN
+
+
+def amount(value: Decimal | float) -> str:
+    """A sum of money or a count of units, with cents only where there are any: 247392 → 247 392, 0.1107 → 0.1107."""
+    exact = Decimal(str(value))
+    if exact == exact.to_integral_value():
+        return grouped(float(exact))
+    return f"{exact:,.2f}".replace(",", THIN) if exact >= 1 else f"{exact.normalize():f}"
 
 
 _LADDERS = {"s": units.TIME, "memory": units.BINARY, "bytes": units.DECIMAL, "bytes/s": units.DECIMAL}
@@ -39,6 +48,7 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "to 1": ("1", number, " to 1"),
     "p": ("1", lambda p: "< 0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}", ""),
     "score": ("1", lambda value: number(value, 4), ""),
+    "money": ("1", amount, ""),
     "hundredths": ("1", lambda value: f"{value:,.2f}".replace(",", THIN), ""),
     "1/s": ("1/s", number, "/s"),
     "count/s": ("1/s", grouped, "/s"),
@@ -50,7 +60,8 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "Hz": ("Hz", lambda value: number(value / 1e9), " GHz"),
 }
 """Unit → the base unit of its values, how a number is written, and what follows it. Ratios near 1 have a third decimal
-on both sides, so that a small difference can be seen; a rate that was asked for has all its digits."""
+on both sides, so that a small difference can be seen; a rate that was asked for has all its digits. A currency's ISO
+4217 code is a unit, too."""
 
 
 def base_unit(unit: str) -> str:
@@ -65,6 +76,8 @@ def written(value: float, unit: str) -> tuple[str, str]:
     if unit in _LADDERS:
         suffix, factor = scale(unit, [value])
         return number(value / factor), _gap(suffix) + suffix
+    if len(unit) == 3 and unit.isupper():
+        return amount(value), f" {unit}"
     _, figure, suffix = _UNITS.get(unit, (unit, number, f"{THIN}{unit}"))
     return figure(value), suffix
 

@@ -39,8 +39,8 @@ def answer(content: Answer, width: int = 100) -> str:
     return "\n".join(lines)
 
 
-def section(part: Section, brief: bool = False) -> list[str]:
-    """Charts as their tables. `brief`: without charts that a table says as well."""
+def section(part: Section, brief: bool = False, width: int | None = None) -> list[str]:
+    """Charts as their tables. `brief`: without charts that a table says as well. `width`: of the terminal."""
     tables = part.tables_at(Depth.EVERYWHERE)
     blocks = []
     for chart in [] if brief and tables else part.charts_at(Depth.EVERYWHERE):
@@ -50,16 +50,15 @@ def section(part: Section, brief: bool = False) -> list[str]:
     blocks += [folded(text) for text in part.sentences]
     for name, content in tables:
         title = clean(f"{part.title}: {name}" if name else part.title)
-        blocks.append(_counted(content) if content.counted else f"{title}\n{_rows(content)}")
+        if content.counted:
+            more = counted(len(content.rows), "fact")
+            blocks.append(f"That is not all: the HTML and JSON reports name {more} more.")
+        elif content.ranks:
+            blocks.append(f"{title}\n{fitted(columns(content), width)[0]}")
+        else:
+            rows = facts(Table((), (content.head, *content.rows))) if content.words else table(content)
+            blocks.append(f"{title}\n{rows}")
     return blocks
-
-
-def _rows(content: Table) -> str:
-    return facts(Table((), (content.head, *content.rows))) if content.words else table(content)
-
-
-def _counted(content: Table) -> str:
-    return f"That is not all: the HTML and JSON reports name {counted(len(content.rows), 'fact')} more."
 
 
 def folded(text: str, width: int = 100, first: str = "", rest: str = "") -> str:
@@ -142,6 +141,18 @@ class Column:
     @property
     def width(self) -> int:
         return max(map(width_of, self.lines))
+
+
+def columns(content: Table) -> list[Column]:
+    """The columns of a table with ranks; those that have a number are aligned to the right."""
+    found = []
+    for place, (head, rank) in enumerate(zip(content.head, content.ranks, strict=True)):
+        cells = tuple(row[place] for row in content.rows)
+        numbers = any(isinstance(cell, TableCell) for cell in cells)
+        last = place == len(content.head) - 1
+        prose = last and not rank and any(isinstance(cell, str) and " " in cell for cell in cells)
+        found.append(Column(head, cells, numbers, rank, prose))
+    return found
 
 
 def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str, ...]]:

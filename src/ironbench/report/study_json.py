@@ -12,7 +12,7 @@ from ironbench.report.answer import answer
 from ironbench.report.as_json import encoded, plain_value, run_fields
 from ironbench.report.reproduce import run_command
 from ironbench.study.claims import Judged
-from ironbench.study.study import Effect, Study
+from ironbench.study.study import Effect, Study, SubjectResults
 
 if TYPE_CHECKING:
     from ironbench.records import Store
@@ -28,6 +28,8 @@ def document(study: Study) -> dict[str, Any]:
     fields: dict[str, Any] = plain_value(study)
     for one, part in zip(fields["parts"], study.parts, strict=True):
         one["command"] = run_command(part.subject.records)
+        one["standing"] = _standing(part)
+        del one["reference"]
     head: dict[str, Any] = {"answer": plain_value(answer(study))}
     if study.lab is None:
         return {**head, **fields}
@@ -36,6 +38,15 @@ def document(study: Study) -> dict[str, Any]:
     head |= {"metric": study.metric, "complete": study.complete}
     rest = {name: value for name, value in fields.items() if name not in ("effects", "others")}
     return {**head, **rest, **_lab(study, lab, fields)}
+
+
+def _standing(part: SubjectResults) -> dict[str, Any] | None:
+    """Compares the peak with that of the first system."""
+    if (one := part.standing) is None:
+        return None
+    low, high = one.extremes or (None, None)
+    names = {"name": part.name, "reference": part.reference}
+    return {**names, "ratio": one.ratio, "low": low, "high": high, "overlap": one.overlap}
 
 
 def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:

@@ -24,24 +24,24 @@ _OFFERED = 200
 
 def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLResponse:
     """`picks`: as `named` takes them; none: a form to name two. InputError."""
-    from ironbench.report.compared import held_against
-    from ironbench.report.comparison import text
+    from ironbench.report.comparison import compare_named
+    from ironbench.report.comparison import page as comparison
     from ironbench.report.explain import page as page_of
 
     if not picks:
         return page("compare.html", "Compare", at="/compare", report=None, offered=_offered(shelf), picks=("", ""))
     if len(picks) != 2:
         raise InputError("comparison", f"{counted(len(picks), 'side')} were named", "tick two records or name two")
-    held = held_against(named(shelf, picks[0]), named(shelf, picks[1]), different_work)
+    found = compare_named(named(shelf, picks[0]), named(shelf, picks[1]), different_work)
     return report_page(
         "compare.html",
-        page_of(held),
+        page_of(found),
         "compare",
         at="/compare",
         sides=[_open(shelf, pick) for pick in picks],
         picks=picks,
         different_work="1" * different_work,
-        text=text(held.found, False, held.pairs),
+        metrics=comparison(found.found, pairs=found.pairs),
         offered=_offered(shelf),
     )
 

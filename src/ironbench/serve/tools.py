@@ -14,7 +14,6 @@ from ironbench.records.bundle import SUFFIX, Reader
 from ironbench.records.export import export as write
 from ironbench.records.importer import take_in
 from ironbench.records.labs import LabDirectory
-from ironbench.report.charts.base import Table
 from ironbench.serve.compared import named
 from ironbench.serve.page import page
 from ironbench.serve.shelf import Shelf, error_text
@@ -22,22 +21,11 @@ from ironbench.words import counted
 
 
 def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
-    from ironbench.report.leaderboard import NOT_COMPARABLE, columns, ordered_by, rankings
-    from ironbench.report.wording import texts
+    from ironbench.report import leaderboard as report
     from ironbench.study.leaderboard import PER
 
     if per == "currency":
         raise InputError("currency", "a page names no licence", "use `ironbench leaderboard --per currency --licence`")
-    every = []
-    for ranking in rankings(name, per, "", "", (), str(shelf.results)):
-        shown = columns(ranking)
-        table = Table(
-            tuple(column.head for column in shown), tuple(zip(*(column.cells for column in shown), strict=True))
-        )
-        notes = [ranking.derived, *(f"Left out: {one}." for one in texts(ranking.left_out))]
-        notes += [f"Source: {ranking.source}."] if ranking.source != "records" else []
-        notes += [f"{place.system}: {caution}" for place in ranking.places for caution in texts(place.cautions)]
-        every.append((f"{ranking.title}, by {ordered_by(ranking.sort)}", table, [one for one in notes if one]))
     return page(
         "leaderboard.html",
         "Leaderboard",
@@ -45,26 +33,27 @@ def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
         name=name,
         per=per,
         orders=[one for one in PER if one != "currency"],
-        caveat=NOT_COMPARABLE,
-        rankings=every,
+        caveat=report.NOT_COMPARABLE,
+        report=report.page(report.rankings(name, per, "", "", (), str(shelf.results))),
     )
 
 
 def cost(shelf: Shelf, target: str, systems: str) -> HTMLResponse:
     """`systems`: the text of a systems file."""
-    from ironbench.report.cost import compared, text
+    from ironbench.report.cost import compared
+    from ironbench.report.cost import page as report
 
-    shown = problem = ""
+    shown, problem = None, ""
     if target or systems.strip():
         try:
             with scratch.folder() as folder:
                 path = folder / "systems.toml"
                 path.write_text(systems, encoding="utf-8", errors="replace")
                 found = compared((), target, str(path) if systems.strip() else "", (), "", str(shelf.results))
-            shown = text(found, None)
+            shown = report(found)
         except IronbenchError as error:
             problem = error_text(error, shelf.results)
-    return page("cost.html", "Cost", at="/archive", target=target, systems=systems, problem=problem, text=shown)
+    return page("cost.html", "Cost", at="/archive", target=target, systems=systems, problem=problem, report=shown)
 
 
 def export(shelf: Shelf, picks: Sequence[str], folder: Path) -> Path:

@@ -48,6 +48,11 @@ class PairedRatios:
         half = t_quantile(1 - level / 2, self.blocks - 1) * self.error + self.resolution
         return _exp(self.mean - half), _exp(self.mean + half)
 
+    def with_interval(self, level: float, least: int = 2) -> tuple[float, float, float]:
+        """Returns the ratio and both ends of its interval, (0, inf) if there are fewer than `least` blocks."""
+        low, high = self.interval(level) if self.blocks >= least else (0.0, math.inf)
+        return self.ratio, low, high
+
     def p_equal(self) -> float:
         """Two-sided p value of the hypothesis that the ratio is 1."""
         if self.blocks < 2:

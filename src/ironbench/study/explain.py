@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench.catalogue import base_name, part_of
-from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Ratio
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
@@ -25,7 +25,7 @@ from ironbench.study.archive import Archive
 from ironbench.study.differences import Difference, differences, facts
 from ironbench.study.inside import OtherPlan, other_plans, uses
 from ironbench.study.io_cause import Cause, cause
-from ironbench.study.queries import QueryRatio, queries, shown_interval
+from ironbench.study.queries import QueryRatio, queries
 from ironbench.study.shares import LEVEL, Waterfall, waterfall
 from ironbench.study.statements import StatementTimings, Timed, sure, times
 from ironbench.study.subjects import leading
@@ -45,30 +45,17 @@ _RARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """A metric on both sides."""
+class Measure(Ratio):
+    """One metric on both sides, as a ratio of after to before."""
 
     metric: str
     per_transaction: bool
     """Whether the metric is a rate divided by throughput."""
     before: float
     after: float
-    """Geometric means over the trials, in base units."""
-    ratio: float
-    low: float
-    high: float
-    """Bounds of the 95% confidence interval; 0 and infinity if a side has only one trial, or a lab too few blocks."""
+    """Geometric means of the trials, base units."""
     whole_device: bool = False
     """Whether a shared device counted this I/O for all programs, so that the server may not have caused it."""
-
-    @property
-    def known(self) -> bool:
-        return self.low > 0 and math.isfinite(self.high)
-
-    @property
-    def clear(self) -> bool:
-        """Whether the confidence interval excludes 1."""
-        return self.low > 1 or self.high < 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +149,7 @@ def explain(
         response=tuple(_measures(sides, _RESPONSE, in_blocks)),
         scripts=_scripts(*sides, in_blocks),
         statements=tuple(_changed(timed) if by_slices else ((one, ratio) for _, one, ratio in sure(timed))),
-        queries=tuple(sorted((one for one in ratios if _apart(one)), key=lambda one: -abs(math.log(one.ratio)))),
+        queries=tuple(sorted((one for one in ratios if one.clear), key=lambda one: -abs(math.log(one.ratio)))),
         waterfall=waterfall(*seen, in_blocks=pair),
         io=_io(seen, pair),
         plans=other_plans(uses(watched, archive)),
@@ -175,10 +162,6 @@ def _changed(timed: Sequence[StatementTimings]) -> list[tuple[Timed, QueryRatio]
     """Returns commands of the second side with their ratios, largest change of total time first."""
     known = [(one, one.ratio) for side in timed[1:] for one in side.statements if one is not None and one.ratio]
     return sorted(known, key=lambda pair: -pair[0].count * abs(pair[0].mean_s - (pair[0].first_s or 0.0)))
-
-
-def _apart(one: QueryRatio) -> bool:
-    return one.known and (one.low > 1 or one.high < 1)
 
 
 def _measures(sides: Sequence[Sequence[Record]], names: Sequence[str], in_blocks: bool) -> Iterator[Measure]:
@@ -203,9 +186,10 @@ def _measure(name: str, a: _Values, b: _Values, in_blocks: bool, per_transaction
     base = dict(a)
     common = [value / base[block] for block, value in b if block in base] if in_blocks else []
     if len(common) > 1:
-        found = paired(common)
-        return Measure(name, per_transaction, before, after, found.ratio, *shown_interval(found))
-    return Measure(name, per_transaction, before, after, *unpaired([v for _, v in a], [v for _, v in b], LEVEL))
+        found = paired(common).with_interval(LEVEL, LEAST_BLOCKS_SHOWN)
+    else:
+        found = unpaired([value for _, value in a], [value for _, value in b], LEVEL)
+    return Measure(*found, name, per_transaction, before, after)
 
 
 def _io(sides: Sequence[Sequence[Record]], in_blocks: bool) -> tuple[Measure, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.catalogue import part_of
+from ironbench.model.finding import Ratio
 from ironbench.model.lab import Factor, Lab
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
@@ -28,20 +29,19 @@ _LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class FactorInteraction:
-    """Interaction of two values of two factors, with all other factors at their first value."""
+class FactorInteraction(Ratio):
+    """Whether two levels of two factors do together what they do alone, with all other factors at their first level.
+
+    The ratio is (both x neither) / (one x other), with its 95% confidence interval.
+    """
 
     metric: str
     levels: Mapping[str, str]
     """The two factors, each with its value."""
     cells: tuple[str, str, str, str]
-    """Configurations with both changes, only the first, only the second, and none."""
-    ratio: float
-    low: float
-    high: float
-    """Bounds of the 95% confidence interval."""
+    """Both, one alone, the other alone, neither."""
     blocks: int
-    """Number of blocks in which all four configurations were measured."""
+    """Blocks that measured all four."""
 
     @property
     def name(self) -> str:
@@ -69,9 +69,7 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[FactorInteraction
         if ratios:
             result = paired(ratios)
             results.append(
-                FactorInteraction(
-                    lab.method.metric, levels, cells, result.ratio, *result.interval(_LEVEL), result.blocks
-                )
+                FactorInteraction(*result.with_interval(_LEVEL), lab.method.metric, levels, cells, result.blocks)
             )
     return tuple(results)
 

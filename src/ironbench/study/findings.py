@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
@@ -31,37 +31,6 @@ Attempts = Mapping[tuple[str, int], Sequence[Record]]
 
 OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_wait", "lateness")
 """Metrics left out for a closed loop, where they equal response times or follow from the number of clients."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """A comparison of one metric, before any conclusion."""
-
-    cell: str
-    baseline: str
-    metric: str
-    pairs: tuple[tuple[int, float, float], ...]
-    dropped: tuple[Note, ...]
-    a: tuple[Record, ...]
-    b: tuple[Record, ...]
-    lost: tuple[int, int] = (0, 0)
-    """See `Finding.lost`."""
-    awaited: int = 0
-    """Blocks in the analysed stages that are not yet measured."""
-    planned: int = 0
-    """Planned blocks in the analysed stages."""
-
-    @property
-    def ratios(self) -> list[float]:
-        return [value / base for _, value, base in self.pairs]
-
-    @property
-    def provisional(self) -> tuple[Note, ...]:
-        """Notes missing blocks, which make a result provisional. Interim analyses are declared for complete stages
-        only."""
-        if not self.awaited:
-            return ()
-        return (note("blocks-missing", complete=len(self.pairs), planned=self.planned, missing=self.awaited),)
 
 
 def findings(
@@ -93,7 +62,7 @@ def findings(
     return tuple(results)
 
 
-def _shares(one: _Compared) -> tuple[float, float] | None:
+def _shares(one: Comparison) -> tuple[float, float] | None:
     base, value = (statistics.median(pair[side] for pair in one.pairs) for side in (2, 1))
     return (base, value) if without_ratio(one.metric, base, value) else None
 
@@ -137,9 +106,8 @@ def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in lab.comparisons if not missing & set(pair))
 
 
-def _judged(family: Sequence[_Compared], lab: Lab, look: int) -> list[Finding]:
-    """Applies Holm's correction over all comparisons, for differences and for equivalences, at each stage's alpha
-    level."""
+def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
+    """Holm's order over the family, for differences and for equivalences, each at its look's level."""
     places = [at(method_of(lab, one.cell), look) for one in family]
     results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]
@@ -162,20 +130,18 @@ def method_of(lab: Lab, cell: str) -> Method:
     return replace(lab.method, stages=own or lab.method.stages, dropped=())
 
 
-def _finding(one: _Compared, lab: Lab, look: int, holm: Holm = ALONE, decides: bool = True) -> Finding:
-    known = metrics().get(base_name(one.metric))
-    suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
-    drifts = drift_warnings(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
-    waits = one.provisional if decides else ()
-    comparison = Comparison(
-        one.metric,
-        known.better if known else "neither",
-        one.cell,
-        one.baseline,
-        one.pairs,
-        warnings=(*flagged((*one.a, *one.b)), *_unintended(one.metric, lab, one.a, one.b), *drifts, *waits),
-        dropped=one.dropped,
-        lost=one.lost,
+def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: bool = True) -> Finding:
+    a, b = one.trials
+    warnings = [*flagged((*a, *b)), *_unintended(one.metric, lab, a, b)]
+    if decides:
+        warnings += drift_warnings(one.metric, one.pairs, (*a, *b))
+    if decides and one.unmeasured:  # an interim analysis was declared for all blocks of its stages
+        blocks = {"complete": len(one.pairs), "planned": one.planned, "missing": one.unmeasured}
+        warnings.append(note("blocks-missing", **blocks))
+    suspect = any(record.status is Status.SUSPECT for record in (*a, *b))
+    comparison = replace(
+        one,
+        warnings=tuple(warnings),
         barred=note("suspect-cpu") if suspect and "cpu" in one.metric else None,
         change=ratio_change(one.pairs) if decides else None,
     )
@@ -192,7 +158,10 @@ def _awaited(pair: Sequence[str], lab: Lab, place: Look, left: Collection[Place]
     return len({block for one, block in due if (one, block) in left}), len({block for _, block in due})
 
 
-def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: int = 0, planned: int = 0) -> _Compared:
+def _compared(
+    cell: str, baseline: str, metric: str, seen: Attempts, unmeasured: int = 0, planned: int = 0
+) -> Comparison:
+    """Pairs the trials of both cells block by block; a block without a comparable trial of either is dropped."""
     pairs: list[tuple[int, float, float]] = []
     dropped: list[Note] = []
     sides: tuple[list[Record], list[Record]] = ([], [])
@@ -222,17 +191,17 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: in
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
         sides[0].append(a)
         sides[1].append(b)
-    of_a, of_b = map(tuple, sides)
-    return _Compared(
-        cell=cell,
-        baseline=baseline,
-        metric=metric,
-        pairs=tuple(pairs),
+    known = metrics().get(base_name(metric))
+    return Comparison(
+        metric,
+        known.better if known else "neither",
+        cell,
+        baseline,
+        tuple(pairs),
         dropped=tuple(dropped),
-        a=of_a,
-        b=of_b,
         lost=(lost[0], lost[1]),
-        awaited=awaited,
+        trials=(tuple(sides[0]), tuple(sides[1])),
+        unmeasured=unmeasured,
         planned=planned,
     )
 

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import msgspec
 
+from ironbench.model.finding import Ratio
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
@@ -24,16 +25,12 @@ with earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class GrowthStep:
-    """Ratio of throughputs at two numbers of clients, paired by block."""
+class GrowthStep(Ratio):
+    """Throughput at one number of clients as a multiple of that at a smaller number, paired by block, with its 95%
+    confidence interval."""
 
     fewer: int
     most: int
-    ratio: float
-    low: float
-    high: float
-    """Bounds of the 95% confidence interval, as for any ratio (`ironbench.stats.ratio`); 0 and infinity below two
-    blocks."""
     blocks: int
     surely_low: float
     surely_high: float
@@ -150,9 +147,7 @@ def _step(fewer: int, most: int, by_block: Mapping[int, _Values], steps: int) ->
     if not ratios:
         return None
     result = paired(ratios)
-    return GrowthStep(
-        fewer, most, result.ratio, *result.interval(LEVEL), result.blocks, *result.interval(LEVEL / steps)
-    )
+    return GrowthStep(*result.with_interval(LEVEL), fewer, most, result.blocks, *result.interval(LEVEL / steps))
 
 
 def _last(steps: Mapping[tuple[int, int], GrowthStep | None]) -> GrowthStep | None:

@@ -18,7 +18,7 @@ import msgspec
 
 from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
-from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Ratio
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machines_of
@@ -78,16 +78,12 @@ class HistoryPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryChange:
-    """A change point, at which a new segment starts."""
+class HistoryChange(Ratio):
+    """A change point: the mean of the segment that begins there as a multiple of the mean of the segment before it,
+    with its 95% confidence interval."""
 
     place: int
-    """Index of the segment's first point in the line."""
-    ratio: float
-    """Mean of the new segment divided by the previous segment's."""
-    low: float
-    high: float
-    """Bounds of the ratio's 95% confidence interval."""
+    """Index in the line of the new segment's first point."""
     worse: bool | None
     """Whether the change is for the worse; None if the metric has no direction."""
 
@@ -323,10 +319,10 @@ def _line(name: str, points: Sequence[HistoryPoint], metric: str) -> HistoryLine
         tuple(points),
         tuple(
             HistoryChange(
-                judged[one.place],
                 math.exp(one.difference),
                 math.exp(one.low),
                 math.exp(one.high),
+                judged[one.place],
                 _worse(one.difference, better),
             )
             for one in found.points

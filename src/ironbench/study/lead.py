@@ -1,4 +1,4 @@
-"""Compares two systems in every work that both did: at each number of clients, and at their peaks."""
+"""Compares two systems in every work that both did: peak against peak, and at each number of clients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
-from statistics import geometric_mean
 from typing import Any
 
 import msgspec
@@ -19,85 +18,54 @@ from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.system import Choice, Load
 from ironbench.records.described import described
 from ironbench.records.work import same_work, short_name, work
-from ironbench.stats.ratio import unpaired
 from ironbench.study.archive import Archive
 from ironbench.study.comparability import causes, work_apart
-from ironbench.study.curve import Peak, ThroughputCurve, curve, held_out_peak
+from ironbench.study.compare import CellComparison, ComparedMetric, MeanRatio, mean_ratio
+from ironbench.study.curve import ThroughputCurve, curve, held_out_peak, metrics_of
 from ironbench.study.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.study.rate import Rate, Ratios
-from ironbench.study.repeats import Repeats, repeats
-from ironbench.study.subjects import (
-    Subject,
-    cores_held,
-    leading,
-    machine_cores,
-    machines_among,
-    marked,
-)
+from ironbench.study.repeats import repeats
+from ironbench.study.subjects import Subject, cores_held, leading, machine_cores, machines_among, marked
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
-_LEVEL = 0.05
-"""Error rate of a 95% confidence interval."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """Ratio of B to A in one metric."""
-
-    ratio: float
-    """Ratio of the geometric means."""
-    low: float | None
-    """Bounds of the 95% confidence interval; None with fewer than two trials on a side."""
-    high: float | None
-    margin: float
-    trials: tuple[int, int]
-    centres: tuple[float, float]
-    """Geometric means of A and B, from which the ratio is computed."""
-    higher_is_better: bool = True
-    single_run: bool = False
-    """Whether a side has only one run, so that the interval covers variation between trials but not between runs."""
-
-    @property
-    def outcome(self) -> Note:
-        """By how much B leads or trails, or why no lead can be stated."""
-        if self.low is None or self.high is None:
-            return note("lead-of-one-trial")
-        if self.single_run:
-            return note("lead-of-one-run")
-        if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
-            return note("lead-equal", margin=self.margin)
-        if self.low > 1 or self.high < 1:
-            return note("lead", ratio=self.ratio, higher_is_better=self.higher_is_better)
-        return note("lead-inconclusive")
-
-
-@dataclass(frozen=True, slots=True)
-class Peaks:
-    """Results of both systems at their peaks, or at the target rate for open loops.
-
-    A peak is chosen by sweep trials and measured by fresh trials; in a lab, by trials of other blocks.
-    """
-
-    clients: tuple[int, int]
-    confirmed: bool
-    rates: tuple[Rate, Rate] | None
-    """Target rates and whether they were sustained, for open loops. Then no lead is computed for throughput, or for
-    response times at a rate that was not sustained."""
-    leads: Mapping[str, Lead]
-    alone: bool = False
-    """Whether both were measured with only one, equal number of clients, so that there is no peak."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkLead:
-    """Comparison of two systems in one work."""
+    """Compares one work that both did, each at its own peak and at equal numbers of clients."""
 
     work: str
     curves: tuple[ThroughputCurve, ThroughputCurve]
-    peaks: Peaks | None
-    by_clients: tuple[tuple[int, Lead], ...]
-    """Throughput by number of clients, if both were measured with it in a closed loop. Empty for work with another
-    headline metric."""
+    """Their peaks are chosen on sweep trials and measured on fresh ones; in a lab, on those of other blocks."""
+    peaks: CellComparison | None
+    """Peak against peak, or both at the declared rate; None if a side has neither. For open loops throughput is left
+    out, and so are the times of a rate that was not kept."""
+    by_clients: tuple[tuple[int, ComparedMetric], ...]
+    """Throughput at each number of clients that both were measured with in a closed loop; empty for work whose result
+    is not a throughput."""
+
+    @property
+    def clients(self) -> tuple[int, int]:
+        a, b = (one.main.clients if one.main else 0 for one in self.curves)
+        return a, b
+
+    @property
+    def rates(self) -> tuple[Rate, Rate] | None:
+        """For open loops: both rates, and whether they were kept."""
+        a, b = (one.rate for one in self.curves)
+        return (a, b) if a and b else None
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the trials that report the peaks did not choose them."""
+        peaks = [one.peak for one in self.curves if one.peak]
+        return self.rates is not None or (len(peaks) == 2 and all(one.confirmed for one in peaks))
+
+    @property
+    def alone(self) -> bool:
+        """Whether both were measured with one and the same number of clients only, so that there is no peak."""
+        a, b = (one.peak for one in self.curves)
+        return a is not None and b is not None and a.alone and b.alone and a.clients == b.clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +74,8 @@ class Leads:
 
     a: str
     b: str
+    margin: float
+    """Ratios within it are called equal."""
     works: tuple[WorkLead, ...]
     cores: tuple[int | None, int | None]
     hertz_ratio: float | None
@@ -152,13 +122,12 @@ def leads(
     ratio, kind = _hertz(*machines) if machine_of(pairs[0][0]) != machine_of(pairs[0][1]) else (1.0, "")
     every = (*records_a, *records_b)
     in_turns = {one.purpose for one in every} - {*AUXILIARY} == {Purpose.LAB} and len({r.series for r in every}) == 1
-    works = tuple(
-        _work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin, in_turns) for work in both
-    )
+    works = tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), in_turns) for work in both)
     derived = dict.fromkeys(described(sides[0][work][0]).derived for work in both)
     return Leads(
         a=marked(a, records_a),
         b=marked(b, records_b),
+        margin=margin,
         works=works,
         cores=_cores(pairs[0], machines),
         hertz_ratio=ratio,
@@ -171,43 +140,47 @@ def leads(
     )
 
 
-def lead(a: Repeats, b: Repeats, margin: float, higher_is_better: bool = True) -> Lead | None:
-    """Compares unpaired repeats with Welch's interval; None if a side has no value.
-
-    Trials of one run resemble each other more than runs do. With a variation of 1% between trials and 3% between runs,
-    an interval from trials would call two runs of the same system different in about 40% of cases. Therefore the
-    interval is computed from the means of runs.
-    """
-    if not a.values or not b.values:
-        return None
-    single = 1 in (a.runs, b.runs)
-    values = (a.of_trials, b.of_trials) if single else (a.values, b.values)
-    ratio, low, high = unpaired(*values, _LEVEL)
-    known = low > 0
-    return Lead(
-        ratio,
-        low if known else None,
-        high if known else None,
-        margin,
-        (len(a.of_trials), len(b.of_trials)),
-        (geometric_mean(values[0]), geometric_mean(values[1])),
-        higher_is_better,
-        single,
-    )
+def outcome(one: MeanRatio, margin: float, better: str = "higher") -> Note:
+    """By how much B leads or trails, or why there is no lead."""
+    if not one.known:
+        return note("lead-of-one-trial")
+    if one.single_run:
+        return note("lead-of-one-run")
+    if 1 / (1 + margin) <= one.low and one.high <= 1 + margin:
+        return note("lead-equal", margin=margin)
+    if one.clear:
+        return note("lead", ratio=one.ratio, higher_is_better=better == "higher")
+    return note("lead-inconclusive")
 
 
-def _work(work: str, a: Subject, b: Subject, margin: float, in_turns: bool) -> WorkLead:
-    curves = _curve(a), _curve(b)
+def _work(work: str, a: Subject, b: Subject, in_turns: bool) -> WorkLead:
+    one, other = _curve(a), _curve(b)
     metrics = leading(a.records[0])
-    counts = set.intersection(*({point.clients for point in side.points} for side in curves))
-    by_clients = []
-    opened = curves[0].rate or curves[1].rate
-    for clients in sorted(counts) if metrics[0] == "throughput" and not opened else ():
-        of_a, of_b = (repeats(trials_of(side, clients), "throughput", in_turns) for side in curves)
-        one = lead(of_a, of_b, margin)
-        if one is not None:
-            by_clients.append((clients, one))
-    return WorkLead(work, curves, _peaks(curves, metrics, margin, in_turns), tuple(by_clients))
+    peaks = None
+    if one.main and other.main:
+        peaks = CellComparison(note("load-of-peak"), _rows(one.main.trials, other.main.trials, metrics, in_turns))
+    counts = sorted({*one.clients} & {*other.clients})
+    closed = metrics[0] == "throughput" and not (one.rate or other.rate)
+    by_clients = tuple(
+        (clients, row)
+        for clients in (counts if closed else ())
+        for row in _rows(trials_of(one, clients), trials_of(other, clients), ("throughput",), in_turns)
+    )
+    return WorkLead(work, (one, other), peaks, by_clients)
+
+
+def _rows(
+    a: Sequence[Record], b: Sequence[Record], metrics: Sequence[str], in_turns: bool
+) -> tuple[ComparedMetric, ...]:
+    """Compares those of these metrics that both have and whose ratio means something, each with its interval."""
+    of_a, of_b, reasons = metrics_of(a, metrics), metrics_of(b, metrics), Ratios(a, b)
+    rows = []
+    for metric in metrics:
+        if metric in of_a and metric in of_b and not reasons.lacking(metric):
+            means = mean_ratio(repeats(a, metric, in_turns), repeats(b, metric, in_turns))
+            better = catalogue.metrics()[catalogue.base_name(metric)].better
+            rows += [ComparedMetric(metric, better, of_a[metric], of_b[metric], means=means)] if means else []
+    return tuple(rows)
 
 
 def trials_of(side: ThroughputCurve, clients: int) -> list[Record]:
@@ -223,28 +196,6 @@ def _curve(subject: Subject) -> ThroughputCurve:
     if result.peak is None or result.peak.confirmed:
         return result
     return replace(result, main=held_out_peak(subject) or result.peak)
-
-
-def _peaks(
-    curves: tuple[ThroughputCurve, ThroughputCurve], metrics: Sequence[str], margin: float, in_turns: bool
-) -> Peaks | None:
-    a, b = curves[0].main, curves[1].main
-    if a is None or b is None:
-        return None
-    leads, ratios = {}, Ratios(a.trials, b.trials)
-    for metric in metrics:
-        if metric in a.metrics and metric in b.metrics and not ratios.lacking(metric):
-            higher = catalogue.metrics()[catalogue.base_name(metric)].better == "higher"
-            of_a, of_b = (repeats(side.trials, metric, in_turns) for side in (a, b))
-            one = lead(of_a, of_b, margin, higher)
-            if one is not None:
-                leads[metric] = one
-    clients = a.clients, b.clients
-    if isinstance(a, Rate) and isinstance(b, Rate):
-        return Peaks(clients, True, (a, b), leads)
-    confirmed = all(isinstance(one, Peak) and one.confirmed for one in (a, b))
-    alone = a.clients == b.clients and all(isinstance(one, Peak) and one.alone for one in (a, b))
-    return Peaks(clients, confirmed, None, leads, alone)
 
 
 def _suspicions(work: WorkLead) -> list[Note]:

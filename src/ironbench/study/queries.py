@@ -13,36 +13,23 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ironbench.catalogue import part_of
-from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Ratio
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.records.plans import PLANS, Steps, plans
-from ironbench.stats.ratio import PairedRatios, paired, unpaired
+from ironbench.stats.ratio import paired, unpaired
 
 _METRIC = "query_time_s"
 _LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class QueryRatio:
-    """Time of one query or statement divided by the baseline's.
-
-    Paired by block in a lab; otherwise a ratio of geometric means.
-    """
+class QueryRatio(Ratio):
+    """The time of one query or statement as a multiple of the baseline's, with its 95% confidence interval."""
 
     query: str
-    ratio: float
-    """Ratio of geometric means; below 1 the query is faster."""
-    low: float
-    high: float
-    """Bounds of the 95% confidence interval; 0 and infinity with too few repeats."""
     blocks: int
-    """Number of blocks in a lab; otherwise trials of the side that has fewer."""
-
-    @property
-    def known(self) -> bool:
-        """Whether there are enough repeats for a confidence interval."""
-        return self.blocks > 1 and self.low > 0 and self.high < math.inf
+    """In a lab, the blocks that were paired; for runs, the number of trials of the side that has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +142,8 @@ def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[Q
                 pairs.setdefault(query, []).append(time_s / references[block][query])
     ratios = []
     for query, values in sorted(pairs.items()):
-        one = paired(values)
-        low, high = shown_interval(one)
-        ratios.append(QueryRatio(query, one.ratio, low, high, one.blocks))
+        ratios.append(QueryRatio(*paired(values).with_interval(_LEVEL, LEAST_BLOCKS_SHOWN), query, len(values)))
     return tuple(ratios)
-
-
-def shown_interval(one: PairedRatios) -> tuple[float, float]:
-    """Returns the 95% confidence interval to show; (0, inf) with fewer blocks than an interval needs."""
-    return one.interval(_LEVEL) if one.blocks >= LEAST_BLOCKS_SHOWN else (0.0, math.inf)
 
 
 def unpaired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[QueryRatio, ...]:
@@ -172,7 +152,7 @@ def unpaired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple
     ratios = []
     for query in sorted(sides[0].keys() & sides[1].keys()):
         a, b = sides[0][query], sides[1][query]
-        ratios.append(QueryRatio(query, *unpaired(a, b, _LEVEL), min(len(a), len(b))))
+        ratios.append(QueryRatio(*unpaired(a, b, _LEVEL), query, min(len(a), len(b))))
     return tuple(ratios)
 
 

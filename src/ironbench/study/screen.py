@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ironbench.catalogue import base_name, metrics
+from ironbench.model.finding import Ratio
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
@@ -33,8 +34,9 @@ _MOST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
-    """Effect of one factor in the screen."""
+class Screened(Ratio):
+    """The effect of one factor in the screen: the metric at its last level as a multiple of that at its first, over all
+    settings of the other factors."""
 
     name: str
     first: str
@@ -45,12 +47,8 @@ class Screened:
     """Values that the screen did not measure."""
     error: float
     """Standard error of the ratio's logarithm."""
-    ratio: float
-    """Ratio of the metric at the last value to the first, over all settings of the other factors."""
-    low: float
-    high: float
-    """Bounds of the confidence interval at `confidence`."""
     confidence: float
+    """Confidence level of the interval."""
     p: float
     """P value for no effect, corrected for the number of factors (Holm)."""
     matters: bool

@@ -14,7 +14,7 @@ from ironbench.study import timelines
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.balance import SizingRatio, balance
 from ironbench.study.comparability import doubts, left_out, unlike
-from ironbench.study.compare import Standing, standing
+from ironbench.study.compare import ComparedMetric, standing
 from ironbench.study.curve import MOST_POOLED, NOT_POOLED, Little, ThroughputCurve, curve, little, shortfall
 from ironbench.study.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies
 from ironbench.study.differences import Difference, differences, facts, shared
@@ -61,7 +61,10 @@ class SubjectResults:
 
     subject: Subject
     curve: ThroughputCurve
-    standing: Standing | None
+    standing: ComparedMetric | None
+    """Throughput at the peak compared with the first system that has a peak; None for that one, and without a peak."""
+    reference: str
+    """The name of that first system; empty if `standing` is None."""
     timeline: timelines.Timeline | None
     """Timeline of a typical trial at the peak, or at the rate of an open loop."""
     course: LoadCourse | None
@@ -389,7 +392,8 @@ def _results(
     return SubjectResults(
         subject=subject,
         curve=own,
-        standing=standing(own, first) if first else None,
+        standing=(compared := standing(own, first) if first else None),
+        reference=first.name if first and compared else "",
         timeline=line,
         course=course(timelines.typical(at_peak), line) if line else None,
         response=timelines.percentiles(at_peak, archive),

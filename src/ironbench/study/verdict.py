@@ -34,7 +34,7 @@ MOST_ADVISED = 100
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Comparison of two configurations by one metric, before the verdict."""
+    """Two cells compared on one metric, before the verdict."""
 
     metric: str
     better: str
@@ -50,7 +50,17 @@ class Comparison:
     barred: Note | None = None
     """Reason why no verdict is allowed."""
     change: Change | None = None
-    """Change of the ratio's logarithm over the blocks."""
+    """How the logarithm of the ratio changed over the blocks."""
+    trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
+    """The cell's trials and the baseline's, one each for every pair."""
+    unmeasured: int = 0
+    """Blocks of the stages begun that have not been measured yet."""
+    planned: int = 0
+    """All blocks of those stages."""
+
+    @property
+    def ratios(self) -> list[float]:
+        return [value / base for _, value, base in self.pairs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,9 @@ class Table:
     """Whether columns hold words, which begin at the left."""
     counted: bool = False
     """Whether only a page and files for programs write it out; others say how many rows it has."""
+    ranks: tuple[int, ...] = ()
+    """For each column, how expendable it is on a narrow terminal: 0 is always shown, the highest is left out first. A
+    last column of sentences is folded."""
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:

@@ -12,7 +12,8 @@ from ironbench.report.charts.base import Chart, Key, Table, joined, places, whis
 from ironbench.report.charts.effects import ticks
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import number
-from ironbench.study.lead import Lead, Leads
+from ironbench.study.compare import ComparedMetric, MeanRatio
+from ironbench.study.lead import Leads, outcome
 
 _SHORT = {"response_time_mean_s": "response time"}
 """Shorter names than the catalogue's."""
@@ -24,16 +25,24 @@ def words_of(metric: str) -> str:
 
 def peaks(leads: Leads) -> Chart | None:
     """None where no work has a peak on both sides."""
-    shown = [(work, work.peaks) for work in leads.works if work.peaks is not None]
-    if not shown:
+    shown = [
+        (work, row, row.means)
+        for work in leads.works
+        if work.peaks is not None
+        for row in work.peaks.rows
+        if row.means is not None
+    ]
+    if not any(work.peaks for work in leads.works):
         return None
-    data: list[dict[str, Any]] = []
-    shown_leads = [one for _, both in shown for one in both.leads.values()]
-    for work, both in shown:
-        data += [
-            {"name": f"{work.work}: {words_of(metric)}", "metric": words_of(metric), "text": describe(one), **ends(one)}
-            for metric, one in both.leads.items()
-        ]
+    data: list[dict[str, Any]] = [
+        {
+            "name": f"{work.work}: {words_of(row.metric)}",
+            "metric": words_of(row.metric),
+            "text": describe(leads, row, means),
+            **ends(means),
+        }
+        for work, row, means in shown
+    ]
     named = rows.named(data)
     metrics = list(dict.fromkeys(row["metric"] for row in data))
     reach = [row[end] for row in named for end in ("low", "high")] + [1.0, leads.clock or 1.0]
@@ -56,8 +65,8 @@ def peaks(leads: Leads) -> Chart | None:
     table = Table(
         ("peak", f"ratio to {leads.a}", "95 % interval"),
         tuple(
-            (row["name"], ratio(one).alone, ratio(one).range if _known(one) else Missing("one trial"))
-            for row, one in zip(named, shown_leads, strict=True)
+            (row["name"], ratio(means).alone, ratio(means).range if _known(means) else Missing("one trial"))
+            for row, (_, _, means) in zip(named, shown, strict=True)
         ),
         numbers=True,
     )
@@ -67,25 +76,24 @@ def peaks(leads: Leads) -> Chart | None:
     )  # fmt: skip
 
 
-def describe(one: Lead) -> str:
+def describe(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
     """`1.27, leads by 27 %`."""
-    return f"{number(one.ratio)}, {wording.text(one.outcome)}"
+    return f"{number(means.ratio)}, {wording.text(outcome(means, leads.margin, row.better))}"
 
 
-def ends(one: Lead) -> dict[str, float]:
+def ends(one: MeanRatio) -> dict[str, float]:
     """The ratio and its interval, which is the ratio itself where there is none."""
-    low = one.low if one.low is not None else one.ratio
-    high = one.high if one.high is not None else one.ratio
+    low, high = (one.low, one.high) if one.known else (one.ratio, one.ratio)
     return {"ratio": one.ratio, "low": low, "high": high}
 
 
-def ratio(one: Lead) -> TableCell:
-    """The ratio with its interval."""
-    return TableCell(one.ratio, "times", one.low, one.high, CONFIDENCE)
+def ratio(one: MeanRatio) -> TableCell:
+    """The ratio with its interval, if there is one."""
+    return TableCell(one.ratio, "times", one.low, one.high, CONFIDENCE) if one.known else TableCell(one.ratio, "times")
 
 
-def _known(one: Lead) -> bool:
-    return one.low is not None and one.high is not None and one.low < one.high
+def _known(one: MeanRatio) -> bool:
+    return one.known and one.low < one.high
 
 
 def _lines(leads: Leads) -> list[dict[str, Any]]:
@@ -128,10 +136,21 @@ def by_clients(leads: Leads) -> Chart | None:
         return None
     names = [work.work for work in works]
     counts = sorted({clients for work in works for clients, _ in work.by_clients})
-    by_place = {(work.work, clients): one for work in works for clients, one in work.by_clients}
+    by_place = {
+        (work.work, clients): row.means for work in works for clients, row in work.by_clients if row.means is not None
+    }
+    # Works stand side by side at each number of clients, so that intervals do not hide each other.
     points = [
-        _point(work, names.index(work), len(works), counts.index(clients), clients, one)
-        for (work, clients), one in by_place.items()
+        {
+            "system": work.work,
+            "clients": clients,
+            "place": counts.index(clients) + (place - (len(works) - 1) / 2) * _GROUP / len(works),
+            "text": describe(leads, row, row.means),
+            **ends(row.means),
+        }
+        for place, work in enumerate(works)
+        for clients, row in work.by_clients
+        if row.means is not None
     ]
     reach = [row[end] for row in points for end in ("low", "high")] + [1.0, leads.clock or 1.0]
     scale = {"type": "log", "domain": [min(0.9, min(reach) * 0.95), max(1.1, max(reach) * 1.05)], "nice": False}
@@ -151,17 +170,6 @@ def by_clients(leads: Leads) -> Chart | None:
         tuple(keys),
         wide=True,
     )
-
-
-def _point(work: str, place: int, works: int, at: int, clients: int, one: Lead) -> dict[str, Any]:
-    """Places works side by side at each number of clients, so that intervals do not hide each other."""
-    return {
-        "system": work,
-        "clients": clients,
-        "place": at + (place - (works - 1) / 2) * _GROUP / works,
-        "text": describe(one),
-        **ends(one),
-    }
 
 
 def _layers(names: list[str], x: dict[str, Any], scale: dict[str, Any]) -> list[dict[str, Any]]:
@@ -185,7 +193,7 @@ def _layers(names: list[str], x: dict[str, Any], scale: dict[str, Any]) -> list[
     return [*rules, joined("points", x, y, colour, 0.7), *whiskered("points", x, y, looks, tooltip)]
 
 
-def _table(names: list[str], counts: list[int], by_place: dict[tuple[str, int], Lead]) -> Table:
+def _table(names: list[str], counts: list[int], by_place: dict[tuple[str, int], MeanRatio]) -> Table:
     ratios = {
         place: replace(ratio(one) if _known(one) else ratio(one).alone, bare=True) for place, one in by_place.items()
     }

@@ -5,62 +5,28 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ironbench.model.note import note
-from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record, Status
-from ironbench.model.sample import IN_TABLES, lacking, late, least_duration_s, too_few
-from ironbench.model.search import Search
-from ironbench.printer import Printer
-from ironbench.report import plain, wording
-from ironbench.report.cell import ABSENT, EMPTY, Missing, Row, TableCell, count, with_range
-from ironbench.report.charts.base import Table
-from ironbench.report.derived import sentences
-from ironbench.report.document import report
-from ironbench.report.numbers import quantity, unit_of
+from ironbench.report import plain
 from ironbench.report.page import Command, Page
-from ironbench.report.plain import bullets, section
+from ironbench.report.plain import bullets
 from ironbench.report.section import Section
-from ironbench.study.archive import Archive
-from ironbench.study.comparability import doubts, left_out
-from ironbench.study.curve import metrics_of
-from ironbench.study.study import Study, studies
-from ironbench.study.subjects import counted_in
-from ironbench.study.summarise import Summary
-from ironbench.words import counted
 
-_OF_A_RATE = ("response_time_p50_s", "response_time_p99_s")
+CAUTIONS = "Before you use these numbers"
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     blocks = (
         [f"{contents.title}: {contents.lead}", *(plain.table(one) for _, one in contents.tables)] if contents else []
     )
-    return ("\n\n".join([*blocks, *map(_page, pages)]) + "\n").encode()
+    return ("\n\n".join([*blocks, *map(page, pages)]) + "\n").encode()
 
 
-def _page(page: Page) -> str:
-    heading = "\n".join(map(plain.clean, filter(None, (page.title, page.lead, ", ".join(page.kicker)))))
-    blocks = [heading, page.derived, plain.answer(page.answer), _cautions(page)]
-    blocks += [block for part in page.shown for block in section(part)]
-    blocks += [_commands(page.commands), bullets("Notes", page.notes)]
+def page(content: Page, width: int | None = None) -> str:
+    """One page. `width`: of the terminal, on which the least important columns of a wide table are left out."""
+    heading = "\n".join(map(plain.clean, filter(None, (content.title, content.lead, ", ".join(content.kicker)))))
+    blocks = [heading, content.derived, plain.answer(content.answer), bullets(CAUTIONS, content.cautions)]
+    blocks += [block for part in content.shown for block in plain.section(part, width=width)]
+    blocks += [_commands(content.commands), bullets("Notes", content.notes)]
     return "\n\n".join(block for block in blocks if block)
-
-
-def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -> None:
-    """What `run` ends with."""
-    for study in studies(records, archive, sentences(records)) if records else ():
-        summary(study, printer)
-
-
-def summary(study: Study, printer: Printer) -> None:
-    """What `run` and `lab run` end with: the answer, its figures, and what to know before using it."""
-    content = report(study)
-    ended = [] if study.lab else [_statuses(study)]
-    blocks = [plain.clean(content.title), *ended, content.derived, plain.answer(content.answer)]
-    blocks += [block for part in content.sections if part.at_end for block in section(part, brief=True)]
-    blocks += [] if study.lab else [_sample_caution(study)]
-    blocks.append(_cautions(content))
-    printer.data("\n\n".join(block for block in blocks if block))
 
 
 def _commands(commands: Sequence[Command]) -> str:
@@ -70,58 +36,3 @@ def _commands(commands: Sequence[Command]) -> str:
         source = textwrap.indent(plain.clean_lines(commands[0].source).strip(), "  ")
         return f"How to reproduce: {plain.clean(commands[0].line)}, which is\n{source}"
     return "\n".join(["How to reproduce", *(f"  {plain.clean(one.line)}" for one in commands)])
-
-
-def _sample_caution(study: Study) -> str:
-    trials = [trial for part in study.parts for trial in part.subject.records]
-    found = too_few([trial for trial in trials if trial.status.comparable], study.counts[1], IN_TABLES)
-    return " ".join(wording.sentences(found))
-
-
-def _cautions(page: Page) -> str:
-    return bullets("Before you use these numbers", page.cautions)
-
-
-def _statuses(study: Study) -> str:
-    records = [record for part in study.parts for record in part.subject.records]
-    tally = [(status, sum(record.status is status for record in records)) for status in Status]
-    return ", ".join(f"{counted(number, 'trial')} {status.value}" for status, number in tally if number)
-
-
-def search_summary(search: Search, records: Sequence[Record], archive: Archive) -> str:
-    """What a search for a rate tried, a row per rate, and the warnings of its trials."""
-    # Of a workload with clients that no schedule moves, the rate is that of the others.
-    finished = "scheduled_throughput"
-    if not all(finished in record.metrics for record in records if record.status.comparable):
-        finished = "throughput"
-    names = dict.fromkeys([finished, *_OF_A_RATE, *(limit.metric for limit in search.limits)])
-    rates = sorted({record.cell.load.rate or 0.0 for record in records})
-    rows: list[Row] = []
-    for rate in rates:
-        trials = [record for record in records if record.cell.load.rate == rate and record.purpose != Purpose.PILOT]
-        usable = [record for record in trials if record.status.comparable]
-        fresh = sum(record.purpose == Purpose.CONFIRMATION for record in usable)
-        notes = [f"of {len(trials)}", *([f"{fresh} fresh"] if fresh else [])]
-        missed = sum(record.kept_rate is False for record in usable)
-        kept = not missed
-        notes += [f"rate not kept in {missed}"] if missed else []
-        shown = [name for name in names if kept or not any(late(record, name) for record in usable)]
-        summaries = metrics_of(usable, shown, archive)
-        tried = (_tried(name, summaries.get(name), usable) for name in names)
-        rows.append((TableCell(rate, "rate"), count(len(usable), ", ".join(notes)), *tried))
-    limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
-    known = wording.texts((*left_out(records), *doubts(records)))
-    table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
-    usable = [record for record in records if record.status.comparable]
-    if few := lacking(usable, list(names)):
-        known.append(wording.text(note("percentiles-of-too-few", units=counted_in(records)[1], needs=few)))
-    limited = [one.metric for one in search.limits]
-    if seconds := least_duration_s(usable, limited):
-        known += wording.texts([note("search-too-short", metrics=tuple(limited), seconds=seconds)])
-    return "\n".join([*limits, table, *(f"  - {line}" for line in known)])
-
-
-def _tried(name: str, summary: Summary | None, records: Sequence[Record]) -> TableCell | Missing:
-    if summary is None:
-        return ABSENT if any(name in record.metrics for record in records) else EMPTY
-    return with_range(summary, unit_of(name))
