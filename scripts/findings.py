@@ -15,8 +15,7 @@ from ironbench.records.labs import LabDirectory
 from ironbench.report.charts.base import Chart
 from ironbench.report.document import report
 from ironbench.report.formats import md, png
-from ironbench.report.page import Page
-from ironbench.report.section import Section
+from ironbench.report.page import Page, Section
 from ironbench.report.studies import study_of
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,6 @@ from ironbench.model.record import RATE_NOT_KEPT, Record
 from ironbench.model.system import Choice, Load, System
 from ironbench.report import formats, wording
 from ironbench.report import lead as report
-from ironbench.report.charts import lead as charts
 from ironbench.report.numbers import number, quantity
 from ironbench.study.compare import MeanRatio, mean_ratio
 from ironbench.study.lead import Leads, WorkLead, leads, outcome
@@ -202,14 +201,14 @@ def test_a_page_and_a_picture_are_drawn() -> None:
 
 def test_a_chart_shows_the_lead_at_each_number_of_clients_with_its_interval() -> None:
     shown = found()
-    chart = charts.by_clients(shown)
+    chart = report.clients_chart(shown)
     assert chart is not None
     rows = chart.specification["datasets"]["points"]
     assert [row["clients"] for row in rows] == [1, 2, 4, 8, 12, 16, 20]
     assert all(row["low"] < row["ratio"] < row["high"] for row in rows)
     assert chart.specification["datasets"]["clock"] == [{"at": shown.hertz_ratio}]
     alone = replace(shown, works=tuple(replace(work, by_clients=work.by_clients[:1]) for work in shown.works))
-    assert charts.by_clients(alone) is None
+    assert report.clients_chart(alone) is None
 
 
 def test_different_work_is_told_apart_and_none_in_common_refused() -> None:

@@ -11,8 +11,7 @@ from ironbench.report import formats
 from ironbench.report.cell import Content, Missing, TableCell, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.formats.csv import HEAD
-from ironbench.report.page import Page
-from ironbench.report.section import Answer, AnswerPoint, Section
+from ironbench.report.page import Answer, AnswerPoint, Page, Section
 from ironbench.report.sections import sections
 from ironbench.study.study import studies
 

@@ -15,7 +15,7 @@ from ironbench.study.study import Study, studies
 
 MODULE = """
 from ironbench.report.charts.base import Table
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 
 PLACE = 1
 

@@ -21,7 +21,7 @@ from ironbench.report.findings import (
 )
 from ironbench.report.headline import headline
 from ironbench.report.numbers import confidence, percent, quantity
-from ironbench.report.section import Answer, AnswerPoint
+from ironbench.report.page import Answer, AnswerPoint
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.stats.scalability import Fit
 from ironbench.study.differences import NOT_SET, Difference

@@ -22,8 +22,7 @@ from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows
 from ironbench.report.findings import effect_table, metric_tables, metric_words
 from ironbench.report.numbers import measured, times, unit_of
-from ironbench.report.page import Page
-from ironbench.report.section import Answer, AnswerPoint, Section, with_rows
+from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording.comparison import loop
 from ironbench.study import compare as analysis
 from ironbench.study.archive import Archive, Archives

@@ -28,8 +28,7 @@ from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, ESTIMATE, Content, 
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.numbers import amount, number
-from ironbench.report.page import Page
-from ironbench.report.section import Answer, AnswerPoint, Section
+from ironbench.report.page import Answer, AnswerPoint, Page, Section
 from ironbench.study import leaderboard
 from ironbench.study import target as targets
 from ironbench.study.cost import Costs, StoredTrials, SystemCost, costs

@@ -28,9 +28,8 @@ from ironbench.report.charts.effects import LOOKS
 from ironbench.report.findings import interval_cell, metric_words, ratio_cell, resolved
 from ironbench.report.headline import NAMED, of_score
 from ironbench.report.numbers import confidence, failed_note, moment, quantity
-from ironbench.report.page import Card, Command, Page
+from ironbench.report.page import Card, Command, Page, Section
 from ironbench.report.reproduce import run_command
-from ironbench.report.section import Section
 from ironbench.report.sections import sections
 from ironbench.report.study_json import document
 from ironbench.study.curve import Peak

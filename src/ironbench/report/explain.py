@@ -16,8 +16,7 @@ from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.findings import metric_words, ratio
 from ironbench.report.numbers import signed
-from ironbench.report.page import Page
-from ironbench.report.section import Answer, AnswerPoint, Section, with_rows
+from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.sections import sections as every_section
 from ironbench.report.walk import FEW, WIDTH, measure_name, measure_table, scripts, section, within
 from ironbench.study.differences import is_address, telling

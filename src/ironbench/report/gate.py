@@ -15,8 +15,7 @@ from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects as effect_charts
 from ironbench.report.findings import interval, interval_cell, metric_words, ratio, ratio_cell
 from ironbench.report.numbers import quantity
-from ironbench.report.page import Page
-from ironbench.report.section import Answer, AnswerPoint, Section, with_rows
+from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.walk import OBSERVED
 from ironbench.study.claims import ClaimVerdict, Judged
 from ironbench.study.gate import Gate, GatedComparison, GateVerdict

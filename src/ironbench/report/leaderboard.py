@@ -20,8 +20,7 @@ from ironbench.report.as_json import plain_value
 from ironbench.report.cell import ABSENT, CONFIDENCE, Content, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.cost import ESTIMATE_NOTE, ONE_RUN
-from ironbench.report.page import Page
-from ironbench.report.section import Answer, AnswerPoint, Section
+from ironbench.report.page import Answer, AnswerPoint, Page, Section
 from ironbench.study import leaderboard as analysis
 from ironbench.study.leaderboard import RankedResult, Ranking
 from ironbench.words import counted, some

@@ -6,7 +6,7 @@ from ironbench.model.sample import needed
 from ironbench.report.cell import ABSENT, EMPTY, Content, TableCell, centre, ratios
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity, times, unit_of
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.summarise import Summary
 

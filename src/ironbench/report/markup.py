@@ -1,22 +1,18 @@
-"""HTML pages from the templates in `templates/`: the only place where text becomes markup."""
+"""The environment of all HTML templates, and the classes that lay out their tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ironbench.errors import FailureError
 from ironbench.report import assets, theme
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
-from ironbench.report.page import Page
-from ironbench.report.section import Section
 from ironbench.words import clean_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 _LONGEST_WORD = 16
 """Characters that a cell's line always has room for."""
@@ -48,25 +44,6 @@ def environment(*packages: str) -> Environment:
     }
     made.globals["parts"] = made.get_template("parts.html").module
     return made
-
-
-def document(title: str, pages: Sequence[tuple[str, Page]], contents: Section | None = None) -> bytes:
-    """One self-contained file, UTF-8; `pages`: each with the beginning of its ids. FailureError: a template fails."""
-    from jinja2 import TemplateError
-    from markupsafe import Markup
-
-    charts: dict[str, Any] = {}
-    for prefix, page in pages:
-        charts |= page.specifications(prefix)
-    # Styles and scripts are files of this package and of Vega; nothing of a user's is in them.
-    parts = {"style": assets.style(), "libraries": assets.libraries(), "script": assets.part("page.js")}
-    trusted: dict[str, Markup] = {name: Markup(text) for name, text in parts.items()}
-    try:
-        template = environment("ironbench.report").get_template("report.html")
-        return template.render(title=title, pages=pages, contents=contents, charts=charts, **trusted).encode()
-    except TemplateError as error:
-        hint = "choose another format, e.g. text or md: they need no template"
-        raise FailureError("HTML page", f"its template fails ({error})", hint) from error
 
 
 def cell_class(text: str) -> str:

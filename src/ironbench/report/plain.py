@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ironbench.report.cell import Content, TableCell, shown
 from ironbench.report.charts.base import Depth, Table
-from ironbench.report.section import Answer, Section
+from ironbench.report.page import Answer, Section
 from ironbench.words import clean as clean
 from ironbench.words import clean_lines as clean_lines
 from ironbench.words import counted

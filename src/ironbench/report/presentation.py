@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ironbench.model.record import Record
     from ironbench.report.cell import Content
     from ironbench.report.charts.base import Table
-    from ironbench.report.section import Section
+    from ironbench.report.page import Section
     from ironbench.study.compare import SystemComparison
     from ironbench.study.study import Study, SubjectResults
 

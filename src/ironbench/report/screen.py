@@ -10,7 +10,7 @@ from ironbench.report.cell import TableCell
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import at_least, bounds, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
-from ironbench.report.section import AnswerPoint
+from ironbench.report.page import AnswerPoint
 from ironbench.study.screen import Screen, Screened
 from ironbench.study.study import Effect, Study
 from ironbench.words import counted, listed

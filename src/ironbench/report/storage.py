@@ -11,7 +11,7 @@ from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCel
 from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import quantity
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.compare import SystemComparison
 from ironbench.study.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, tested
 from ironbench.study.study import Study, SubjectResults

@@ -15,7 +15,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.charts.queries import by_query
 from ironbench.report.findings import against_trend_tables
 from ironbench.report.numbers import unit_of
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.subjects import leading, streams
 from ironbench.study.summarise import Summary

@@ -13,7 +13,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.facts import fact_name, values
 from ironbench.report.findings import NO_INTERVAL, bounds, metric_words, ratio_bounds
 from ironbench.report.numbers import unit_of
-from ironbench.report.section import Section, with_rows
+from ironbench.report.page import Section, with_rows
 from ironbench.study.differences import telling
 from ironbench.study.explain import Explanation, Measure, ScriptShare
 from ironbench.words import THIN, counted, cut

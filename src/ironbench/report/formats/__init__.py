@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError, nearest
-from ironbench.report.page import Page
-from ironbench.report.section import Section
+from ironbench.report.page import Page, Section
 
 if TYPE_CHECKING:
     from ironbench.study.study import Study

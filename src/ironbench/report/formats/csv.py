@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from ironbench.report.cell import Content, shown, typed
 from ironbench.report.charts.base import Table
-from ironbench.report.page import Page
+from ironbench.report.page import Answer, Page, Section
 from ironbench.report.plain import clean
-from ironbench.report.section import Answer, Section
 
 _NUMBERS = ("value", "unit", "low", "high", "confidence")
 _NONE = ("",) * len(_NUMBERS)

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from ironbench.report import markup
-from ironbench.report.page import Page
-from ironbench.report.section import Section
+from ironbench.errors import FailureError
+from ironbench.report import assets
+from ironbench.report.markup import environment
+from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """The whole page, UTF-8. What came from a user is escaped; nothing is fetched, and the page forbids itself to."""
+    """Returns the whole file in UTF-8. It fetches nothing and forbids itself to; a user's text is escaped.
+    FailureError: a template fails."""
+    from jinja2 import TemplateError
+    from markupsafe import Markup
+
+    named = [(f"study{place}", page) for place, page in enumerate(pages)]
+    charts: dict[str, Any] = {}
+    for prefix, page in named:
+        charts |= page.specifications(prefix)
+    # Styles and scripts are files of this package and of Vega; they contain nothing that a user wrote.
+    parts = {"style": assets.style(), "libraries": assets.libraries(), "script": assets.part("page.js")}
+    trusted: dict[str, Markup] = {name: Markup(text) for name, text in parts.items()}
     title = "; ".join(page.title for page in pages) or "ironbench report"
-    return markup.document(title, [(f"study{place}", page) for place, page in enumerate(pages)], contents)
+    try:
+        template = environment("ironbench.report").get_template("report.html")
+        return template.render(title=title, pages=named, contents=contents, charts=charts, **trusted).encode()
+    except TemplateError as error:
+        hint = "choose another format, e.g. text or md: they need no template"
+        raise FailureError("HTML page", f"its template fails ({error})", hint) from error

@@ -8,8 +8,7 @@ from typing import Any
 from ironbench.model.record import SCHEMA
 from ironbench.report.as_json import encoded
 from ironbench.report.cell import typed
-from ironbench.report.page import Page
-from ironbench.report.section import Section
+from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from ironbench.report import plain
 from ironbench.report.charts.base import Depth, Table
-from ironbench.report.page import Command, Page
-from ironbench.report.section import Answer, AnswerPoint, Section
+from ironbench.report.page import Answer, AnswerPoint, Command, Page, Section
 from ironbench.words import THIN, counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")

@@ -8,8 +8,7 @@ from typing import Any
 
 from ironbench.report import theme
 from ironbench.report.charts.base import Chart, Key
-from ironbench.report.page import Page
-from ironbench.report.section import Section
+from ironbench.report.page import Page, Section
 from ironbench.words import THIN, clean_document
 
 _WIDTH = 860

@@ -6,9 +6,8 @@ import textwrap
 from collections.abc import Sequence
 
 from ironbench.report import plain
-from ironbench.report.page import Command, Page
+from ironbench.report.page import Command, Page, Section
 from ironbench.report.plain import bullets
-from ironbench.report.section import Section
 
 CAUTIONS = "Before you use these numbers"
 

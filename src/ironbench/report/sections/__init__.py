@@ -18,7 +18,7 @@ from ironbench.words import some
 
 if TYPE_CHECKING:
     from ironbench.model.record import Record
-    from ironbench.report.section import Section
+    from ironbench.report.page import Section
     from ironbench.study.study import Study
 
 

@@ -10,7 +10,7 @@ from ironbench.report import wording
 from ironbench.report.cell import UNKNOWN, Row, TableCell, centre, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.study import CellResults, Study, SubjectResults
 from ironbench.study.summarise import Summary, summarise
 from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE, TAKEN_BACK, allowed

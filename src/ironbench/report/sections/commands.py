@@ -8,7 +8,7 @@ from statistics import median
 from ironbench.model.commands import CONTROL, CommandRun, asked
 from ironbench.report.cell import Row, TableCell, count
 from ironbench.report.charts.base import Depth, Table
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.study import Study
 
 PLACE = 2450

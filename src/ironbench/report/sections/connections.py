@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ironbench.model.record import Record
 from ironbench.report.cell import Row, centre, spread
 from ironbench.report.charts.base import Table
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.study import Study
 from ironbench.study.summarise import summarise
 

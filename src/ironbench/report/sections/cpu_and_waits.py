@@ -9,7 +9,7 @@ from ironbench.report.cell import TableCell, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.shares import OTHER, Shares
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.subjects import streams

@@ -14,7 +14,7 @@ from ironbench.report.cell import ABSENT, EMPTY, Row, TableCell, centre, count, 
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import failed_note, quantity, scale, unit_of
-from ironbench.report.section import Bars, Section, with_rows
+from ironbench.report.page import Bars, Section, with_rows
 from ironbench.study.curve import CurvePoint
 from ironbench.study.rate import Rate
 from ironbench.words import counted, grouped

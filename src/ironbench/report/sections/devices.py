@@ -13,7 +13,7 @@ from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.grouped import Bar, Shown, grouped_bars
 from ironbench.report.charts.timelines import DASHES, devices, strokes_of, typical_trials
 from ironbench.report.numbers import quantity
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.device_io import Distribution, ReadCost, RoleLatency
 from ironbench.study.study import Study
 from ironbench.study.summarise import Summary

@@ -11,7 +11,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows, fact, fact_name
 from ironbench.report.findings import metric_tables
 from ironbench.report.numbers import NOT_KNOWN
-from ironbench.report.section import Section, by_value, with_rows
+from ironbench.report.page import Section, by_value, with_rows
 from ironbench.study.balance import DATA_TO_CACHE, DATA_TO_MEMORY
 from ironbench.study.differences import telling
 

@@ -8,7 +8,7 @@ from ironbench.catalogue import part_of
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Missing, TableCell, centre
 from ironbench.report.charts.base import Table
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.study import Study
 from ironbench.study.summarise import Summary
 

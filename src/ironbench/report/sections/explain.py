@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.report.walk import ID, TITLE, lead, walk
 from ironbench.study.study import Study
 

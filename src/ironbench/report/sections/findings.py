@@ -10,7 +10,7 @@ from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects
 from ironbench.report.charts.grouped import level_bars
 from ironbench.report.findings import claimed_table, effect_table
-from ironbench.report.section import Section, with_rows
+from ironbench.report.page import Section, with_rows
 from ironbench.study.claims import Judged
 from ironbench.study.study import Study
 

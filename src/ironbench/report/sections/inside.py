@@ -12,7 +12,7 @@ from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCel
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import scale
-from ironbench.report.section import Section, by_value, with_rows
+from ironbench.report.page import Section, by_value, with_rows
 from ironbench.report.walk import OBSERVED
 from ironbench.study.inside import Use
 from ironbench.study.queries import difference

@@ -8,7 +8,7 @@ from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.report.cell import ABSENT, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import ratio_bounds
-from ironbench.report.section import Section, with_rows
+from ironbench.report.page import Section, with_rows
 from ironbench.study.study import Study
 
 PLACE = 900

@@ -12,7 +12,7 @@ from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Missing, Row, TableCel
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity, scale
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.timelines import Percentiles
 

@@ -10,7 +10,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.timelines import DASHES
 from ironbench.report.numbers import quantity, scale
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.load_curve import LoadCourse
 from ironbench.study.study import Study
 from ironbench.words import counted

@@ -13,7 +13,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, places, whiskered
 from ironbench.report.findings import interval_cell, metric_words, ratio_cell
 from ironbench.report.numbers import quantity, scale
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.same_load import SameLoad, Side
 from ironbench.study.study import Study
 

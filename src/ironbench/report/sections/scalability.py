@@ -15,7 +15,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, clients_axis
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, scale, unit_of
-from ironbench.report.section import Section, with_rows
+from ironbench.report.page import Section, with_rows
 from ironbench.stats.scalability import ENOUGH_DISTINCT, Fit
 from ironbench.study.scaling import BEYOND, Scaling
 from ironbench.study.study import Study

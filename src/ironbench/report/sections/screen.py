@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ironbench.report.charts.base import Depth
-from ironbench.report.charts.screen import screened
+from ironbench.report.charts import base, rows
+from ironbench.report.charts.base import Chart, Depth, Key, Table
+from ironbench.report.charts.effects import axis_of, ticks
+from ironbench.report.findings import metric_words, ratio
+from ironbench.report.page import Section, with_rows
 from ironbench.report.screen import lead, screened_table
-from ironbench.report.section import Section, with_rows
+from ironbench.study.screen import Screen, Screened
 from ironbench.study.study import Study
 
 PLACE = 150
@@ -21,3 +26,81 @@ def sections(study: Study) -> Iterator[Section]:
     # The table says what the chart shows.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(screen))
     yield Section("screen", "The screen", lead(screen), charts, with_rows(screened_table(screen)), at_end=True)
+
+
+_LOOKS = {"matters": ("s2", "triangle-up"), "no effect seen": ("muted", "circle")}
+_ROOM = 0.06
+
+
+def screened(screen: Screen) -> list[Chart]:
+    """None where no effect could be told."""
+    if not screen.factors:
+        return []
+    ends = [math.log(end) for one in screen.factors for end in (one.low, one.high, *one.blocks)]
+    low, high = min(-0.05, *ends), max(0.05, *ends)
+    domain = base.ratio_domain(low, high, _ROOM)
+    table = screened_table(screen)
+    data = rows.named([_row(one, words) for one, words in zip(screen.factors, table.texts, strict=True)])
+    points = [
+        {"below": row["below"], "block": block, "ratio": value, "text": ratio(value)}
+        for row, one in zip(data, screen.factors, strict=True)
+        for block, value in enumerate(one.blocks, 1)
+    ]
+    words = metric_words(screen.metric)
+    return [
+        Chart(
+            "screen",
+            f"{words.capitalize()}: effects in the screen",
+            _alt(table, words),
+            base.specification(
+                _layers(len(data), domain, axis_of(screen.metric, "ratio of the last level to the first")),
+                {"effects": data, "blocks": points},
+                rows.height(len(data)),
+            ),
+            table,
+            "ratio with its interval, logarithmic",
+            (*(Key(name, *look) for name, look in _LOOKS.items()), Key("pale points: one block each", "muted", "dots")),
+            wide=True,
+        )
+    ]
+
+
+def _row(one: Screened, words: Sequence[str]) -> dict[str, Any]:
+    """`words`: its row of the table."""
+    name, levels, ratio, interval, verdict, *_ = words
+    return {
+        "name": f"{name}: {levels}",
+        "ratio": one.ratio,
+        "low": one.low,
+        "high": one.high,
+        "kind": "matters" if one.matters else "no effect seen",
+        "text": f"{ratio} {verdict}",
+        "interval": interval,
+    }
+
+
+def _layers(count: int, domain: list[float], title: str) -> list[dict[str, Any]]:
+    x, y = rows.ratio_axis(title, domain, ticks(domain)), rows.place(count)
+    tooltip = [
+        {"field": "name", "title": "factor"},
+        {"field": "text", "title": "ratio"},
+        {"field": "interval", "title": "interval"},
+    ]
+    one: dict[str, Any] = {
+        "mark": {"type": "rule", "color": "@muted", "strokeWidth": 1.2},
+        "encoding": {"x": {**x, "datum": 1.0}},
+    }
+    del one["encoding"]["x"]["field"]
+    return [
+        {**one, "data": {"name": "effects"}},
+        *rows.frame(count, "effects", "text"),
+        rows.blocks(x, y),
+        *rows.ratios("effects", x, y, rows.looks("kind", _LOOKS), tooltip),
+    ]
+
+
+def _alt(table: Table, metric: str) -> str:
+    words = [
+        f"{name} {levels}: {ratio}, {interval}, {verdict}" for name, levels, ratio, interval, verdict, *_ in table.texts
+    ]
+    return f"Ratios of {metric}, last level over first. {'; '.join(words)}."

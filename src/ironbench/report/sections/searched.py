@@ -11,7 +11,7 @@ from ironbench.report.cell import Content, Missing, Row, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, unit_of
-from ironbench.report.section import Section, with_rows
+from ironbench.report.page import Section, with_rows
 from ironbench.study.study import Study
 
 PLACE = 620

@@ -14,7 +14,7 @@ from ironbench.report.cell import EMPTY, Row, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.facts import configuration
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.study import CellResults, Study
 from ironbench.words import counted
 

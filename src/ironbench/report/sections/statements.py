@@ -9,7 +9,7 @@ from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import bounds, ratio_bounds
 from ironbench.report.numbers import times
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.report.walk import OBSERVED
 from ironbench.study.queries import QueryRatio
 from ironbench.study.statements import StatementTimings, Timed, sure

@@ -12,7 +12,7 @@ from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import quantity, scale
-from ironbench.report.section import Section, with_rows
+from ironbench.report.page import Section, with_rows
 
 if TYPE_CHECKING:
     from ironbench.study.study import Study

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
-from ironbench.report.section import Section
+from ironbench.report.page import Section
 from ironbench.study.study import Study
 from ironbench.study.workers import Share, Workers
 from ironbench.units import span

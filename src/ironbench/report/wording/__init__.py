@@ -16,11 +16,9 @@ from ironbench.report.wording import (
     findings,
     footnotes,
     history,
-    lead,
     limits,
     load,
     machine,
-    plans,
     scalability,
     search,
     slices,
@@ -28,7 +26,6 @@ from ironbench.report.wording import (
     study,
     target,
     verdicts,
-    waterfall,
     work,
 )
 from ironbench.report.wording.registry import WORDING, text
@@ -46,11 +43,9 @@ __all__ = [
     "findings",
     "footnotes",
     "history",
-    "lead",
     "limits",
     "load",
     "machine",
-    "plans",
     "scalability",
     "search",
     "sentences",
@@ -61,7 +56,6 @@ __all__ = [
     "text",
     "texts",
     "verdicts",
-    "waterfall",
     "work",
 ]
 

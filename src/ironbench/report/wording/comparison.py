@@ -1,4 +1,4 @@
-"""Words for how two sides differ besides what is compared."""
+"""Words for the comparison of two sides: how they differ, the ratio, plans, and parts of a transaction's time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ironbench import units
 from ironbench.report.wording.registry import wording
+from ironbench.report.wording.target import milliseconds
 from ironbench.report.wording.values import Strings, strings
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 
 
 def _against(a: Strings, b: Strings, nothing: str = "none") -> str:
@@ -110,3 +111,104 @@ def machines_differ() -> str:
 def client_machines_differ() -> str:
     """the clients ran on different machines, or on one that was set up differently"""
     return "the clients ran on different machines, or on one that was set up differently"
+
+
+@wording("lead-of-one-trial")
+def of_one_trial() -> str:
+    """no interval: one trial"""
+    return "no interval: one trial"
+
+
+@wording("lead-of-one-run")
+def of_one_run() -> str:
+    """no verdict: one run"""
+    return "no verdict: one run"
+
+
+@wording("lead-equal")
+def equal(margin: float) -> str:
+    """equal within 5 %"""
+    return f"equal within {in_percent(margin)}"
+
+
+@wording("lead")
+def lead(ratio: float, higher_is_better: bool) -> str:
+    """leads by 28 %; takes 50 % less time"""
+    apart, more = in_percent(abs(ratio - 1)), ratio > 1
+    if higher_is_better:
+        return f"{'leads' if more else 'trails'} by {apart}"
+    return f"takes {apart} {'longer' if more else 'less time'}"
+
+
+@wording("lead-inconclusive")
+def inconclusive() -> str:
+    """inconclusive"""
+    return "inconclusive"
+
+
+@wording("work-of-one-side")
+def work_of_one_side(side: str, work: str) -> str:
+    """only old did igen-oltp scale=8"""
+    return f"only {side} did {work}"
+
+
+_NAMED = 3
+"""Most steps of each side that a difference names."""
+
+
+@wording("plans-unknown")
+def plans_unknown() -> str:
+    """its plans are not known"""
+    return "its plans are not known"
+
+
+@wording("plans-differ")
+def plans_differ(more: Sequence[tuple[str, int]] = (), less: Sequence[tuple[str, int]] = ()) -> str:
+    """the plan has Index Scan on orders, Nested Loop instead of parallel Seq Scan on orders and 2 more steps"""
+    if more:
+        return f"the plan has {_named(more)}" + (f" instead of {_named(less)}" if less else " in addition")
+    return f"the plan leaves out {_named(less)}" if less else "the plan has the same steps"
+
+
+def _named(steps: Sequence[tuple[str, int]]) -> str:
+    words = ", ".join(f"{count} × {step}" if count > 1 else step for step, count in steps[:_NAMED])
+    rest = len(steps) - _NAMED
+    return f"{words} and {counted(rest, 'more step')}" if rest > 0 else words
+
+
+@wording("no-clear-step")
+def no_clear_step(before: str, after: str) -> str:
+    """no part of the time differs clearly between log=disk and log=memory"""
+    return f"no part of the time differs clearly between {before} and {after}"
+
+
+@wording("largest-step")
+def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s: float) -> str:
+    """a transaction takes 1.5 ms less of a client's time. log flush: 1.2 ms less (1.1 ms to 1.3 ms)"""
+    low, high = sorted((abs(low_s), abs(high_s)))  # a clear step has both on the same side of 0
+    step = f"{part}: {_change(delta_s)} ({milliseconds(low)} to {milliseconds(high)})"
+    return f"a transaction takes {_change(whole_s)} of a client's time. {step}"
+
+
+def _change(seconds: float) -> str:
+    return f"{milliseconds(abs(seconds))} {'more' if seconds > 0 else 'less'}"
+
+
+@wording("sampling-error")
+def sampling_error(least_blocks: int | None) -> str:
+    """sampling error only: a configuration has fewer than 3 blocks"""
+    few = "a single trial" if least_blocks is None else f"fewer than {counted(least_blocks, 'block')}"
+    return f"sampling error only: a configuration has {few}"
+
+
+@wording("t-intervals-of-differences")
+def t_intervals_of_differences(blocks: int) -> str:
+    """t intervals of the differences of 6 blocks"""
+    return f"t intervals of the differences of {counted(blocks, 'block')}"
+
+
+@wording("welch-intervals")
+def welch_intervals(trials: Sequence[int], in_blocks: bool) -> str:
+    """Welch's t intervals of 6 and 5 trials: not every block has both configurations"""
+    why = "not every block has both configurations" if in_blocks else "trials of different runs do not pair"
+    return f"Welch's t intervals of {' and '.join(map(str, trials))} trials: {why}"
