@@ -1,1 +1,1 @@
-"""Studies written down: sections of what was computed, and formats of these."""
+"""Turns studies into pages, and pages into text, HTML, Markdown, JSON, CSV and pictures."""

@@ -1,4 +1,4 @@
-"""What a report begins with: the strongest decision, a point for each comparison, the limit, then the doubts."""
+"""The answer at the top of a report: the strongest decision, a point for each comparison, the limit, then caveats."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from ironbench.study.versions import LACKS, BesideVersion
 from ironbench.words import THIN, counted, listed, some
 
 _NAMED = 6
-"""Most comparisons to list one by one; the table of findings has all."""
+"""Most comparisons listed one by one; the table of findings has all."""
 _CURVES = 3
 _RANK = {Conclusion.FASTER: 0, Conclusion.SLOWER: 0, Conclusion.EQUIVALENT: 1, Conclusion.CANNOT_TELL: 2}
 
 
 def answer(study: Study) -> Answer:
-    """States no more than the data support: a lab's verdicts, or how the systems of runs compare with the first."""
+    """States a lab's verdicts, or how the systems of runs compare with the first, and no more than the data support."""
     if study.lab is None:
         points = [AnswerPoint(text, name) for name, text in headline(study)]
         return Answer(points[0], tuple(points[1:]))
@@ -76,7 +76,7 @@ def comparisons(study: Study) -> list[AnswerPoint]:
         confidence_named = confidence(effect.finding.confidence)
     if more := ranked[named:]:
         points.append(AnswerPoint(_counted(more)))
-    # What making a part free brought says by itself what it would take to tell.
+    # A comparison with a zero-latency device already says what it would take to decide.
     open_yet = [one for one in still_open if (one.finding.cell, one.finding.baseline) not in measured]
     if advice := _advice_for(open_yet):
         points[-1] = AnswerPoint(points[-1].text, doubt=" ".join(filter(None, (points[-1].doubt, advice))))
@@ -84,7 +84,7 @@ def comparisons(study: Study) -> list[AnswerPoint]:
 
 
 def _strength(effect: Effect) -> tuple[int, float]:
-    """Sorts decided before equivalent before open, and decided ones by their interval's distance from 1."""
+    """Sort key: decided before equivalent before inconclusive, and decided ones by their interval's distance from 1."""
     finding = effect.finding
     rank = _RANK[finding.conclusion]
     if rank == 0:
@@ -93,9 +93,9 @@ def _strength(effect: Effect) -> tuple[int, float]:
 
 
 def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = False) -> AnswerPoint:
-    """Says how one comparison ended, by how much, how sure, and which data a side can lose.
+    """Says how one comparison ended, by how much, how certain that is, and which data a side can lose.
 
-    `confidence_named`: the one the reader saw last.
+    `confidence_named`: the confidence level that the reader saw last; another level is named.
     """
     point = _comparison(effect, confidence_named, metric_named)
     return replace(
@@ -147,20 +147,20 @@ def _why_open(effect: Effect) -> str:
 
 
 def with_advice(effect: Effect) -> AnswerPoint:
-    """One comparison alone, with the advice that would settle it."""
+    """Describes a single comparison, with the advice that would settle it."""
     point, advice = comparison(effect), effect.finding.advice
     return replace(point, doubt=" ".join(filter(None, (point.doubt, _advice(advice) if advice else ""))))
 
 
 def _counted(effects: Sequence[Effect]) -> str:
-    """`14 more comparisons: 10 faster, 4 cannot tell.`"""
+    """Counts the comparisons that are not listed: `14 more comparisons: 10 faster, 4 cannot tell.`"""
     ends = [effect.finding.conclusion.value for effect in effects]
     tally = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
     return f"{counted(len(effects), 'more comparison')}: {tally}; the findings below name each."
 
 
 def _advice_for(open_ones: Sequence[Effect]) -> str:
-    """Gives the advice of the comparison that needs most: less would leave it open."""
+    """Returns the advice for the comparison that needs most blocks; with less it would stay undecided."""
     known = [(one.advice, one.detectable) for effect in open_ones if (one := effect.finding).advice]
     if not known:
         return ""
@@ -174,7 +174,8 @@ def _advice(advice: Note | None, purpose: str = "To tell") -> str:
 
 
 def versions(study: Study) -> list[AnswerPoint]:
-    """What differs besides the version, before any other result: a ratio of two versions is read as the version's."""
+    """Names what differs besides the version, before any other result: readers attribute the whole ratio to the
+    version."""
     chosen = _by_words((one, one.rows) for one in study.beside_version)
     defaults = _by_words((one, one.defaults) for one in study.beside_version)
     return [
@@ -187,7 +188,7 @@ def versions(study: Study) -> list[AnswerPoint]:
 
 
 def _by_words(differing: Iterable[tuple[BesideVersion, Sequence[Difference]]]) -> list[tuple[str, str]]:
-    """What differs, and the comparisons in which exactly that differs."""
+    """Groups comparisons by the other facts that differ in them."""
     texts: dict[str, list[str]] = {}
     for one, rows in differing:
         if rows:
@@ -203,7 +204,7 @@ def _beside(row: Difference) -> str:
 
 
 def rounds(study: Study) -> list[str]:
-    """Says which round this is, and how those before it ended."""
+    """Names the current round, and how the earlier rounds ended."""
     if not study.earlier:
         return []
     texts = [f"This is round {len(study.earlier) + 1}, judged on its own blocks alone."]
@@ -216,7 +217,7 @@ def rounds(study: Study) -> list[str]:
 
 
 def courses(study: Study) -> list[AnswerPoint]:
-    """Says how far throughput grew with clients, of curves with enough points: who varies clients finely asks this."""
+    """Says how far throughput grew with clients, for curves with enough points."""
     by_curve = [list(_course(curve, curve.course, curve.fit)) for curve in study.growths if curve.course and curve.fit]
     return [AnswerPoint(text) for sentences in by_curve[:_CURVES] for text in sentences]
 
@@ -236,7 +237,7 @@ def _course(curve: Growth, course: GrowthCourse, fit: Fit) -> Iterator[str]:
 
 
 def _beyond(step: GrowthStep) -> str:
-    """Compares the fewest clients that no larger number surely beats with the most clients."""
+    """Compares the most clients with the fewest clients that no larger number surely beats."""
     verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "neither grows nor falls for sure"
     if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
         verb += ", as one of many steps"
@@ -248,7 +249,8 @@ def _with_interval(step: GrowthStep) -> str:
 
 
 def growth(study: Study) -> list[str]:
-    """Says where throughput stops growing, of curves with too few blocks for `courses`; never beyond the measured."""
+    """Says where throughput stops growing, for curves with too few blocks for `courses`; never beyond what was
+    measured."""
     return [
         f"{'With more clients' if curve.name == ALL else f'{curve.name} with more clients'}: {_peak(curve, curve.fit)}."
         for curve in study.growths[:_CURVES]
@@ -278,7 +280,7 @@ def _step(step: GrowthStep | None) -> str:
 
 
 def limit(study: Study) -> str:
-    """Names what limits the baseline; empty where its backends were not observed."""
+    """Names the baseline's bottleneck; empty if its backends were not observed."""
     spent = next((cell.time for cell in study.cells if cell.name == study.baseline and cell.time), None)
     if spent is None:
         return ""
@@ -287,7 +289,7 @@ def limit(study: Study) -> str:
 
 
 def failures(study: Study) -> str:
-    """Names cells with failed transactions and their share: rates count only those that ended well."""
+    """Names configurations with failed transactions and their share: throughput counts successful transactions only."""
     lost = [(cell.name, share) for cell in study.cells if (share := failed_share(cell.usable))]
     if not lost:
         return ""
@@ -296,12 +298,12 @@ def failures(study: Study) -> str:
 
 
 def disturbed(study: Study) -> list[str]:
-    """Names disturbances that may have made a difference."""
+    """Names disturbances of the machine that may explain part of a difference."""
     return wording.sentences(one.note for one in study.disturbances)
 
 
 def noise(study: Study) -> str:
-    """States how much two runs of the same configuration differ on this machine."""
+    """States by how much two runs of the same configuration differ on this machine."""
     if study.noise is None:
         return ""
     floor = percent(study.noise.floor)

@@ -1,4 +1,4 @@
-"""Documents for programs: base units, catalogue names, no rounding."""
+"""JSON documents for programs: base units, catalogue names, no rounding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def run_document(
     answer: SearchResult | None = None,
     requirements: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """Returns what `run --json` prints; `answer`: the result of a search; `requirements`: those of `--require`."""
+    """Returns what `run --json` prints. `answer`: the result of a search; `requirements`: the outcomes of
+    `--require`."""
     fields = run_fields(records, store)
     if requirements:
         fields["requirements"] = list(requirements)
@@ -35,7 +36,7 @@ def run_document(
 
 
 def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
-    """`schema`, `system`, `trials`, `warnings` and `derived`."""
+    """Returns the fields `schema`, `system`, `trials`, `warnings` and `derived`."""
     trials = [
         {
             "id": record.id,
@@ -62,7 +63,7 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """Turns dataclasses into dicts, notes with their sentence, and records into their ids, since the store has them."""
+    """Converts a value for JSON: dataclasses to dicts, notes with their sentence, records to their ids."""
     if isinstance(value, Record):
         return value.id
     if isinstance(value, Note):
@@ -77,7 +78,8 @@ def plain_value(value: Any) -> Any:
 
 
 def _plain_fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """A field with a single note has its text, and the note beside it."""
+    """Yields the fields of a dataclass; a field with a single note yields its text, and the note under a
+    second name."""
     for name, field in value.__dataclass_fields__.items():
         known = getattr(value, name)
         if field.type in ("Note", "Note | None"):
@@ -89,5 +91,5 @@ def _plain_fields(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def encoded(document: Any) -> bytes:
-    """Indented JSON with a newline at its end."""
+    """Encodes a document as indented JSON with a newline at its end."""
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"

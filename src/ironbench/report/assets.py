@@ -1,4 +1,4 @@
-"""What pages load: the style sheet, the scripts, and the libraries that draw charts."""
+"""What HTML pages load: the style sheet, the scripts, and the libraries that draw charts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironbench.host import data_dirs
 from ironbench.report import theme
 
 STEPS = (16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64)
-"""Widths in rem of a table's place below which its rows are stacked: a step for tables of each width."""
+"""Container widths in rem below which a table shows its rows as stacks; a table uses the smallest one that fits it."""
 _STACKED = (
     "thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}",
     "tbody{display:block}",
@@ -22,12 +22,12 @@ _STACKED = (
     "td:empty{display:none}",
     "td[data-head]::before{flex:none;max-width:50%;content:attr(data-head);color:var(--muted);text-align:left;overflow-wrap:anywhere}",
 )
-"""Rules of a table whose rows are stacked."""
+"""CSS rules for a table whose rows are shown as stacks."""
 _END_OF_LIBRARIES = "\n/* end of bundle */\n"
 
 
 def style() -> str:
-    """The theme as CSS variables, so that page and charts share one set of colours, and the rules of all pages."""
+    """Returns the style sheet: the theme as CSS variables, shared by pages and charts, and the rules of all pages."""
     light, dark = (
         "".join(f"--{name}:{value};" for name, value in tokens.items()) for tokens in (theme.LIGHT, theme.DARK)
     )
@@ -44,7 +44,7 @@ def style() -> str:
 
 
 def part(name: str) -> str:
-    """A style or script of every page."""
+    """Reads a style sheet or script of every page."""
     return files("ironbench.report").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -60,7 +60,7 @@ def libraries() -> str:
         pass
     import vl_convert
 
-    # The stub asks for a snippet; without one the bundle sets window.vegaEmbed itself (vl-convert-python, README).
+    # The type stub demands a snippet; without one the bundle sets window.vegaEmbed itself (vl-convert-python, README).
     # A closing tag inside a string of the libraries would end the page's script element.
     bundled: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     text = bundled.replace("</script", "<\\/script") + _END_OF_LIBRARIES

@@ -1,4 +1,4 @@
-"""Sentences about what limits a cell, and about what a cell with parts made free shows."""
+"""Sentences about a configuration's bottleneck, and about the gain measured with a zero-latency device."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ _SETTINGS_NAMED = 3
 
 
 def free(one: Ceiling) -> str:
-    """`zero-latency WAL`; several parts are listed."""
+    """Names the parts that were made free: `zero-latency WAL`; several parts are listed."""
     return listed([_FREE[part] for part in one.parts])
 
 
 def names(parts: Sequence[str]) -> str:
-    """`WAL and data I/O`"""
+    """Names parts in a sentence: `WAL and data I/O`."""
     return listed([_PART[part] for part in parts])
 
 
 def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
-    """What limits the configuration, and the gain without it: measured where a trial had it free, else estimated."""
+    """Names a configuration's bottleneck and the gain without it: measured if a trial had that part free, else
+    estimated."""
     limit = spent.limit
     (why,) = wording.sentences([limit.note])
     if decisive := measured_limit(spent, measured):
@@ -65,7 +66,8 @@ def _range(gain: Gain) -> str:
 
 
 def ceiling_sentence(one: Ceiling, where: str = "") -> str:
-    """The gain with its interval, other settings that changed, what follows, and whether a disk can help reads.
+    """States the gain with its interval, other settings that changed, what follows, and whether a disk can speed up
+    reads.
 
     `where`: the levels of other factors at which it was measured.
     """
@@ -77,7 +79,7 @@ def ceiling_sentence(one: Ceiling, where: str = "") -> str:
 
 
 def unexplained(one: Ceiling) -> str:
-    """Says that a measured gain is larger than the shares of the time explain; empty if not, or nothing is known."""
+    """Says that a measured gain exceeds what the wait classes explain; empty if not, or if unknown."""
     if (
         one.predicted is None
         or one.verdict not in (Verdict.SMALL, Verdict.DISTURBED, Verdict.HELD)
@@ -89,7 +91,7 @@ def unexplained(one: Ceiling) -> str:
 
 
 def _interval(one: Ceiling) -> str:
-    """`1.26 × as fast (1.18 to 1.35, 6 blocks)`"""
+    """Writes a gain with its interval and blocks: `1.26 × as fast (1.18 to 1.35, 6 blocks)`."""
     known = f"{_times(one.low)} to {_times(one.high)}" if one.finding.blocks >= LEAST_BLOCKS_SHOWN else "no interval"
     doubt = f"{known}, {counted(one.finding.blocks, 'block')}"
     if one.finding.changed and not one.finding.barred:
@@ -98,7 +100,7 @@ def _interval(one: Ceiling) -> str:
 
 
 def _settings(one: Ceiling) -> str:
-    """Settings that changed with the parts: a gain may be theirs. Named before any part."""
+    """Names other settings that changed together with the free parts: the gain may be theirs."""
     if not one.besides or one.verdict not in (Verdict.SMALL, Verdict.UNSEEN, Verdict.DISTURBED, Verdict.HELD):
         return ""
     changes = [

@@ -1,4 +1,4 @@
-"""Cells of tables: a value with its unit and uncertainty. Output formats write them; nothing reads them back."""
+"""Cells of tables: a value with its unit and uncertainty. Output formats write them; no code parses them again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ironbench.study.subjects import failed_share
 from ironbench.study.summarise import Summary
 
 ESTIMATE = "≈"
-"""Precedes every number that is an estimate or rests on one."""
+"""Mark before every number that is an estimate or is derived from one."""
 CONFIDENCE = 0.95
-"""Confidence of the intervals that do not share their chance of error with others."""
+"""Confidence level of intervals that are not corrected for multiple comparisons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,54 +23,54 @@ class TableCell:
     """A value in base units, a range of values, or a value with its range."""
 
     value: float | None = None
-    """None: the cell shows its range alone."""
+    """The value; None if the cell shows only its range."""
     unit: str = "1"
-    """A unit of `numbers.written`."""
+    """A unit that `numbers.written` knows."""
     low: float | None = None
     high: float | None = None
     confidence: float | None = None
-    """Of the interval from `low` to `high`; None: they are the smallest and largest of the values seen."""
+    """Confidence level of the interval from `low` to `high`; None if they are the smallest and largest values seen."""
     signed: bool = False
-    """Whether a value above zero has a plus sign."""
+    """Whether a positive value has a plus sign."""
     estimate: bool = False
-    """Whether it is an estimate or rests on one."""
+    """Whether the value is an estimate or is derived from one."""
     bare: bool = False
-    """Whether the unit stands elsewhere, such as in the column's head."""
+    """Whether the unit is shown elsewhere, such as in the column's head."""
     note: str = ""
-    """Words that belong to the value; they follow it in brackets."""
+    """Words about the value, shown after it in parentheses."""
 
     @property
     def alone(self) -> TableCell:
-        """The value without its range."""
+        """Returns the value without its range."""
         return replace(self, low=None, high=None, confidence=None)
 
     @property
     def range(self) -> TableCell:
-        """The range without its value."""
+        """Returns the range without its value."""
         return replace(self, value=None)
 
     @property
     def base(self) -> str:
-        """The unit of `value`, `low` and `high`."""
+        """The base unit of `value`, `low` and `high`."""
         return base_unit(self.unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """No value where others of the column have one."""
+    """A cell without a value, in a column where other cells have one."""
 
     words: str = "–"
-    """What is shown instead."""
+    """The text shown instead of a value."""
 
 
 ABSENT, EMPTY, UNKNOWN = Missing(), Missing(""), Missing(NOT_KNOWN)
 Content = str | TableCell | Missing
-"""What a table shows at one place; text is a name or a word, never a formatted number."""
+"""The content of one table cell. Text is a name or a word, never a formatted number."""
 Row = tuple[Content, ...]
 
 
 def shown(content: Content) -> str:
-    """The cell as people read it: `12.3 ms (11.0 to 14.0 ms, 2 % failed)`."""
+    """Formats a cell for people: `12.3 ms (11.0 to 14.0 ms, 2 % failed)`."""
     if isinstance(content, str):
         return content
     if isinstance(content, Missing):
@@ -94,7 +94,7 @@ def _range(content: TableCell, low: float, high: float) -> str:
 
 
 def typed(content: Content) -> Any:
-    """The cell for programs: text as it is, null or the reason where there is no value, else the numbers with their
+    """Formats a cell for programs: text unchanged, null or the reason if there is no value, else numbers with their
     unit."""
     if isinstance(content, str):
         return content
@@ -107,26 +107,26 @@ def typed(content: Content) -> Any:
 
 
 def centre(summary: Summary | None, unit: str) -> TableCell | Missing:
-    """The centre without the range."""
+    """Returns a summary's centre without its range."""
     return UNKNOWN if summary is None else TableCell(summary.centre, unit)
 
 
 def spread(summary: Summary, unit: str) -> TableCell | Missing:
-    """The smallest and largest of the repeats without the centre."""
+    """Returns the smallest and largest of the repeats without the centre."""
     if summary.n == 1:
         return Missing("n=1: no spread")
     return TableCell(None, unit, summary.low, summary.high)
 
 
 def with_range(summary: Summary, unit: str, note: str = "") -> TableCell:
-    """The centre with the range of the repeats, if there are several."""
+    """Returns the centre, with the range of the repeats if there are several."""
     if summary.n == 1:
         return TableCell(summary.centre, unit, note=note)
     return TableCell(summary.centre, unit, summary.low, summary.high, note=note)
 
 
 def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[TableCell | Missing]:
-    """The ratio of each further system to the first; `columns`: a system's metrics each."""
+    """Returns the ratio of every other system to the first. `columns`: each system's metrics."""
     first = columns[0].get(metric)
     return [
         TableCell(other.centre / first.centre, "times")
@@ -137,11 +137,11 @@ def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[TableC
 
 
 def count(number: float, note: str = "") -> TableCell:
-    """A whole number of things."""
+    """Makes the cell of a whole number of things."""
     return TableCell(number, "count", note=note)
 
 
 def failed(trials: Sequence[Record]) -> TableCell | Missing:
-    """Failed transactions of all trials together; absent where nobody counted."""
+    """Returns the share of failed transactions of all trials together; absent if they were not counted."""
     share = failed_share(trials)
     return ABSENT if share is None else TableCell(share, "failed") if share else count(0)

@@ -1,4 +1,4 @@
-"""`compare A B`: what A and B stand for, and the page of their comparison."""
+"""`compare A B`: resolves both names, compares them, and makes the page."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
 
 
 def usable(word: str, records: Sequence[Record]) -> list[Record]:
-    """Returns the trials that may be compared. InputError: there is none, with the causes and what would help."""
+    """Returns the trials that may be compared. InputError: there is none; it names the causes and what would help."""
     found = [record for record in records if record.status.comparable]
     if not found:
         causes = dict.fromkeys(
@@ -154,8 +154,8 @@ def page(
     pairs: Sequence[Effect] = (),
     explained: Section | None = None,
 ) -> Page:
-    """`everything`: all facts that differ. `pairs`: findings of two configurations of one lab. `explained`: the
-    breakdown of the difference."""
+    """Makes the page. `everything`: show all facts that differ. `pairs`: findings of two configurations of one lab.
+    `explained`: the breakdown of the difference."""
     tables = presentation.comparison_tables(found)
     deciding = [effect for effect in pairs if effect.finding.decides]
     rest = [effect for effect in pairs if not effect.finding.decides]
@@ -168,7 +168,7 @@ def page(
     ]
     if explained and explained.shows_something:
         parts.append(replace(explained, lead="", sentences=(*explained.sentences, explained.lead)))
-    # The ratio of two machines means nothing to a reader who does not know them yet.
+    # A ratio of two machines means nothing to a reader who does not know how the machines differ.
     elsewhere = any(row.room == "machine" for row in found.differences) and not tables
     return Page(
         title="; ".join(f"{side}: {name}" for side, name in zip("AB", _names(found), strict=True)),
@@ -182,7 +182,8 @@ def page(
 
 
 def _names(found: SystemComparison) -> list[str]:
-    """With a mark where storage was emulated, which a name given on the command line need not have."""
+    """Returns both names, marked as emulated if their storage was; a name given on the command line may lack
+    the mark."""
     names = zip((found.a, found.b), found.emulated, strict=True)
     return [f"{name} (emulated)" if emulated and "emulated" not in name else name for name, emulated in names]
 
@@ -192,9 +193,9 @@ def _sides(found: SystemComparison) -> list[str]:
 
 
 def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool, presented: bool) -> Answer:
-    """Verdicts of a lab that declared the comparison; else the ratio, and why it carries no verdict."""
+    """Gives verdicts if a lab declared the comparison; else the ratio, and why there is no verdict."""
     if deciding:
-        # Answers of labs need statistics, whose import costs more than all else that a comparison without them does.
+        # Answers of labs import statistics, which takes longer than all else in a comparison without verdicts.
         from ironbench.report.answer import with_advice
 
         first, *others = map(with_advice, deciding)
@@ -205,7 +206,7 @@ def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool
 
 
 def _ratio(found: SystemComparison) -> str:
-    """States the leading metric at both peaks; for open loops, whether they kept their rate."""
+    """States the ratio of the leading metric at both peaks; for open loops, whether they sustained their rate."""
     if found.leading[0] != "throughput":
         return _leading_ratio(found)
     a, b = found.loads
@@ -220,7 +221,7 @@ def _ratio(found: SystemComparison) -> str:
 
 
 def _leading_ratio(found: SystemComparison) -> str:
-    """States the leading metric of work whose result is not a throughput of clients."""
+    """States the ratio of the leading metric of work whose result is not a throughput of clients."""
     rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
     if row is None:
@@ -280,14 +281,14 @@ def _peaks(found: SystemComparison) -> Section:
         where = "Each at the requested rate"
     elif found.clients is None:
         where = "Each at its peak"
-    # A metric without a better direction cannot speak for A or B; all of them are in the JSON document.
+    # A metric without a better direction favours neither side; the JSON document has all metrics.
     rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
     rows.sort(key=lambda row: row.metric not in found.leading)
     zero = [row.metric for row in rows if not (row.a.high or row.b.high)]
     closed = all(load.rate is None for load in found.loads)
     twice = [row.metric for row in rows if closed and row.metric.startswith("service_time")]
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
-    if found.leading[0] != "throughput":  # work with a throughput of its own kind leads with that
+    if found.leading[0] != "throughput":  # such work leads with a throughput of its kind
         shown = [replace(row, metric=_WHOLE.get(row.metric, row.metric)) for row in shown]
     notes = [f"{'; '.join(bases)}."]
     notes += [_VALUES] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
@@ -329,7 +330,7 @@ def _by_load(found: SystemComparison) -> Section:
 
 
 def _rows_by_load(found: SystemComparison) -> Iterator[Row]:
-    """The main metrics of each load, which the first of its rows names."""
+    """Yields the main metrics of each load; the first row of a load names it."""
     for one in found.cells:
         name = wording.text(one.name)
         for metric in _MAIN if found.leading == LEADING else found.leading:

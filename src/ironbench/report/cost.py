@@ -45,7 +45,7 @@ ESTIMATE_NOTE = f"{ESTIMATE} is an estimate, of the source named, not a measurem
 
 
 def page(costs: Costs) -> Page:
-    """Systems and their bills, led by the advice that follows from them."""
+    """Makes the page: the advice, the systems, and their bills."""
     work = f"Target: {costs.target.text}" + (f" ({costs.work})" if costs.work else "") if costs.target else ""
     lead = work or (f"Work: {costs.work}" if costs.work else "")
     points = [AnswerPoint(text) for text in advice(costs) or [_alone(costs)]]
@@ -67,7 +67,7 @@ def page(costs: Costs) -> Page:
 
 
 def _alone(costs: Costs) -> str:
-    """The answer where there is nothing to compare."""
+    """Returns the answer if there is nothing to compare."""
     row = costs.rows[0] if costs.rows else None
     if row is None:
         return "There is no system to compare."
@@ -81,7 +81,7 @@ def _cautions(bill: CostBreakdown) -> tuple[str, ...]:
 
 
 def _fields(costs: Costs) -> dict[str, Any]:
-    """The same for programs; money as text, so that no cent is lost."""
+    """The same values for programs. Money is text, so that no cent is lost."""
     return {
         "schema": 1,
         "question": costs.question,
@@ -100,7 +100,8 @@ def _fields(costs: Costs) -> dict[str, Any]:
 
 
 def advice(costs: Costs) -> list[str]:
-    """Names the cheapest system that meets the target, or the nearest; without a target compares each to the first."""
+    """Names the cheapest system that meets the target, or the nearest; without a target, compares each system with the
+    first."""
     if costs.target is not None:
         return _target_advice(costs)
     first = costs.rows[0] if costs.rows else None
@@ -110,12 +111,12 @@ def advice(costs: Costs) -> list[str]:
 
 
 def marked(row: SystemCost) -> str:
-    """`one core`, `one core (2 of 3 trials flagged)`"""
+    """Returns a system's name with its flagged trials: `one core`, `one core (2 of 3 trials flagged)`."""
     return f"{row.name} ({flags})" if (flags := _flags(row)) else row.name
 
 
 def _flags(row: SystemCost) -> str:
-    """`2 of 3 trials flagged`; empty where none is."""
+    """Counts flagged trials: `2 of 3 trials flagged`; empty if there are none."""
     return f"{row.flagged} of {counted(row.trials, 'trial')} flagged" if row.flagged else ""
 
 
@@ -285,12 +286,12 @@ def _bill_fields(bill: CostBreakdown) -> dict[str, Any]:
 
 
 def _bounds(range: CostRange | None) -> list[float] | None:
-    """None, too, where one trial leaves it without bounds."""
+    """Returns both bounds; None if there is no score, or if a single trial leaves it unbounded."""
     return [range.low, range.high] if range and range.bounded else None
 
 
 def _score(range: CostRange | None, estimate: bool) -> TableCell | Missing:
-    """`1500 (1450 to 1560)`, `1500 (one trial)`, or the bounds of an estimate."""
+    """Makes the cell of a score: `1500 (1450 to 1560)`, `1500 (one trial)`, or the bounds of an estimate."""
     if range is None:
         return ABSENT
     if range.low == range.high:
@@ -312,7 +313,8 @@ def _span(range: CostRange, digits: int) -> str:
 def compared(
     selection: Sequence[str], target: str, systems: str, sheets: Sequence[str], currency: str, results: str
 ) -> Costs:
-    """InputError names the option, file, system or price at fault."""
+    """Computes costs from the options of `ironbench cost`. InputError names the option, file, system or price
+    at fault."""
     if not target and not systems:
         raise InputError(
             "cost", "neither a target nor a systems file is named", 'e.g. --target "p99 < 10ms at 5000 tps"'

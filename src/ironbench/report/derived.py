@@ -1,4 +1,4 @@
-"""Sentences that results of derived workloads must carry wherever they are shown."""
+"""Sentences that must accompany results of workloads derived from TPC benchmarks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironbench.model.record import Record
 
 
 def sentences(records: Iterable[Record]) -> dict[str, str]:
-    """Workload → sentence, for those that have one."""
+    """Maps each workload among the records that has such a sentence to its sentence."""
     from ironbench import workloads
 
     texts = {}
@@ -17,6 +17,6 @@ def sentences(records: Iterable[Record]) -> dict[str, str]:
         try:
             texts[name] = workloads.get(name).derived
         except InputError:
-            # Records of a workload that this version does not have can still be read.
+            # A record remains readable if this version does not have its workload.
             continue
     return {name: sentence for name, sentence in texts.items() if sentence}

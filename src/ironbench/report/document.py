@@ -1,4 +1,4 @@
-"""What every format writes of a study: head, answer, cards, cautions, sections, notes."""
+"""The page of a study: head, answer, cards, caveats, sections, notes."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from ironbench.units import rate
 from ironbench.words import THIN, counted, grouped, some
 
 _MOST_CARDS = 4
-"""Most comparisons with a card each; the chart has all."""
+"""Most comparisons that get a card each; the chart has all."""
 _USUAL = 0.95
-"""Confidence of an interval for a single question."""
+"""Confidence level of an interval for a single comparison."""
 
 
 def report(study: Study) -> Page:
-    """The page of a study."""
+    """Makes the page of a study."""
     return Page(
         title=title(study),
         lead=study.work,
@@ -81,7 +81,7 @@ def _system_name(parts: Sequence[SubjectResults]) -> str:
 
 
 def kicker(study: Study) -> list[str]:
-    """Time and machine, in short words."""
+    """Returns time and machine as short phrases."""
     machine = {name.partition(".")[2]: value for name, value in study.shared.items() if name.startswith("machine.")}
     words = [moment(study.started_at)] if study.started_at else []
     words += [counted(study.trials, "trial")]
@@ -100,7 +100,7 @@ def _cores(text: str) -> str:
 
 
 def cards(study: Study) -> list[Card]:
-    """A card for each system of runs, or for each comparison of a lab with few."""
+    """Returns a card for each system of runs, or for each comparison of a lab that has few."""
     if study.lab:
         return [_of_effect(one) for one in study.effects] if len(study.effects) <= _MOST_CARDS else []
     return [_of_part(part, place) for place, part in enumerate(study.parts)]
@@ -140,7 +140,7 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[TableCe
 
 
 def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Content]]]:
-    """Leads with the rate asked for if the system kept it, else with what it reached."""
+    """Leads with the requested rate if the system sustained it, else with the rate that it reached."""
     finished = centre(one.finished, "1/s")
     rows: list[tuple[str, Content]] = [
         ("clients", count(one.clients)),
@@ -171,7 +171,7 @@ def _of_effect(effect: Effect) -> Card:
 
 
 def peaks(study: Study) -> Table:
-    """A row per system driven in a closed loop: its peak and the trials behind it."""
+    """Returns a row per system driven in a closed loop: its peak and the trials behind it."""
     if (shown := presentation.of_study(study)) is not None:
         return shown.peaks(study)
     rows: list[Row] = []
@@ -205,7 +205,7 @@ def _to_reference(part: SubjectResults) -> Content:
 
 
 def cautions(study: Study) -> list[str]:
-    """Everything a reader must know before using the numbers, the gravest first."""
+    """Returns every caveat that a reader must know before using the numbers, the most serious first."""
     systems_by_text: dict[str, list[str]] = {}
     for part in study.parts:
         incoherent = (wording.text(part.little.note),) if part.little and not part.little.holds else ()
@@ -228,14 +228,14 @@ def _who(names: list[str], everyone: int, all_words: str) -> str:
 
 
 def commands(study: Study) -> list[Command]:
-    """Each system's `run`, or the lab with its file."""
+    """Returns the command that repeats each system's run, or the lab with its file."""
     if study.lab:
         return [Command(f"ironbench lab run {study.lab.name}.toml", file=study.lab.name, source=study.lab.source)]
     return [Command(run_command(part.subject.records), part.name) for part in study.parts]
 
 
 def notes(study: Study) -> list[str]:
-    """How to read the figures."""
+    """Returns notes on how to read the figures."""
     if study.lab is None:
         return [*wording.sentences(study.footnotes), *_power_note(study)]
     margin = study.lab.method.margin
@@ -260,7 +260,7 @@ def notes(study: Study) -> list[str]:
 
 
 def _power_note(study: Study) -> list[str]:
-    """What was checked after the power of emulated devices had been cut."""
+    """Reports the checks that ran after the power of emulated devices had been cut."""
     records = [*(one for part in study.parts for one in part.subject.records)]
     records += [one for cell in study.cells for one in cell.trials]
     cut = [one for one in records if one.power_cut]
@@ -274,7 +274,7 @@ def _power_note(study: Study) -> list[str]:
 
 
 def _at_stake(writes: Sequence[float]) -> str:
-    """How many writes the power cuts could take; records of older versions do not contain it."""
+    """Counts the unflushed writes that a power cut could lose; records of older versions do not contain the number."""
     if not writes:
         return ""
     if not max(writes):
@@ -286,7 +286,7 @@ def _at_stake(writes: Sequence[float]) -> str:
 
 
 def _confidence_note(study: Study) -> str:
-    """Explains why an interval has more than 95 % confidence."""
+    """Explains why an interval has a confidence level above 95%."""
     effects = (*study.effects, *study.claimed)
     levels = sorted({effect.finding.confidence for effect in effects if effect.finding.confidence > _USUAL + 1e-9})
     if not levels:
@@ -303,8 +303,8 @@ def _confidence_note(study: Study) -> str:
 
 
 def contents(studies: Sequence[Study]) -> Section | None:
-    """What a report of many records contains, and a row per system of every work, in the report's order; None where
-    the first lines name all of them."""
+    """Makes the table of contents: a row per system of every kind of work, in the report's order. Returns None if the
+    first lines of the report name all of them."""
     if any(study.lab for study in studies) or (len(studies) == 1 and len(studies[0].parts) <= NAMED):
         return None
     rows = [
@@ -319,7 +319,7 @@ def contents(studies: Sequence[Study]) -> Section | None:
 
 
 def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
-    """The leading figure, and where it was measured."""
+    """Returns the leading figure, and where it was measured."""
     main = part.curve.main
     if main is None:
         return Missing("no usable trial"), EMPTY

@@ -1,4 +1,4 @@
-"""What `run` and `lab run` print at their end."""
+"""What `run` and `lab run` print when they end."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _OF_A_RATE = ("response_time_p50_s", "response_time_p99_s")
 
 
 def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -> None:
-    """What `run` ends with."""
+    """Prints the end of `run`: a summary for each kind of work."""
     for study in studies(records, archive, sentences(records)) if records else ():
         summary(study, printer)
 
 
 def summary(study: Study, printer: Printer) -> None:
-    """What `run` and `lab run` end with: the answer, its figures, and what to know before using it."""
+    """Prints the answer, its figures, and the caveats to read before using it."""
     content = report(study)
     ended = [] if study.lab else [_statuses(study)]
     blocks = [plain.clean(content.title), *ended, content.derived, plain.answer(content.answer)]
@@ -58,8 +58,8 @@ def _statuses(study: Study) -> str:
 
 
 def search_summary(search: Search, records: Sequence[Record], archive: Archive) -> str:
-    """What a search for a rate tried, a row per rate, and the warnings of its trials."""
-    # Of a workload with clients that no schedule moves, the rate is that of the others.
+    """Returns the result of a search for a rate: a row per rate tried, and the warnings of its trials."""
+    # If a workload has clients that no schedule controls, the rate counts the transactions of the others.
     finished = "scheduled_throughput"
     if not all(finished in record.metrics for record in records if record.status.comparable):
         finished = "throughput"

@@ -1,4 +1,4 @@
-"""The page of `ironbench explain A B`: the walk down, the waterfall, and sections that go on where the walk ends."""
+"""The page of `ironbench explain A B`: the breakdown, the waterfall, and sections with more detail."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ironbench.study.study import Study, studies
 from ironbench.words import counted, cut
 
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
-"""Sections of the report of the two that go on where the walk ends."""
+"""Sections of a report of A and B that continue where the breakdown ends."""
 _SCRIPTS = (
     "The mean response time of all transactions is the sum over scripts of the script's share of them times its own "
     "mean; contribution: the change of that product."
@@ -38,12 +38,12 @@ _IO = (
 
 
 def page(compared: NamedComparison, everything: bool = False) -> Page:
-    """`everything`: all facts that differ."""
+    """Makes the page. `everything`: name all facts that differ."""
     found, one, study = compared.found, compared.explained(), _study(compared)
     verdict = [comparison(effect) for effect in compared.pairs if effect.finding.decides]
     doubt = UNDECLARED if compared.pairs else NO_VERDICT
     shown = {part.id: part for part in every_section(study)}
-    if "time" in shown:  # the waterfall is above
+    if "time" in shown:  # the waterfall is already at the top
         shown["time"] = replace(shown["time"], charts=tuple(one for one in shown["time"].charts if one.id == "time"))
     return Page(
         title=f"From {one.before} to {one.after}",
@@ -64,7 +64,7 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
 
 
 def _study(compared: NamedComparison) -> Study:
-    """The study of these two alone."""
+    """Returns a study of only these two."""
     one, other = compared.sides
     if compared.pairs:
         directory = LabDirectory(one.store.directory)
@@ -89,7 +89,7 @@ def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table],
 
 
 def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str) -> Answer:
-    """The verdict or the ratio first, then a point for each level that says something."""
+    """Puts the verdict or the ratio first, then a point for each level that explains part of it."""
     points = list(_points(one))
     if verdict:
         return Answer(verdict[0], (*verdict[1:], *points))
@@ -130,7 +130,8 @@ def _configuration(one: Explanation) -> str:
         return "nothing that was recorded differs."
     named = [row for row in main if not is_address(row)] or list(main)
     names = [fact_name(row.name.removeprefix("settings.")) for row in named]
-    known = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}  # of two rooms the first
+    # If the machine and the engine have a fact of one name, the first one counts.
+    known = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}
     first = list(dict.fromkeys(names))[:FEW]
     words = [f"{name} {shown(known[name][1])}, before {shown(known[name][0])}" for name in first]
     more = len(main) + len(rest) - sum(name in first for name in names)

@@ -1,4 +1,4 @@
-"""Recorded facts as people read them."""
+"""Recorded facts, formatted for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 
 def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
-    """A table of common facts per kind."""
+    """Returns a table of shared facts for each kind."""
     tables = []
     for kind in _KINDS:
         rows = [
@@ -27,20 +27,20 @@ def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
 
 
 def difference_rows(rows: Sequence[Difference]) -> tuple[Row, ...]:
-    """A row per fact, its value in every system."""
+    """Returns a row per fact, with its value in every system."""
     return tuple((f"{row.room}: {fact_name(row.name)}", *values(row)) for row in rows)
 
 
 _ADDRESS = 40
-"""Characters of an address."""
+"""Most characters of an address."""
 
 
 def values(row: Difference) -> list[Content]:
-    """The values in words; addresses without what they have in common and never long."""
+    """Returns the values of a fact as words; addresses are shortened, and shared parts are left out."""
     if not is_address(row):
         return [fact(row.name, value) for value in row.values]
     places = [_place(value) for value in row.values]
-    if len(set(places)) == 1:  # they differ in parameters of the connection
+    if len(set(places)) == 1:  # the addresses differ only in connection parameters
         places = [value.partition("?")[2] or NO_PARAMETERS for value in row.values]
     return [cut(place, _ADDRESS) for place in places]
 
@@ -49,17 +49,18 @@ NO_PARAMETERS = "no parameters"
 
 
 def _place(address: str) -> str:
-    """`postgresql://bench@db.example:5432/shop?sslmode=require` → `db.example:5432/shop`"""
+    """Reduces an address to host and database: `postgresql://bench@db.example:5432/shop?sslmode=require` →
+    `db.example:5432/shop`."""
     return address.partition("://")[2].partition("?")[0].rpartition("@")[2] or address
 
 
 def fact_name(name: str) -> str:
-    """Drops the unit that the value shows."""
+    """Drops the unit suffix, which the value shows."""
     return name.removesuffix("_bytes").removesuffix("_hz")
 
 
 def fact(name: str, value: str) -> Content:
-    """Sizes in powers of 1024, as memory is sold and engines count; all else as recorded."""
+    """Formats sizes in powers of 1024, as memory is sold and databases count; returns everything else as recorded."""
     if name.endswith("_bytes") and value.isdigit():
         return TableCell(float(value), "memory")
     if name.endswith("_hz") and value.isdigit():

@@ -1,4 +1,4 @@
-"""Findings, and queries against the trend, in words and as tables; shared by every format."""
+"""Findings, and queries against the trend, as words and tables; shared by every format."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from ironbench.study.study import Effect
 
 _FEW = 2
-"""Most comparisons with a table of all metrics each; of more only main metrics are shown."""
+"""Most comparisons that get a table of all metrics each; with more, only the main metrics are shown."""
 _MOST_ACROSS = 4
 _ACROSS = (
     "throughput",
     *(f"{time}_time_{part}_s" for time in ("response", "service") for part in ("mean", "p50", "p90", "p95", "p99")),
 )
-"""In the order of preference."""
+"""Main metrics in order of preference."""
 
 
 NO_INTERVAL = "no interval"
 
 
 def metric_words(metric: str) -> str:
-    """`99th-percentile response time of pay` for `response_time_p99_s{script=pay}`; streams have only numbers."""
+    """Returns a metric's name in words: `99th-percentile response time of pay` for
+    `response_time_p99_s{script=pay}`."""
     name, part = base_name(metric), part_of(metric)
     known = metrics().get(name)
     words = known.words if known else name
@@ -50,38 +51,38 @@ def _test_words(profile: str) -> str:
 
 
 def better(metric: str) -> str:
-    """`higher`, `lower` or `neither`, by the catalogue; metrics it does not know have no direction."""
+    """Returns `higher`, `lower` or `neither` from the catalogue; `neither` for metrics that it does not know."""
     known = metrics().get(base_name(metric))
     return known.better if known else "neither"
 
 
 def interval(finding: Finding) -> str:
-    """`1.55 to 1.70`, or that there is none."""
+    """Writes the interval of a finding: `1.55 to 1.70`, or that there is none."""
     return bounds(finding.low, finding.high) if has_interval(finding) else NO_INTERVAL
 
 
 def has_interval(finding: Finding) -> bool:
-    """Whether there were repeats enough for one that tells something."""
+    """Whether there are enough repeats for a useful interval."""
     return finding.blocks >= LEAST_BLOCKS_SHOWN and finding.low > 0 and math.isfinite(finding.high)
 
 
 def bounds(low: float, high: float) -> str:
-    """Both ends of an interval of a ratio."""
+    """Writes the two ends of a ratio's interval."""
     return between(low, high, "ratio")
 
 
 def ratio(value: float) -> str:
-    """`1.004 ×`: next to 1 with the third decimal on both sides, so that a small difference can be seen."""
+    """Writes a ratio: `1.004 ×`. Close to 1 it has a third decimal, so that a small difference can be seen."""
     return quantity(value, "ratio")
 
 
 def ratio_cell(finding: Finding) -> TableCell:
-    """The ratio without its interval."""
+    """Returns the ratio without its interval."""
     return TableCell(finding.ratio, "ratio")
 
 
 def interval_cell(finding: Finding) -> TableCell | Missing:
-    """The interval of the ratio."""
+    """Returns the interval of the ratio."""
     return (
         TableCell(None, "ratio", finding.low, finding.high, finding.confidence)
         if has_interval(finding)
@@ -90,28 +91,28 @@ def interval_cell(finding: Finding) -> TableCell | Missing:
 
 
 def ratio_bounds(low: float, high: float, known: bool = True) -> TableCell | Missing:
-    """The 95% interval of a ratio that shares its chance of error with no other."""
+    """Returns the 95% interval of a ratio that is not corrected for multiple comparisons."""
     return TableCell(None, "ratio", low, high, CONFIDENCE) if known else Missing(NO_INTERVAL)
 
 
 def resolved(finding: Finding) -> TableCell | Missing:
-    """The smallest difference these blocks would find."""
+    """Returns the smallest difference that these blocks would detect."""
     return ABSENT if finding.detectable is None else TableCell(finding.detectable, "detectable")
 
 
 def at_least(detectable: float) -> str:
-    """`6.4 % or more`; beyond a doubling the figure itself says nothing any more."""
+    """Writes a detectable difference: `6.4 % or more`; beyond a doubling the figure means little."""
     return f"{percent(detectable)} or more" if detectable <= 1 else "more than a doubling"
 
 
 def verdict(finding: Finding) -> str:
-    """`faster`, and what throws doubt on it: `faster; the ratio drifted from 3.40 to 2.00 over the blocks`."""
+    """Returns the verdict with its caveat: `faster; the ratio drifted from 3.40 to 2.00 over the blocks`."""
     doubt = f"; {wording.text(finding.changed)}" if finding.changed else ""
     return f"{finding.conclusion.value}{doubt}"
 
 
 def effect_table(effects: Sequence[Effect]) -> Table:
-    """A row per finding that carries a verdict."""
+    """Returns a row per finding that carries a verdict."""
     head = ("comparison", "ratio", "interval", "verdict", "blocks", "finds from", "p")
     rows = []
     for effect in effects:
@@ -123,7 +124,7 @@ def effect_table(effects: Sequence[Effect]) -> Table:
 
 
 def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
-    """Ratios without verdicts: a row per metric, or where many are compared a row per comparison."""
+    """Returns ratios without verdicts: a row per metric, or, if many comparisons were made, a row per comparison."""
     names = list(dict.fromkeys(effect.contrast.name for effect in effects))
     if len(names) > _FEW:
         return [("", _across(names, effects))]
@@ -137,7 +138,7 @@ def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[Row, ...]:
 
 
 def _ratio_cells(one: Finding) -> tuple[TableCell, TableCell | Missing]:
-    """The ratio and its interval; the difference in points where shares are next to nothing."""
+    """Returns the ratio and its interval; for shares close to zero, the difference in percentage points."""
     if one.shares is None:
         return ratio_cell(one), interval_cell(one)
     before, after = one.shares
@@ -162,7 +163,7 @@ def _with_interval(one: Finding) -> TableCell:
 
 
 def claimed_table(effects: Sequence[Effect]) -> Table:
-    """Findings that only a claim asked for, each with its metric."""
+    """Returns the findings that only a claim asks for, each with its metric."""
     head = ("comparison", "metric", "ratio", "interval", "verdict", "blocks")
     rows = []
     for effect in effects:
@@ -178,7 +179,7 @@ def _blocks(finding: Finding) -> TableCell:
 
 _AGAINST_TREND = "Against the trend"
 _NAMED = 3
-"""In a sentence; the table has all."""
+"""Most queries named in a sentence; the table has all."""
 
 
 def against_trend_tables(queries: Sequence[Against]) -> tuple[tuple[str, Table], ...]:
@@ -195,7 +196,7 @@ def against_trend_tables(queries: Sequence[Against]) -> tuple[tuple[str, Table],
 
 
 def against_trend_sentences(queries: Sequence[Against]) -> list[str]:
-    """One for each subject that has such queries."""
+    """Returns a sentence for each subject that has queries against the trend."""
     texts = []
     for subject in dict.fromkeys(one.subject for one in queries):
         own = [one for one in queries if one.subject == subject]

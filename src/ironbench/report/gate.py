@@ -1,4 +1,4 @@
-"""The answer of a gate: a page, and a JUnit document for test runners."""
+"""The result of a gate: a page, and a JUnit document for test runners."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ _KINDS: dict[type[Cause], str] = {
     NewStatement: "new statement",
     OtherPlanSteps: "other plan",
 }
-"""As programs read them."""
+"""Names of causes in JSON documents."""
 _HEAD = ("comparison", "metric", "ratio", "interval", "blocks", "gate")
 
 
 def junit(gate: Gate) -> bytes:
-    """A test case for each comparison: what stops the change is a failure, what is undecided and passes is skipped."""
+    """Writes a test case for each comparison: a failure if it stops the change, skipped if it is inconclusive and
+    passes."""
     stopped = [one for one in gate.comparisons if gate.stops(one)]
     open_yet = [one for one in gate.comparisons if one.verdict is GateVerdict.CANNOT_TELL and not gate.stops(one)]
     refused = [one for one in gate.claims if gate.refuses(one)]
@@ -75,7 +76,7 @@ def junit(gate: Gate) -> bytes:
 
 
 def page(gate: Gate) -> Page:
-    """For every format. The chart has the rows of the table, so only HTML and pictures have it."""
+    """Makes the page. The chart has the same rows as the table, so only HTML and pictures show it."""
     judged = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
     charts = tuple(replace(one, depth=Depth.PAGE) for one in effect_charts(judged))
     changes = [(_name(one), words) for one in gate.comparisons for words in _changes(gate, one)]
@@ -104,7 +105,7 @@ def _words(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> tuple[tupl
 
 
 def _document(gate: Gate) -> dict[str, Any]:
-    """For a program: base units, catalogue names, no rounding."""
+    """The same for programs: base units, catalogue names, no rounding."""
     return {
         "question": gate.question,
         "outcome": gate.verdict.value,
@@ -128,7 +129,7 @@ def _document(gate: Gate) -> dict[str, Any]:
 
 
 FORMATS = {"xml": "xml", "md": "md", "json": "json", "svg": "svg", "txt": "text"}
-"""Formats by the end of a file's name."""
+"""Formats by file suffix."""
 
 
 def written(gate: Gate, format: str) -> bytes:
@@ -136,7 +137,7 @@ def written(gate: Gate, format: str) -> bytes:
 
 
 def sentence(gate: Gate) -> str:
-    """The decision."""
+    """States the decision."""
     refused = [one for one in gate.claims if gate.refuses(one)]
     if refused and not any(gate.stops(one) for one in gate.comparisons):
         refuted = sum(one.verdict is ClaimVerdict.REFUTED for one in refused)
@@ -179,7 +180,7 @@ def _reason(one: GatedComparison) -> str:
 
 
 def _changes(gate: Gate, one: GatedComparison) -> list[str]:
-    """What was observed to differ, of a comparison that is not shown to be as fast."""
+    """Lists the observed changes of a comparison that was not shown to be as fast as before."""
     return [] if one.verdict is GateVerdict.NOT_SLOWER else _why(gate, one)
 
 
@@ -188,8 +189,8 @@ def _why(gate: Gate, one: GatedComparison) -> list[str]:
 
 
 def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
-    """Times of statements are of few trials, with labs by slices of one each: without a slowdown a difference between
-    them is noise. Other plans and statements are facts."""
+    """Returns the likely causes of a slowdown. Statement times rest on few trials, one per configuration in a lab by
+    slices, so without a slowdown their differences are noise. New statements and changed plans are facts."""
     slower = one.verdict is GateVerdict.SLOWER
     found = causes(gate.study, one.effect.finding)
     return [cause for cause in found if slower or not isinstance(cause, SlowerStatement)]

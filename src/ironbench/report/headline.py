@@ -1,4 +1,4 @@
-"""What trials of runs come to, in sentences. No verdict: their trials were not run in blocks."""
+"""Results of runs in sentences. Runs carry no verdict, because their trials were not run in blocks."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from ironbench.units import all_digits, rate
 from ironbench.words import counted, in_percent, listed
 
 NAMED = 3
-"""Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
+"""Most systems that the headline names; of more it names the first and the one with the highest peak."""
 
 
 def headline(study: Study) -> list[tuple[str, str]]:
-    """Pairs of a system's name and a sentence about it, as far as the data support one."""
+    """Returns pairs of a system's name and a sentence about it, as far as the data support one."""
     if (shown := presentation.of_study(study)) is not None:
         return [*_leading_ratios(study), *shown.headline(study)]
     with_peak = [part for part in study.parts if part.curve.peak]
@@ -49,7 +49,7 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _rate_sentences(study: Study) -> list[tuple[str, str]]:
-    """Of each system driven in open loops: which rates it kept."""
+    """Says for each system driven in open loops which rates it sustained."""
     opened = [[part for part in parts if part.curve.rate] for parts in study.systems]
     texts = []
     for parts in [parts for parts in opened if parts][:NAMED]:
@@ -73,7 +73,8 @@ def _label(part: SubjectResults) -> str:
 
 
 def _searched(parts: Sequence[SubjectResults]) -> str:
-    """The answer of the last search for a rate, and whether its confirmations bear it out; empty without a search."""
+    """Returns the result of the last search for a rate, and whether its confirmation trials support it; empty without a
+    search."""
     fresh = [(record, part.curve.rate) for part in parts for record in part.subject.records if record.search_result]
     if not fresh:
         return ""
@@ -105,7 +106,8 @@ def _rate_sentence(one: Rate) -> str:
 
 
 def _clearness(part: SubjectResults) -> tuple[bool, float]:
-    """Those whose repeats do not overlap first, of them the farthest from 1."""
+    """Sort key: systems whose repeats do not overlap with the first system's come first, the largest ratio at
+    the head."""
     standing = part.standing
     if standing is None or standing.ratio is None:
         return True, 0.0
@@ -113,8 +115,8 @@ def _clearness(part: SubjectResults) -> tuple[bool, float]:
 
 
 def _leading_ratios(study: Study) -> list[tuple[str, str]]:
-    """Of work whose result is not a throughput: the leading figure against the first system's, for each system whose
-    range does not overlap that of the first."""
+    """For work whose result is not a throughput: compares the leading figure with the first system's, for each system
+    whose range does not overlap with the first system's."""
     first = study.parts[0]
     ranked = []
     for part in study.parts[1:]:
@@ -134,7 +136,7 @@ def _leading_ratios(study: Study) -> list[tuple[str, str]]:
 
 
 def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, Summary, Summary] | None:
-    """The leading metric of both and its summaries, where both ranges are known and do not overlap."""
+    """Returns the leading metric and both summaries if both ranges are known and do not overlap; else None."""
     mains = first.curve.main, part.curve.main
     if mains[0] is None or mains[1] is None:
         return None
@@ -182,13 +184,13 @@ def _peak_sentence(part: SubjectResults) -> str:
 
 
 def _level(peak: Peak) -> str:
-    """That the curve is a plateau, where it is."""
+    """Says that the curve has a plateau, if it has one."""
     fewest, most = peak.alike
     return "" if fewest == most else f"; {fewest} to {most} clients cannot be told apart"
 
 
 def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
-    """The verb of a peak that a search found under limits, and what the limited metrics are there: more clients may do
+    """Returns the verb for a peak that a search found under limits, and the limited metrics there: more clients may do
     more, and break a limit."""
     last = peak.trials[-1]
     if not last.limits or last.purpose != Purpose.CONFIRMATION:
@@ -203,13 +205,13 @@ def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
 
 
 def of_score(record: Record, peak: Peak) -> str:
-    """The rate that work is scored by, where that is not the one of all its transactions; empty elsewhere."""
+    """Returns the rate that the work is scored by, if it is not the throughput of all transactions; else empty."""
     first = leading(record)[0]
     return "" if first in LEADING or first not in peak.metrics or unit_of(first) != "1/s" else first
 
 
 def _score(part: SubjectResults, peak: Peak) -> str:
-    """Of work that is scored by one kind of its transactions; empty elsewhere."""
+    """States the score of work that is scored by one kind of transaction; else empty."""
     if not (first := of_score(part.subject.records[0], peak)):
         return ""
     score = peak.metrics[first]

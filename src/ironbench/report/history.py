@@ -1,4 +1,4 @@
-"""What became of a metric over time, as a page of sections: `page(histories(…))` serves every format, and a browser."""
+"""A metric over time: the page and the chart of `ironbench history`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def page(found: Histories) -> Page:
 
 
 def answer(found: Histories) -> Answer:
-    """The newest change for the worse first, or that there is none; then every other change and open question."""
+    """Puts the newest change for the worse first, or that there is none; then all other changes and open questions."""
     changes = sorted(
         _changes(found), key=lambda one: (one[2].worse is True, _at(one[1], one[2]).started_at), reverse=True
     )
@@ -68,14 +68,14 @@ def answer(found: Histories) -> Answer:
 
 
 def sections(found: Histories) -> Iterator[Section]:
-    """A section for each work under one load."""
+    """Yields a section for each work under one load."""
     for place, one in enumerate(found.all):
         tables = [("Segments", _segments(one))] if any(line.changes for line in one.lines) else []
         tables += [(f"What changed with {line.name}", _differs(line)) for line in one.lines if line.differs]
         yield Section(
             f"history{place}",
             heading(one),
-            sentences=_sentences(one) if len(found.all) > 1 else (),  # else the answer has them
+            sentences=_sentences(one) if len(found.all) > 1 else (),  # the answer of a single one already has them
             charts=(chart(one, f"history{place}"),),
             tables=tuple(tables),
             depth=Depth.EVERYWHERE,
@@ -83,7 +83,7 @@ def sections(found: Histories) -> Iterator[Section]:
 
 
 def document(found: Histories) -> dict[str, Any]:
-    """For programs: base units, catalogue names; trials by their id."""
+    """The same for programs: base units, catalogue names; trials by their id."""
     return {
         "by": found.by,
         "histories": [_fields(one) for one in found.all],
@@ -109,7 +109,7 @@ def _sentence(line: HistoryLine, change: HistoryChange, metric: str) -> str:
 
 
 def heading(one: History) -> str:
-    """The work and its load."""
+    """Names the work and its load."""
     return f"{one.work}, {wording.text(one.load)}"
 
 
@@ -134,7 +134,7 @@ def _sentences(one: History) -> tuple[str, ...]:
 
 
 def _points(line: HistoryLine) -> str:
-    """Those that were searched; hollow ones carry no verdict."""
+    """Counts the points that were searched for changes, and the hollow ones, which have too few trials."""
     judged = _judged(line, 0, len(line.points) - 1)
     hollow = len(line.points) - judged
     return counted(judged, "point") + (f" ({hollow} more with too few trials)" if hollow else "")
@@ -210,7 +210,7 @@ def _line(line: HistoryLine) -> dict[str, Any]:
 
 
 _LONGEST = 14
-"""Characters of a label below the axis."""
+"""Most characters of a label below the axis."""
 
 
 def chart(one: History, id: str) -> Chart:

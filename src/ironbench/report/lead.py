@@ -1,4 +1,4 @@
-"""`lead A B`: how the machines differ, the peaks of every work side by side, and curves against clients."""
+"""`lead A B`: how two machines differ, the peaks of every work side by side, and curves against clients."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _ONE_RUN = (
 
 
 def page(leads: Leads) -> Page:
-    """How the machines differ, the peaks, then the ratio at each number of clients. Only HTML and pictures draw charts:
-    the tables have the same figures."""
+    """Makes the page: how the machines differ, the peaks, then the ratio at each number of clients. The tables have the
+    same figures as the charts, so only HTML and pictures show the charts."""
     drawn = [chart and replace(chart, depth=Depth.PAGE) for chart in (peak_chart(leads), clients_chart(leads))]
     of_peaks, of_clients = ((chart,) if chart else () for chart in drawn)
     main = telling(leads.differences)[0]
@@ -118,7 +118,7 @@ def _peak_fields(leads: Leads, work: WorkLead, peaks: CellComparison) -> dict[st
 
 
 def _ratio_fields(leads: Leads, row: ComparedMetric, means: MeanRatio) -> dict[str, Any]:
-    """Without ends where there is no interval."""
+    """Returns a ratio for programs; its ends are None if there is no interval."""
     return {
         "ratio": means.ratio,
         "low": means.low if means.known else None,
@@ -145,12 +145,12 @@ def _values(leads: Leads) -> str:
 
 
 def _of_rows(work: WorkLead) -> str:
-    """Why the ratio of a row may differ from that of the peak."""
+    """Explains why the ratio of a row may differ from the ratio of the peak."""
     return _OF_ROWS if work.peaks and work.confirmed and len(work.by_clients) > 1 else ""
 
 
 def sentences(leads: Leads) -> list[str]:
-    """What the hardware predicts, and each work's peak in words."""
+    """States what the hardware predicts, and each work's peak in words."""
     lines = [text for text in (_hardware(leads),) if text]
     for work in leads.works:
         if work.peaks is None:
@@ -178,7 +178,7 @@ def _outcome(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
 
 
 def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
-    """`both kept the rate`, or what came of it on each side."""
+    """Says that both sustained the rate, or what happened on each side."""
     if all(one.is_kept for one in rates):
         return "both kept the rate"
     sides = zip((leads.a, leads.b), rates, strict=True)
@@ -192,7 +192,7 @@ def _title_of(metric: str, work: WorkLead) -> str:
 
 
 def peaks(leads: Leads) -> Table:
-    """Values of both, and the ratio with A as 1, as experiment F7 shows them."""
+    """Returns the values of both and the ratio with A as 1."""
     rows: list[Row] = []
     for work in leads.works:
         of_a, of_b = work.clients
@@ -212,7 +212,7 @@ def peaks(leads: Leads) -> Table:
 
 
 def by_clients(leads: Leads, work: WorkLead) -> Table:
-    """Throughput of both at each number of clients (or threads), and its ratio."""
+    """Returns the throughput of both at each number of clients (or threads), and its ratio."""
     rows: list[Row] = []
     for clients, compared in work.by_clients:
         trials = [trials_of(side, clients) for side in work.curves]
@@ -224,7 +224,7 @@ def by_clients(leads: Leads, work: WorkLead) -> Table:
 
 
 def _hardware(leads: Leads) -> str:
-    """In what the two differ; empty where in neither cores nor clock frequency."""
+    """Names the differences in cores and clock frequency; empty if there are none."""
     known = [str(count) if count else NOT_KNOWN for count in leads.cores]
     has = []
     if leads.clock:
@@ -237,7 +237,7 @@ def _hardware(leads: Leads) -> str:
 
 
 def _both(metric: str, means: MeanRatio, sides: Sequence[Sequence[Record]]) -> tuple[TableCell, ...]:
-    """The values of both; a rate with its failures."""
+    """Returns the values of both; throughput with its failed transactions."""
     return tuple(
         TableCell(value, unit_of(metric), note=failed_note(trials) if metric == "throughput" else "")
         for value, trials in zip(means.centres, sides, strict=True)
@@ -263,7 +263,7 @@ def words_of(metric: str) -> str:
 
 
 def peak_chart(leads: Leads) -> Chart | None:
-    """None where no work has a peak on both sides."""
+    """Draws the ratio of each peak; None if no work has a peak on both sides."""
     shown = [
         (work, row, row.means)
         for work in leads.works
@@ -317,25 +317,25 @@ def peak_chart(leads: Leads) -> Chart | None:
 
 
 def _described(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
-    """`1.27, leads by 27 %`."""
+    """Writes a ratio and its outcome: `1.27, leads by 27 %`."""
     return f"{number(means.ratio)}, {_outcome(leads, row, means)}"
 
 
 def _ends(one: MeanRatio) -> dict[str, float]:
-    """The ratio and its interval, which is the ratio itself where there is none."""
+    """Returns the ratio and the ends of its interval; both ends are the ratio if there is no interval."""
     low, high = (one.low, one.high) if one.known else (one.ratio, one.ratio)
     return {"ratio": one.ratio, "low": low, "high": high}
 
 
 def _with_interval(one: MeanRatio) -> TableCell:
-    """The ratio with its interval, if the trials vary."""
+    """Returns the ratio, with its interval if the trials vary."""
     if not (one.known and one.low < one.high):
         return TableCell(one.ratio, "times")
     return TableCell(one.ratio, "times", one.low, one.high, CONFIDENCE)
 
 
 def _rules(leads: Leads) -> list[dict[str, Any]]:
-    """Rules at 1 and at the ratio of the clock frequencies."""
+    """Returns rules at 1 and at the ratio of the clock frequencies."""
     names = [("one", "@ink", [1, 0])] + ([("clock", "@muted", [5, 4])] if leads.clock else [])
     return [
         {
@@ -364,11 +364,12 @@ def _marks(count: int, x: dict[str, Any], metrics: list[str]) -> list[dict[str, 
 
 
 _GROUP = 0.6
-"""Width of all works at one number of clients, of the distance to the next."""
+"""Width of all works at one number of clients, as a share of the distance to the next number."""
 
 
 def clients_chart(leads: Leads) -> Chart | None:
-    """None without a work that both sides ran with two numbers of clients, or with too many works."""
+    """Draws ratios against clients; None if no work has two numbers of clients on both sides, or with too
+    many works."""
     works = [work for work in leads.works if len(work.by_clients) > 1]
     if not 0 < len(works) <= theme.SYSTEMS:
         return None
@@ -377,7 +378,7 @@ def clients_chart(leads: Leads) -> Chart | None:
     by_place = {
         (work.work, clients): row.means for work in works for clients, row in work.by_clients if row.means is not None
     }
-    # Works stand side by side at each number of clients, so that intervals do not hide each other.
+    # Works are drawn side by side at each number of clients, so that their intervals do not overlap.
     points = [
         {
             "system": work.work,

@@ -33,7 +33,7 @@ _TIED = "Ranks such as 1 to 3 are tied: their 95% intervals overlap."
 
 
 def page(rankings: Sequence[Ranking]) -> Page:
-    """A section for each ranking; the user's own results are never ranked among published ones."""
+    """Makes the page, with a section for each ranking; own results are never ranked among published ones."""
     points = [AnswerPoint(_first(one), f"{one.title}:") for one in rankings]
     own = [not _published(one) for one in rankings]
     return Page(
@@ -55,7 +55,7 @@ def page(rankings: Sequence[Ranking]) -> Page:
 
 
 def _first(ranking: Ranking) -> str:
-    """Which system is first, or which cannot be told apart there."""
+    """Names the first system, or the systems that are tied for the first place."""
     if ranking.sort == "system":
         return f"{counted(len(ranking.places), 'result')} in alphabetical order."
     first = [place.system for place in ranking.places if place.rank == 1]
@@ -93,7 +93,7 @@ def _published(ranking: Ranking) -> bool:
 
 
 def table(ranking: Ranking) -> Table:
-    """A row for each result; on a narrow terminal sockets and processor are left out first."""
+    """Returns a row for each result; on a narrow terminal, sockets and processor are left out first."""
     places = ranking.places
     columns: list[tuple[str, int, Sequence[Content]]] = [
         ("rank", 0, [_rank(place) for place in places]),
@@ -118,7 +118,7 @@ def table(ranking: Ranking) -> Table:
 
 
 def ordered_by(sort: str) -> str:
-    """The order in words."""
+    """Names the sort order in words."""
     return _ORDERS.get(sort, sort)
 
 
@@ -126,7 +126,7 @@ _ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "
 
 
 def others(place: RankedResult) -> dict[str, str]:
-    """Further columns: of a published result those of its list, of our own how it was measured."""
+    """Returns further columns: for a published result those of its list, for an own result how it was measured."""
     if place.basis is None:
         return dict(place.other)
     found = {"clients": str(place.clients), "rests on": wording.text(place.basis)}
@@ -140,7 +140,7 @@ def others(place: RankedResult) -> dict[str, str]:
 
 
 def _rank(place: RankedResult) -> TableCell:
-    """`3`, or `1 to 3` of tied places."""
+    """Writes a rank: `3`, or `1 to 3` for tied places."""
     return (
         count(place.rank) if place.rank == place.worst_rank else TableCell(None, "count", place.rank, place.worst_rank)
     )
@@ -149,7 +149,7 @@ def _rank(place: RankedResult) -> TableCell:
 def _figures(
     places: Sequence[RankedResult], values: Sequence[float | None], estimates: bool = False
 ) -> tuple[TableCell | Missing, ...]:
-    """Each with its interval, where it was measured here. `estimates`: whether those of estimated prices are marked."""
+    """Returns figures, with their intervals if they were measured here. `estimates`: mark those of estimated prices."""
     return tuple(
         _figure(value, place.range(value), estimates and place.estimate)
         for place, value in zip(places, values, strict=True)
@@ -167,7 +167,7 @@ def _figure(value: float | None, range: CostRange | None, estimate: bool) -> Tab
 
 
 def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], results: str) -> list[Ranking]:
-    """InputError names the option at fault."""
+    """Makes the rankings that the options of `ironbench leaderboard` ask for. InputError names the option at fault."""
     if name and name not in published.names() and workloads.find(name) is None:
         known = [*published.names(), *workloads.names()]
         raise InputError(f"leaderboard {name}", "is no published list and no workload", nearest(name, known))
@@ -209,7 +209,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
 
 
 def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: str) -> list[Ranking]:
-    """Of the trials only those are opened that a peak rests on: the index tells which."""
+    """Ranks own results. Only the trials behind a peak are read; the index of records tells which."""
     store = Store(Path(results))
     rows = [row for row in store.listed() if row.workload in names]
     records = store.records(analysis.peaks(rows))

@@ -1,4 +1,4 @@
-"""Results of `populate` and of maintenance: duration, what they leave to do, and what others felt meanwhile."""
+"""Results of `populate` and of maintenance: duration, work that is left to do, and the effect on a probe client."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]
 
 
 def table(study: Study) -> Table:
-    """A row per figure, a column per system, and ratios to the first."""
+    """Returns a row per figure, a column per system, and ratios to the first."""
     columns = [part.metrics for part in study.parts]
     rows = [
         (name, *(centre(column.get(metric), unit_of(metric)) for column in columns), *ratios(columns, metric))
@@ -98,7 +98,7 @@ def table(study: Study) -> Table:
 
 
 def felt(part: SubjectResults) -> Table:
-    """What the bystander felt before and meanwhile, and the ratio of the two."""
+    """Returns the probe client's response times before and during the operation, and their ratio."""
     metrics, rows = part.metrics, []
     for words, kind in _FELT.items():
         for name, suffix in _STATISTICS.items():

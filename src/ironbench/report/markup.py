@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _LONGEST_WORD = 16
-"""Characters that a cell's line always has room for."""
+"""Characters for which a cell's line always has room."""
 _LETTER, _PADDING = 0.5, 0.95
-"""Mean width of a character and a cell's space to the next, in rem of tables' type."""
+"""Mean width of a character, and of the gap between cells, in rem of the tables' type."""
 
 
 @cache
 def environment(*packages: str) -> Environment:
-    """Templates of these packages; of two with one name the first package's. Every value is escaped, and freed of
-    control characters; a name that a template misspells is an error."""
+    """Returns the templates of these packages; if two have one of the same name, the first wins. Values are escaped and
+    freed of control characters; a misspelt name in a template is an error."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -47,17 +47,18 @@ def environment(*packages: str) -> Environment:
 
 
 def cell_class(text: str) -> str:
-    """One word is never broken; long paths are, wherever that is needed."""
+    """Returns the class of a cell: a single word is never broken, long paths are broken anywhere."""
     if any(len(word) > _LONGEST_WORD for word in text.split(" ")):
         return ""
     return "words" if " " in text else "word"
 
 
 def table_class(content: Table, numbers: bool) -> str:
-    """How its columns are aligned, and the width of its place below which its rows are stacked."""
+    """Returns the classes of a table: how its columns are aligned, and the container width below which rows are
+    stacked."""
     figures = numbers or content.numbers
     columns = zip(content.head, *content.texts, strict=True)
-    # About what its columns need, in rem: of figures the whole cell, of words the longest that is not broken.
+    # Width in rem that the columns need: the whole cell for figures, the longest unbroken word for words.
     needed = sum(_widest(place, column, figures) * _LETTER + _PADDING for place, column in enumerate(columns))
     step = next((step for step in assets.STEPS if step >= needed), assets.STEPS[-1])
     return " ".join(

@@ -1,4 +1,4 @@
-"""Numbers as people read them: three significant digits and a fitting unit."""
+"""Formats numbers for people: three significant digits and a fitting unit."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from ironbench.words import THIN, grouped, in_percent, percents
 
 NOT_KNOWN = "not known"
 NO_END = "no end"
-"""Upper end of an interval that is infinite."""
+"""The upper end of an infinite interval."""
 
 
 def number(value: float, digits: int = 3) -> str:
-    """`digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123."""
+    """Formats `digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123."""
     return units.number(value, digits) if math.isfinite(value) else NOT_KNOWN
 
 
 def amount(value: Decimal | float) -> str:
-    """A sum of money or a count of units, with cents only where there are any: 247392 → 247 392, 0.1107 → 0.1107."""
+    """Formats a sum of money or a count of units, with cents only if there are any: 247392 → 247 392, 0.1107
+    → 0.1107."""
     exact = Decimal(str(value))
     if exact == exact.to_integral_value():
         return grouped(float(exact))
@@ -59,20 +60,20 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "seconds": ("s", lambda value: f"{value:g}", f"{THIN}s"),
     "Hz": ("Hz", lambda value: number(value / 1e9), " GHz"),
 }
-"""Unit → the base unit of its values, how a number is written, and what follows it. Ratios near 1 have a third decimal
-on both sides, so that a small difference can be seen; a rate that was asked for has all its digits. A currency's ISO
-4217 code is a unit, too."""
+"""Unit → the base unit of its values, the format of a number, and its suffix. Ratios near 1 have a third decimal on
+both sides, so that a small difference can be seen; a requested rate has all its digits. The ISO 4217 code of a currency
+is also a unit."""
 
 
 def base_unit(unit: str) -> str:
-    """The unit of the values that programs get."""
+    """Returns the base unit, in which programs get the values."""
     if unit in _LADDERS:
         return "bytes" if unit == "memory" else unit
     return _UNITS[unit][0] if unit in _UNITS else unit
 
 
 def written(value: float, unit: str) -> tuple[str, str]:
-    """The number as people read it, and the unit that follows it: (0.0123, "s") → ("12.3", " ms")."""
+    """Returns a formatted number and the suffix with its unit: (0.0123, "s") → ("12.3", " ms")."""
     if unit in _LADDERS:
         suffix, factor = scale(unit, [value])
         return number(value / factor), _gap(suffix) + suffix
@@ -83,7 +84,7 @@ def written(value: float, unit: str) -> tuple[str, str]:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value in base units with a fitting unit: (0.0123, "s") → 12.3 ms."""
+    """Formats a value in base units with a fitting unit: (0.0123, "s") → 12.3 ms."""
     if value is None or not math.isfinite(value):
         return NOT_KNOWN
     return "".join(written(value, unit))
@@ -95,28 +96,29 @@ def signed(seconds: float) -> str:
 
 
 def failed_note(trials: Sequence[Record]) -> str:
-    """`2 % failed`, to stand beside a rate; empty where none failed, or nobody counted."""
+    """Returns `2 % failed`, to be shown beside a rate; empty if none failed or failures were not counted."""
     share = failed_share(trials)
     return f"{failed_percent(share)} failed" if share else ""
 
 
 def percent(share: float) -> str:
-    """A share or a difference that may not be known."""
+    """Formats a share or a difference, or says that it is not known."""
     return in_percent(share) if math.isfinite(share) else NOT_KNOWN
 
 
 def confidence(share: float) -> str:
-    """Of an interval: 0.95 → 95 %, 0.975 → 97.5 %, 0.99583 → 99.6 %."""
+    """Formats a confidence level: 0.95 → 95 %, 0.975 → 97.5 %, 0.99583 → 99.6 %."""
     return f"{share * 100:.3g}{THIN}%"
 
 
 def moment(started_at: str) -> str:
-    """`2026-11-21 01:00:00 UTC` of a record's start."""
+    """Formats the start of a record: `2026-11-21 01:00:00 UTC`."""
     return started_at.replace("T", " ").removesuffix("Z").removesuffix("+00:00") + " UTC"
 
 
 def unit_of(metric: str) -> str:
-    """The unit a metric is shown in: shares and fractions as `share`, unknown metrics as plain numbers."""
+    """Returns the unit in which a metric is shown: `share` for shares and fractions, a plain number for unknown
+    metrics."""
     name = base_name(metric)
     if name.endswith(("_share", "_fraction")):
         return "share"
@@ -125,19 +127,19 @@ def unit_of(metric: str) -> str:
 
 
 def measured(summary: Summary | None, unit: str) -> str:
-    """The centre without the spread."""
+    """Formats the centre without the range."""
     return quantity(summary.centre if summary else None, unit)
 
 
 def span(summary: Summary, unit: str) -> str:
-    """`3.1 to 3.4 ms`: smallest to largest of the repeats, in one unit; or that there is no spread."""
+    """Formats the smallest and largest of the repeats in one unit, `3.1 to 3.4 ms`; or says that there is no spread."""
     if summary.n == 1:
         return "n=1: no spread"
     return between(summary.low, summary.high, unit)
 
 
 def between(low: float, high: float, unit: str, bare: bool = False) -> str:
-    """Two values in one unit. `bare`: without it."""
+    """Formats two values in one unit. `bare`: without the unit."""
     if unit in _LADDERS:
         name, factor = scale(unit, [low, high])
         first, last, suffix = number(low / factor), number(high / factor), _gap(name) + name
@@ -154,7 +156,7 @@ def times(ratio: float | None) -> str:
 
 
 def scale(unit: str, values: Sequence[float]) -> tuple[str, float]:
-    """The unit to show `values` in and what to divide them by; chosen by the largest."""
+    """Returns the unit for `values`, chosen by the largest, and the number to divide them by."""
     most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     if unit in _LADDERS:
         name, factor = units.chosen(most, _LADDERS[unit])

@@ -1,4 +1,4 @@
-"""What a report is made of: a page with an answer, warnings and typed sections. Formats write pages."""
+"""The content of a report: a page with an answer, caveats and typed sections. Formats write pages."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class AnswerPoint:
-    """A result, followed by the doubt that keeps it from being surer."""
+    """A result, with the caveat that makes it less certain."""
 
     text: str
     name: str = ""
-    """The system it is about, where the text does not name it; shown first."""
+    """The system that the result is about, if the text does not name it; shown first."""
     doubt: str = ""
 
     @property
@@ -28,54 +28,54 @@ class AnswerPoint:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The beginning of a report, in reading order."""
+    """The answer at the top of a report, in reading order."""
 
     decision: AnswerPoint
-    """The surest result, as one sentence."""
+    """The surest result, in one sentence."""
     points: tuple[AnswerPoint, ...] = ()
     """All other results."""
     limit: str = ""
-    """What limits the baseline; empty where it was not observed."""
+    """The baseline's bottleneck; empty if it was not observed."""
     doubts: tuple[str, ...] = ()
-    """Doubts about all of the above."""
+    """Caveats that apply to all results."""
 
     @property
     def sentences(self) -> list[str]:
-        """All of it without layout, for pictures."""
+        """The sentences without layout, for pictures."""
         texts = [self.decision.sentence, *(point.sentence for point in self.points), self.limit, *self.doubts]
         return [text for text in texts if text]
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Values drawn with characters where charts cannot be."""
+    """Bars drawn with characters, for output that cannot show charts."""
 
     title: str
     rows: tuple[tuple[str, TableCell], ...]
-    """Each a name and its value."""
+    """Names and values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, a lead, and the charts, tables or texts under it."""
+    """A heading, a lead, and the charts, tables or texts below it."""
 
     id: str
     title: str
     lead: str = ""
-    """How to read it."""
+    """How to read the section."""
     charts: tuple[Chart, ...] = ()
     tables: tuple[tuple[str, Table], ...] = ()
-    """Each with a name, "" for the one that the title names."""
+    """Names and tables; the name is empty for the table that the section's title describes."""
     texts: tuple[tuple[str, str], ...] = ()
-    """Name and content, shown as written; in files and on pages alone."""
+    """Names and contents, shown as written in files and on pages, not on the terminal."""
     sentences: tuple[str, ...] = ()
-    """Summaries of its charts and tables; the terminal shows them, too."""
+    """Summaries of the charts and tables; the terminal also shows them."""
     bars: Bars | None = None
     self_titled: bool = False
-    """Whether its charts' titles need no section title before them."""
+    """Whether the titles of its charts need no section title before them."""
     depth: Depth = Depth.EVERYWHERE
     at_end: bool = False
-    """Whether `run` and `lab run` end with it."""
+    """Whether `run` and `lab run` print it when they end."""
 
     @property
     def shows_something(self) -> bool:
@@ -88,12 +88,12 @@ class Section:
         return [text for text in (*self.lead.split("\n\n"), *self.sentences) if text]
 
     def charts_at(self, depth: Depth) -> list[Chart]:
-        """Charts that are written out as far down as `depth`."""
+        """Returns the charts that a format of this depth writes out."""
         return [chart for chart in self.charts if max(self.depth.value, chart.depth.value) <= depth.value]
 
     @property
     def every_table(self) -> Iterator[tuple[str, Table]]:
-        """The tables of its charts and its own, each once and with its name, for programs."""
+        """Yields the tables of its charts and its own tables, each once and with its name, for programs."""
         drawn = [chart.table for chart in self.charts]
         yield from ((chart.title, chart.table) for chart in self.charts)
         yield from ((name, table) for name, table in self.tables if table not in drawn)
@@ -103,12 +103,12 @@ class Section:
 
 
 def with_rows(table: Table, name: str = "") -> tuple[tuple[str, Table], ...]:
-    """`table` for a section, if it has rows."""
+    """Returns `table` in the form that a section takes; empty if it has no rows."""
     return ((name, table),) if table.rows else ()
 
 
 def by_value(values: Iterable[tuple[str, Value]]) -> Iterator[tuple[Value, str]]:
-    """Yields each value once, with the names of those that have it."""
+    """Yields each value once, with the names of all that have it."""
     names: dict[Value, list[str]] = {}
     for name, value in values:
         names.setdefault(value, []).append(name)
@@ -121,7 +121,7 @@ _NO_ROWS = Table((), ())
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A system's result, or how a comparison ended, at a glance."""
+    """A box with a system's result, or with the outcome of a comparison."""
 
     name: str
     mark: str
@@ -138,42 +138,42 @@ class Command:
 
     line: str
     name: str = ""
-    """The system that it measures; empty for the whole."""
+    """The system that the command measures; empty if it repeats everything."""
     file: str = ""
-    """Name of the file that it reads, without suffix."""
+    """Name of the file that the command reads, without suffix."""
     source: str = ""
-    """That file's text."""
+    """The text of that file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """In reading order."""
+    """A report of one study or command; the fields are in reading order."""
 
     title: str
     lead: str
-    """What it is made of, in a line."""
+    """The work or the records that the page is about, in one line."""
     answer: Answer
     sections: tuple[Section, ...]
     cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     derived: str = ""
     kicker: tuple[str, ...] = ()
-    """Time and machine, in short words."""
+    """Time and machine as short phrases."""
     cards: tuple[Card, ...] = ()
     peaks: Table = _NO_ROWS
-    """The cards as a table, for formats without cards; without rows where a section has the same."""
+    """The cards as a table, for formats without cards; without rows if a section has the same."""
     commands: tuple[Command, ...] = ()
     caption: str = ""
-    """The note that a picture of its charts cannot do without."""
+    """The note that a picture of its charts must have."""
     kind: str = ""
-    """`studies` or `labs` for a report of records: its JSON document lists all pages under this name."""
+    """`studies` or `labs` for a report of records: the JSON document lists all pages under this name. Else empty."""
     fields: Callable[[], dict[str, Any]] = dict
-    """The same for programs: base units, catalogue names."""
+    """Returns the values for programs: base units, catalogue names."""
 
     @property
     def shown(self) -> tuple[Section, ...]:
         return tuple(part for part in self.sections if part.shows_something)
 
     def specifications(self, prefix: str) -> dict[str, dict[str, Any]]:
-        """Its charts as an HTML page embeds them, by the id of their places."""
+        """Returns the specifications of its charts for an HTML page, by the id of the element that contains them."""
         return {f"{prefix}-chart-{one.id}": one.embedded for part in self.sections for one in part.charts}

@@ -16,12 +16,12 @@ from ironbench.words import clean_lines as clean_lines
 from ironbench.words import counted
 
 _NARROW = re.compile("[\x00-\u02ff\u2000-\u206f]*")
-"""Characters before the first combining one, and spaces and dashes of typography: each takes one column."""
+"""Characters before the first combining one, and typographic spaces and dashes: each takes one column."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def table(content: Table, indent: str = "  ") -> str:
-    """Aligned columns: the first to the left, the others to the right."""
+    """Formats a table in aligned columns: the first to the left, the others to the right."""
     rows = [tuple(clean(cell) for cell in row) for row in (content.head, *content.texts)]
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     lines = [indent + _line(row, widths) for row in rows]
@@ -30,7 +30,8 @@ def table(content: Table, indent: str = "  ") -> str:
 
 
 def answer(content: Answer, width: int = 100) -> str:
-    """Decision, a bullet for each point with its doubt below, the limit, the doubts about all; folded at `width`."""
+    """Formats an answer: decision, a bullet for each point with its caveat below, the limit, general caveats; folded at
+    `width`."""
     lines = [folded(content.decision.sentence, width)]
     for point in content.points:
         lines.append(folded(" ".join(filter(None, (point.name, point.text))), width, "  - ", "    "))
@@ -40,7 +41,8 @@ def answer(content: Answer, width: int = 100) -> str:
 
 
 def section(part: Section, brief: bool = False, width: int | None = None) -> list[str]:
-    """Charts as their tables. `brief`: without charts that a table says as well. `width`: of the terminal."""
+    """Formats a section, charts as their tables. `brief`: without charts if there are tables. `width`: of the
+    terminal."""
     tables = part.tables_at(Depth.EVERYWHERE)
     blocks = []
     for chart in [] if brief and tables else part.charts_at(Depth.EVERYWHERE):
@@ -68,12 +70,12 @@ def folded(text: str, width: int = 100, first: str = "", rest: str = "") -> str:
 
 
 def bullets(title: str, rows: Sequence[str]) -> str:
-    """A heading and a line for each row; nothing where there are none."""
+    """Formats a heading and a line for each row; empty without rows."""
     return "\n".join([title, *(f"  - {clean(row)}" for row in rows)]) if rows else ""
 
 
 def facts(content: Table, indent: str = "  ") -> str:
-    """Like `table`, all columns to the left, for values that are words."""
+    """Formats a table of words: all columns are aligned to the left."""
     rows = [tuple(clean(cell) for cell in row) for row in content.texts]
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -83,7 +85,7 @@ def facts(content: Table, indent: str = "  ") -> str:
 
 
 def bars(rows: Sequence[tuple[str, TableCell]], width: int = 40, indent: str = "  ") -> str:
-    """`name ██████▌ value`, the longest bar `width` characters."""
+    """Formats bars as `name ██████▌ value`; the longest bar has `width` characters."""
     most = max((cell.value or 0.0 for _, cell in rows), default=0.0)
     names = [clean(name) for name, _ in rows]
     longest = max(map(width_of, names), default=0)
@@ -105,12 +107,12 @@ def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
 
 
 def left(text: str, width: int) -> str:
-    """`text`, filled with spaces to `width` columns."""
+    """Pads `text` with spaces to `width` columns."""
     return text + " " * (width - width_of(text))
 
 
 def width_of(text: str) -> int:
-    """Columns on a terminal: East Asian wide characters take two, combining ones none."""
+    """Counts columns on a terminal: East Asian wide characters take two, combining characters none."""
     if text.isascii() or _NARROW.fullmatch(text):
         return len(text)
     return sum(
@@ -120,7 +122,7 @@ def width_of(text: str) -> int:
 
 _GAP = "  "
 _PROSE = 24
-"""Least width of folded prose; next to longer names it gets lines for itself."""
+"""Smallest width of folded prose; if names leave less, prose gets its own lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +131,13 @@ class Column:
     cells: tuple[Content, ...]
     right: bool = False
     rank: int = 0
-    """0 is always shown; of the others the highest is left out first."""
+    """How expendable the column is: 0 is always shown, the highest is left out first."""
     prose: bool = False
-    """Sentences, folded where they are too long; only the last column may be."""
+    """Whether it contains sentences, which are folded if too long; allowed for the last column only."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Head and cells as people read them."""
+        """Head and cells, formatted for people."""
         return (self.head, *map(shown, self.cells))
 
     @property
@@ -144,7 +146,7 @@ class Column:
 
 
 def columns(content: Table) -> list[Column]:
-    """The columns of a table with ranks; those that have a number are aligned to the right."""
+    """Returns the columns of a table with ranks; those with a number are aligned to the right."""
     found = []
     for place, (head, rank) in enumerate(zip(content.head, content.ranks, strict=True)):
         cells = tuple(row[place] for row in content.rows)
@@ -156,7 +158,8 @@ def columns(content: Table) -> list[Column]:
 
 
 def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str, ...]]:
-    """The table in at most `width` columns of the terminal (None: as wide as it gets), and the heads left out."""
+    """Returns the table in at most `width` columns of the terminal (None: unlimited), and the heads that were
+    left out."""
     kept = [_cleaned(column) for column in columns]
     out: list[str] = []
     while width is not None and _needed(kept) > width and any(column.rank for column in kept):
@@ -169,7 +172,7 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str
 
 
 def _filled(column: Column) -> list[str]:
-    """Head and cells, all as wide as the widest: each is measured once, for there may be ten thousand."""
+    """Returns head and cells padded to one width. Each width is computed once: there may be ten thousand."""
     cells = column.lines
     widths = list(map(width_of, cells))
     widest = max(widths)

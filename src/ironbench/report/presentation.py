@@ -1,4 +1,4 @@
-"""Presentations of workloads whose result is not a throughput: in reports of runs and labs, and in comparisons."""
+"""How workloads whose result is not a throughput are presented, in reports of runs and labs, and in comparisons."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ if TYPE_CHECKING:
     from ironbench.study.study import Study, SubjectResults
 
 Groups = Sequence[tuple[str, Sequence["Record"]]]
-"""Cells with their comparable trials."""
+"""Configurations with their comparable trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """Replaces the presentation as throughput against clients."""
+    """Functions that replace the presentation as throughput against clients."""
 
     headline: Callable[[Study], list[tuple[str, str]]]
-    """Pairs of a system's name and a sentence about it."""
+    """Returns pairs of a system's name and a sentence about it."""
     card: Callable[[SubjectResults], tuple[Content, str, list[tuple[str, Content]]]]
-    """A system's figure, its unit, and some facts."""
+    """Returns a system's figure, its unit, and some facts."""
     peaks: Callable[[Study], Table]
-    """A row per line of the result."""
+    """Returns a row per line of the result."""
     sections: Callable[[Study], Sequence[Section]]
-    """After claims and findings, before all others (`sections/findings.py`)."""
+    """Returns sections that follow claims and findings, before all others (`sections/findings.py`)."""
     hides: frozenset[str]
-    """Ids of sections that do not apply to the workload."""
+    """Ids of the sections that do not apply to the workload."""
     compared: Callable[[SystemComparison], list[tuple[str, Table]]] = lambda _: []
-    """Tables in place of the peaks of A and B; empty where there is none."""
+    """Returns tables that replace the peaks of A and B; empty if there are none."""
     of_lab: Callable[[Groups], Sequence[Section]] = lambda _: ()
-    """What stands in a lab of the workload besides the findings."""
+    """Returns sections that a lab of the workload has besides its findings."""
 
 
 @cache
 def _known() -> dict[str, Presentation]:
-    """Workload → presentation; a comparison by throughput waits for none of their modules."""
+    """Maps workloads to presentations. The import is deferred: a comparison by throughput needs none of these
+    modules."""
     from ironbench.report import maintenance, storage, tpch
 
     of_maintenance = Presentation(
@@ -65,7 +66,7 @@ def _known() -> dict[str, Presentation]:
 
 
 def of_study(study: Study) -> Presentation | None:
-    """None for workloads presented as transactions of clients."""
+    """Returns the study's presentation; None for workloads presented as transactions of clients."""
     return of_part(study.parts[0]) if study.parts else None
 
 
@@ -74,7 +75,7 @@ def of_part(part: SubjectResults) -> Presentation | None:
 
 
 def of_lab(study: Study) -> Iterator[Section]:
-    """What the workloads of a lab's cells add to its findings."""
+    """Yields the sections that the workloads of a lab's configurations add to its findings."""
     by_workload: dict[str, list[tuple[str, Sequence[Record]]]] = {}
     for cell in study.cells:
         if cell.usable:
@@ -85,7 +86,7 @@ def of_lab(study: Study) -> Iterator[Section]:
 
 
 def comparison_tables(comparison: SystemComparison) -> list[tuple[str, Table]]:
-    """Tables in place of the peaks of A and B; empty where there is none."""
+    """Returns tables that replace the peaks of A and B; empty if there are none."""
     if comparison.leading == LEADING or not comparison.trials[0]:
         return []
     shown = _known().get(comparison.trials[0][0].choice.workload)

@@ -1,4 +1,4 @@
-"""The `ironbench run` that repeats the trials of a system: what was chosen, without what follows from it."""
+"""The `ironbench run` command that repeats the trials of a system, with only the options that are not defaults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from ironbench.units import exact
 
 
 def run_command(records: Sequence[Record]) -> str:
-    """One `ironbench run` for the trials of one subject. The load is written out; of the rest what is not usual."""
+    """Returns one `ironbench run` for the trials of one subject. The load is written out; other options only if they
+    are not the default."""
     choice, load = records[0].choice, records[0].cell.load
     options = _usual_options(choice) | choice.options
     system = _declared(records[0].system, choice.workload, options)
@@ -52,7 +53,7 @@ def run_command(records: Sequence[Record]) -> str:
 
 
 def _system(system: System, load: Load, usual_label: str) -> dict[str, Any]:
-    # In a lab, another cell may be the one for which they are there.
+    # In a lab, they may be needed by another configuration only.
     cold = load.cache == "cold"
     return {
         "engine": "" if system.dsn else system.engine,
@@ -79,7 +80,7 @@ def _repeats(records: Sequence[Record]) -> int | None:
 
 
 def _own_data(choice: Choice) -> dict[str, Any]:
-    """Where the files were: whoever repeats it must have the same ones."""
+    """Returns the paths of the user's data; repeating the run needs the same files."""
     data = choice.data or OwnData()
     return {"dump": data.dump, "setup": list(data.setup), "template": data.template, "check": data.check}
 
@@ -89,7 +90,7 @@ def _load(records: Sequence[Record], choice: Choice, engine: str) -> dict[str, A
     workload = workloads.find(choice.workload)
     usual_tries = workload.usual_max_tries if workload else 1
     usual_protocol = workload.default_protocol(engine) if workload else Load().protocol
-    to_failures = workload is None or not workload.drives  # older records of work that drives itself name it, too
+    to_failures = workload is None or not workload.drives  # older records of work that drives itself also contain one
     clients = ",".join(map(str, sorted({record.cell.load.clients for record in records})))
     timed = load.transactions is None and load.duration_s is not None
     by_curve = load.curve is not None and load.duration_s is not None and load.duration_s <= load.curve.length_s
@@ -118,7 +119,8 @@ def _load(records: Sequence[Record], choice: Choice, engine: str) -> dict[str, A
 
 
 def _curve(load: Load, of: str) -> str:
-    """As it was declared, where the load is a curve of that; of a file its name, for a record has only its points."""
+    """Returns the curve of the load as declared; for a curve from a file, the file's name, because records have only
+    its points."""
     if load.curve is None or load.curve.of != of:
         return ""
     text = load.curve.text
@@ -126,7 +128,8 @@ def _curve(load: Load, of: str) -> str:
 
 
 def _commands(every: Sequence[Commands]) -> dict[str, Any]:
-    """A run has one pair, which the shell runs like several."""
+    """Joins the commands of all trials into one pair of options: a run has one pair, which the shell executes in
+    sequence."""
     limit_s = max((one.limit_s for one in every), default=LIMIT_S)
     return {
         "prepare": " && ".join(one.prepare for one in every if one.prepare),
@@ -140,18 +143,18 @@ def _time(seconds: float | None) -> str:
 
 
 def _exact(value: float) -> str:
-    """Every digit, without an exponent where the numbers are of human size."""
+    """Writes a number with all its digits, without an exponent if it is of ordinary size."""
     return f"{Decimal(repr(value)):f}".removesuffix(".0")
 
 
 def _usual_options(choice: Choice) -> dict[str, str]:
-    """The workload's options that need no saying; none where it is not known."""
+    """Returns the workload's default options; empty if the workload is not known."""
     workload = workloads.find(choice.workload)
     return workload.validated({}) if workload else {}
 
 
 def _declared(system: System, workload_name: str, options: Mapping[str, str]) -> System:
-    """The system as somebody declared it: its engine, its workload and its ideal parts added the rest."""
+    """Returns the system as the user declared it, without what its engine, workload and ideal parts added."""
     engine, workload = engines.find(system.engine), workloads.find(workload_name)
     if engine is None or workload is None or system.dsn is not None:
         return system
@@ -182,7 +185,7 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
 
 
 def _places(layout: Layout) -> dict[str, str]:
-    """Directories, and the models of emulated devices: these are mounted anew in each run."""
+    """Returns directories, and the models of emulated devices, which every run mounts again."""
     models = _models(layout)
     return {role: models.get(role) or getattr(layout, role) or "" for role in arrange.ROLES}
 
@@ -192,7 +195,7 @@ def _models(layout: Layout) -> dict[str, str]:
 
 
 def _every_device(layout: Layout, workload_name: str, options: Mapping[str, str], engine: str) -> dict[str, str]:
-    """What of the first emulated device is not usual."""
+    """Returns the options of the first emulated device that are not defaults."""
     if not layout.devices:
         return {}
     device, workload = layout.devices[0], workloads.find(workload_name)

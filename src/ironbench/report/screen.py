@@ -1,4 +1,4 @@
-"""A screen of many factors in words and as a table."""
+"""A screen of many factors, in words and as a table."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ironbench.words import counted, listed
 
 
 def levels(one: Screened) -> str:
-    """`128MB → 2GB`"""
+    """Writes both levels: `128MB → 2GB`."""
     return f"{one.first} → {one.last}"
 
 
 def verdict(one: Screened) -> str:
-    """What the screen says of one factor; no verdict of the lab."""
+    """Returns what the screen shows for one factor; this is not a verdict of the lab."""
     if not one.matters:
         return "no effect seen"
     return f"matters, better at {one.better}" + (", which can lose data" if one.losses else "")
 
 
 def screened_table(screen: Screen) -> Table:
-    """A row per factor."""
+    """Returns a row per factor."""
     head = ("factor", "levels", "ratio", "interval", "in the screen", "finds from", "p")
     rows = tuple(
         (
@@ -47,7 +47,7 @@ def screened_table(screen: Screen) -> Table:
 
 
 def points(study: Study, screen: Screen, compared: Sequence[AnswerPoint]) -> list[AnswerPoint]:
-    """The answer of a screen and of its confirmation. `compared`: what the comparisons say."""
+    """Returns the answer of a screen and of its confirmation. `compared`: points about the comparisons."""
     if not screen.complete:
         over = f"{screen.trials} of {counted(screen.trials + screen.missing, 'trial')}"
         return [AnswerPoint(f"The screen is not over ({over} measured): nothing can be told yet.")]
@@ -77,14 +77,15 @@ def _seen(factors: Sequence[Screened]) -> str:
 
 
 def _faster(study: Study, screen: Screen) -> list[str]:
-    """Cells of one changed factor that the fresh blocks call faster, and that the screen did not find slower."""
+    """Returns configurations with one changed factor that the fresh blocks call faster and that the screen did not find
+    slower."""
     alone = {f"{one.name}={level}" for one in screen.matter for level in (*one.between, one.last)}
     alone -= {f"{one.name}={one.last}" for one in screen.matter if not one.changes}
     return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]
 
 
 def _support(cells: Sequence[str], study: Study) -> str:
-    """What follows, and no more: levels that were not measured may be better still."""
+    """States the recommendation, and no more: levels that were not measured may be better still."""
     if not cells:
         return "These trials support no change of the baseline."
     what = "one change" if len(cells) == 1 else f"{len(cells)} changes"
@@ -94,7 +95,7 @@ def _support(cells: Sequence[str], study: Study) -> str:
 
 
 def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
-    """Effects of the screen that fresh blocks did not show against the baseline."""
+    """Yields effects of the screen that fresh blocks did not confirm against the baseline."""
     by_cell = {effect.finding.cell: effect for effect in study.effects}
     for one in screen.matter:
         effect = by_cell.get(f"{one.name}={one.last}")
@@ -113,7 +114,7 @@ def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
 
 
 def _opposite(one: Screened) -> Conclusion:
-    """How fresh blocks of the last level would end that say the opposite of the screen."""
+    """Returns the conclusion of fresh blocks that would contradict the screen."""
     return Conclusion.SLOWER if one.changes else Conclusion.FASTER
 
 
@@ -152,7 +153,7 @@ def _p(p: float) -> str:
 
 
 def lead(screen: Screen) -> str:
-    """How the screen was made, and how its figures are to be read."""
+    """Explains how the screen was made, and how to read its figures."""
     noise = ""
     if screen.spread is not None:
         noise = (

@@ -1,4 +1,4 @@
-"""The result of workload storage: the table that users of disk benchmarks know, and what a database needs besides."""
+"""Results of workload storage: the usual table of disk benchmarks, and the figures that matter to a database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ironbench.words import counted, in_percent
 __all__ = ["HIDES", "WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
 
 HIDES = frozenset({"curves", "law", "latency", "scripts", "over-time"})
-"""Ids of sections that do not apply to it."""
+"""Ids of sections that do not apply to this workload."""
 _WORDS = charts.WORDS
 _DETAILS = (
     ("mean", "storage_latency_mean_s", "s"),
@@ -55,7 +55,7 @@ _LEAD_SYNC = (
 
 
 def megabytes(bytes_per_s: float) -> str:
-    """In 10⁶ bytes with one decimal, as disk benchmarks write it."""
+    """Formats 10⁶ bytes with one decimal, as disk benchmarks do."""
     return quantity(bytes_per_s, "MB/s")
 
 
@@ -79,13 +79,13 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _fill(part: SubjectResults) -> str:
-    """Says how full the file system is: nearly full flash is slow, and so are a disk's inner tracks."""
+    """States how full the file system is: nearly full flash is slow, and so are a disk's inner tracks."""
     used = part.curve.main.metrics.get("capacity_used_share{role=data}") if part.curve.main else None
     return f", on a file system that is {quantity(used.centre, 'share')} full" if used else ""
 
 
 def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]:
-    """The first line's figure, and a fact for each of the others."""
+    """Returns the figure of the first line, and a fact for each of the others."""
     lines = tests_of(part)
     if not lines:
         return EMPTY, "no usable trial", []
@@ -101,7 +101,7 @@ def _short(one: Tested) -> Content:
 
 
 def table(study: Study) -> Table:
-    """One system: a row per line with both directions; several: a row per test."""
+    """Returns a row per line with both directions for one system, and a row per test for several."""
     if len(study.parts) == 1:
         return _known_table(tests_of(study.parts[0]))
     return _side_by_side([(part.name, tests_of(part)) for part in study.parts])
@@ -122,7 +122,7 @@ def _side_by_side(parts: charts.Parts) -> Table:
 
 
 def bandwidths(lines: Sequence[Tested]) -> list[Tested]:
-    """Tests for which bytes per second are meaningful; all where there are no others."""
+    """Returns the tests for which bytes per second are meaningful; all tests if there are no others."""
     return [one for one in lines if one.kind not in ("sync", "cost")] or list(lines)
 
 
@@ -144,7 +144,7 @@ def _known_table(lines: Sequence[Tested]) -> Table:
 
 
 _Scale = tuple[float, str]
-"""The bytes that count as one, and the unit of the column's head."""
+"""Bytes that count as one unit, and the unit in the column's head."""
 _BANDWIDTH: _Scale = (1.0, "MB/s")
 
 
@@ -156,7 +156,7 @@ def _range(one: Tested, scale: _Scale) -> TableCell | Missing:
 
 
 def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
-    """Durable writes per second, a row per test."""
+    """Returns durable writes per second, a row per test."""
     rows = []
     for name, lines in parts:
         for one in (line for line in lines if line.kind == "sync"):
@@ -173,7 +173,7 @@ def _ratio(a: Tested | None, b: Tested | None) -> TableCell | Missing:
 
 
 def details(lines: Sequence[Tested]) -> Table:
-    """IOPS, latency and CPU time, a row per test."""
+    """Returns IOPS, latency and CPU time, a row per test."""
     shown = [detail for detail in _DETAILS if any(detail[1] in one.figures for one in lines)]
     rows = []
     for one in lines:
@@ -201,7 +201,8 @@ def _latencies(parts: charts.Parts, drawn: tuple[Chart, ...] = ()) -> Section:
 
 
 def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
-    """`groups`: cells with their comparable trials. Empty where they did not measure storage."""
+    """Returns the sections of a lab; empty if storage was not measured. `groups`: configurations with their comparable
+    trials."""
     by_cell = [(name, tested(_summaries(records))) for name, records in groups]
     parts = [(name, lines) for name, lines in by_cell if lines]
     if not parts:
@@ -227,7 +228,8 @@ def _named(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Ta
 
 
 def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
-    """A row per size: CPU time from the device and cached, the difference, and the difference per gigabyte."""
+    """Returns a row per read size: CPU time from the device and from the cache, their difference, and the difference
+    per gigabyte."""
     rows = []
     for name, lines in parts:
         costs = {one.name: one for one in lines if one.kind == "cost"}
@@ -267,7 +269,7 @@ def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
 
 
 def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
-    """Every test of both sides, rates and then latencies; empty where storage was not measured."""
+    """Returns every test of both sides, rates and then latencies; empty if storage was not measured."""
     rows = comparison.peaks.rows if comparison.peaks else ()
     a, b = ({one.name: one for one in tested({row.metric: getattr(row, side) for row in rows})} for side in "ab")
     if not a:
@@ -309,7 +311,7 @@ def _figure(one: Tested, scale: _Scale) -> TableCell:
 
 
 def _scale(one: Tested) -> _Scale:
-    """A WAL test is counted in durable writes per second."""
+    """Returns the scale of a test; a WAL test counts durable writes per second."""
     return (one.block_bytes, "count/s") if one.kind == "sync" else _BANDWIDTH
 
 

@@ -1,4 +1,4 @@
-"""Studies of what a command names: records, or labs as they stand."""
+"""Studies of the records, or of the unfinished or finished labs, that a command names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ironbench.study.study import Study, studies
 
 
 def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:
-    """The report and how many trials it rests on. InputError: nothing there, or labs among records."""
+    """Returns the report and its number of trials. InputError: there are no records, or labs and records were mixed."""
     store = Store(Path(results))
     labs = labs_of(selection, store)
     if labs:
@@ -33,7 +33,8 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
 
 
 def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
-    """Of directories; empty where none is named. InputError for a directory that is no lab's, or for a mixture."""
+    """Returns the studies of directories of labs; empty if none is named. InputError: a directory contains no lab, or
+    labs and records were mixed."""
     labs = directories(selection, store)
     if labs and len(labs) < len(selection):
         other = next(word for word in selection if word not in labs)
@@ -42,12 +43,12 @@ def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
 
 
 def study_of(directory: LabDirectory) -> Study:
-    """Everything that is known of a lab by now, finished or not."""
+    """Returns the study of all records that a lab has so far."""
     return study(directory, directory.records())
 
 
 def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
-    """What these records of a lab say together."""
+    """Returns the study of these records of a lab."""
     lab, counting = directory.lab(), (Purpose.LAB, Purpose.OBSERVED)
     measured = [record for record in records if record.purpose in counting]
     look = max(1, len(directory.declared()))
@@ -58,5 +59,5 @@ def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
 
 
 def _around(directory: LabDirectory) -> list[Path]:
-    """The results that a lab is among: the machine's variation may have been kept there."""
+    """Returns the results directory that contains the lab: the machine's variation may be stored there."""
     return [directory.path.parents[1]] if directory.path.parent.name == "labs" else []

@@ -1,7 +1,7 @@
 """Colours and type of charts. Specifications name colours by token (`@ink`), so one specification serves both themes.
 
 System colours follow Okabe & Ito's palette for colour-blind readers, darkened for contrast on white and lightened on
-black; systems differ by mark as well, so that a chart also reads in grey.
+black. Systems also differ by mark, so that a chart can be read in grey.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ IMAGE_FONT = "Liberation Sans, DejaVu Sans, Noto Sans, Helvetica, Arial, sans-se
 SYSTEMS = 8
 MARKS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "triangle-right")
 _PATHS = {"stroke": "M-1,-.35H1V.35H-1Z", "tick": "M-.2,-1H.2V1H-.2Z"}
-"""Marks that are no filled symbols of Vega: it has no `tick`, and its `stroke` is a line, invisible without a pen."""
+"""Marks without a filled symbol in Vega: it has no `tick`, and its `stroke` is a line, which is invisible without a
+stroke colour."""
 LIGHT = {
     "ink": "#1c1f24", "muted": "#5d646e", "grid": "#e6e8eb", "rule": "#c3c8ce", "paper": "#ffffff", "warn": "#b45309",
     "s0": "#0067a5", "s1": "#c8500a", "s2": "#00805e", "s3": "#a8508b", "s4": "#8a6d00", "s5": "#3d8fbf",
@@ -33,7 +34,7 @@ DARK = {
 
 
 def config(font: str = FONT) -> dict[str, Any]:
-    """Restrained: horizontal grid only, no frame, text in the page's own type."""
+    """Returns Vega's configuration: horizontal grid only, no frame, text in the page's own typeface."""
     axis = {
         "labelColor": "@muted", "titleColor": "@muted", "tickColor": "@rule", "domainColor": "@rule",
         "gridColor": "@grid", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
@@ -53,7 +54,7 @@ def config(font: str = FONT) -> dict[str, Any]:
 
 
 def legend() -> dict[str, Any]:
-    """Vega's legends, for pictures; pages have their own, which wrap."""
+    """Returns the configuration of Vega's legends for pictures; HTML pages have their own legends, which wrap."""
     return {
         "orient": "top", "title": None, "labelColor": "@ink", "labelFontSize": 13, "symbolSize": 90, "offset": 8,
         "symbolStrokeWidth": 2, "columnPadding": 18, "columns": 4,
@@ -70,7 +71,7 @@ def system_marks(names: list[str]) -> dict[str, Any]:
 
 
 def symbols(marks: Iterable[str]) -> list[str]:
-    """Names or paths that Vega draws."""
+    """Returns names or paths of symbols that Vega draws."""
     return [_PATHS.get(mark, mark) for mark in marks]
 
 

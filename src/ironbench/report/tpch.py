@@ -1,4 +1,4 @@
-"""The result of the TPC-H-derived workload: figures of merit, times of tests, refresh functions and queries."""
+"""Results of the TPC-H-derived workload: figures of merit, times of tests, refresh functions and queries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _RANGES = " In brackets: the range of all trials."
 
 
 def figures(part: SubjectResults) -> dict[str, str]:
-    """Names of the figures of merit → their metrics, the leading ones first."""
+    """Maps names of the figures of merit to their metrics, the leading ones first."""
     metrics = [f"{name}{suffix}" for suffix in ("", "_unrounded") for name in _WORDS]
     leads = leading(part.subject.records[0])
     ranked = sorted(metrics, key=lambda metric: metric not in leads)
@@ -55,7 +55,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _sentence(part: SubjectResults) -> str:
-    """`reaches power 2 880, throughput 3 960 queries/h × SF, unrounded; answers a query in 12.1 ms …`."""
+    """States the result: `reaches power 2 880, throughput 3 960 queries/h × SF, unrounded; answers a query in 12.1 ms
+    …`."""
     metrics, leads = part.metrics, leading(part.subject.records[0])
     merits = [metric for metric in leads if metric in metrics and _stem(metric) in _WORDS]
     texts = [", ".join(f"{_WORDS[_stem(metric)]} {_bare(metrics[metric], unit_of(metric))}" for metric in merits)]
@@ -81,7 +82,7 @@ def _how(metric: str) -> str:
 
 
 def _bare(summary: Summary, unit: str) -> str:
-    """Without the unit, which one mention names for all."""
+    """Formats a value without its unit, which the sentence names once for all values."""
     return shown(replace(with_range(summary, unit), bare=True))
 
 
@@ -100,7 +101,7 @@ def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]
 
 
 def table(study: Study) -> Table:
-    """A row per figure, a column per system, and ratios to the first."""
+    """Returns a row per figure, a column per system, and ratios to the first."""
     names = [part.name for part in study.parts]
     head = ("", *names, *(f"{name} / {names[0]}" for name in names[1:]))
     return Table(head, tuple(_rows(study.parts)), numbers=True)
@@ -122,7 +123,7 @@ def _rows(parts: Sequence[SubjectResults]) -> list[Row]:
 
 
 def queries(part: SubjectResults) -> Table:
-    """A single system's queries: their times, and the planning in them where any is known."""
+    """Returns a single system's queries: their times, and the planning time in them if known."""
     metrics = part.metrics
     names = sorted(part_of(name) for name in metrics if base_name(name) == "query_time_s")
     columns = [("time", "query_time_s")]
@@ -143,7 +144,7 @@ def _planning(study: Study) -> Iterator[str]:
 
 
 def _answers(study: Study) -> Iterator[str]:
-    """Says whether the answers were checked, and why not."""
+    """Says whether the answers were checked, and if not, why."""
     for part in study.parts:
         trials_by_note = Counter(record.answers for record in part.subject.records)
         for found, trials in trials_by_note.items():
@@ -155,7 +156,7 @@ def _answers(study: Study) -> Iterator[str]:
 
 
 def sections(study: Study) -> list[Section]:
-    """Figures, then queries: charts for several systems, a table for one."""
+    """Returns the figures, then the queries: charts for several systems, a table for one."""
     alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else against_trend_tables(study.against)
     merits = (("", table(study)),)
     several = any(summary.n > 1 for part in study.parts for summary in part.metrics.values())

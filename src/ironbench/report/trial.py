@@ -28,7 +28,7 @@ _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_
 
 
 def several(records: Sequence[Record], width: int | None) -> str:
-    """A row per trial, cautions, and where to find more. `width`: of the terminal."""
+    """Formats a row per trial, caveats, and where to find more. `width`: of the terminal."""
     first = records[0]
     blocks = [f"{plain.clean(first.system.label)}: {plain.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
@@ -54,8 +54,8 @@ def several(records: Sequence[Record], width: int | None) -> str:
 
 
 def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], everything: bool = False) -> str:
-    """A trial with the facts of its machine (`machine_facts`) and engine; settings that are not at their default, or
-    all."""
+    """Formats a trial with the facts of its machine (`machine_facts`) and engine; `everything`: also settings at their
+    default."""
     head = [
         record.id,
         f"{record.system.label}: {work_name(record.choice)}, {record.cell.name}",
@@ -71,7 +71,7 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         **settings,
         **machine,
     }
-    # What belongs to the other kind of loop would read as if it had been so.
+    # Options of the other kind of loop had no effect.
     facts.pop("load.arrivals" if record.cell.load.rate is None else "load.think_time_s", None)
     blocks = [
         "\n".join(map(plain.clean, head)),
@@ -89,14 +89,15 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
 
 
 def _place(record: Record) -> str:
-    """`lab trial of block 2`; of a run `confirmation trial 1`, and `trial 1`: a sweep may have a single cell."""
+    """Names a trial: `lab trial of block 2`; in a run `confirmation trial 1`, or `trial 1`, because a sweep may have a
+    single configuration."""
     if record.purpose == Purpose.LAB:
         return f"lab trial of block {record.block + 1}"
     return f"{'trial' if record.purpose == Purpose.SWEEP else f'{record.purpose} trial'} {record.block + 1}"
 
 
 def _metrics(record: Record) -> str:
-    """In the catalogue's order, parts after their whole."""
+    """Formats metrics in the catalogue's order, parts after their whole."""
     order = {name: place for place, name in enumerate(metrics())}
     names = sorted(record.metrics, key=lambda name: (order.get(base_name(name), len(order)), name))
     rows = tuple((name + _arrow(name), _value(record, name)) for name in names)

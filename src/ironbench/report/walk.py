@@ -1,4 +1,4 @@
-"""The difference of two systems, level by level: the section that every comparison has."""
+"""The breakdown of the difference of two systems, level by level: a section of every comparison."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ironbench.words import THIN, counted, cut
 
 ID, TITLE = "explain", "What the difference is made of"
 FEW = 3
-"""Most scripts, commands, plans and I/O metrics in the walk; sections below have all."""
+"""Most scripts, commands, plans and I/O metrics in the breakdown; sections below have all."""
 _FACTS = 6
 WIDTH = 60
 """Characters of a statement."""
 _LEAST = 0.02
-"""A part of the time whose change is a smaller share of the whole is left out of the walk."""
+"""A part of the time whose change is a smaller share of the whole is left out of the breakdown."""
 LEAD = (
     "From the top down; each level goes into the one above it. Intervals are at 95 % one by one and carry no verdict: "
     "of many some leave out no difference by chance."
@@ -38,7 +38,7 @@ _HEAD = ("level", "", "before", "after", "change", "interval")
 
 
 def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool = True) -> Section:
-    """The walk, and the waterfall where `chart`. Empty where no level below the response time was measured."""
+    """Returns the breakdown, with the waterfall if `chart`. Empty if nothing below the response time was measured."""
     if not one.goes_down:
         return Section(id, title)
     charts = (waterfall.chart(one.waterfall, f"{id}-waterfall"),) if chart and one.waterfall else ()
@@ -46,12 +46,12 @@ def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool =
 
 
 def lead(*several: Explanation) -> str:
-    """How to read the walk, and where its lower levels come from."""
+    """Explains how to read the breakdown, and how its lower levels were measured."""
     return f"{LEAD} {OBSERVED}" if any(one.observed for one in several) else LEAD
 
 
 def walk(one: Explanation) -> Table:
-    """A row for each thing that differs, level by level."""
+    """Returns a row for each thing that differs, level by level."""
     return Table(_HEAD, tuple(_rows(one)), words=True)
 
 

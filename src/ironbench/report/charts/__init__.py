@@ -1,1 +1,1 @@
-"""Vega-Lite specifications as plain dicts: one specification for the interactive page and for PNG and SVG."""
+"""Vega-Lite specifications as plain dicts: one specification serves the interactive page, PNG and SVG."""

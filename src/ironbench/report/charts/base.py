@@ -14,56 +14,57 @@ from ironbench.report.cell import Missing, Row, TableCell, shown
 from ironbench.words import clean_document
 
 _DECADES = 3.45
-"""More of them leave no room for ticks between powers of ten."""
+"""On an axis of more decades there is no room for ticks between powers of ten."""
 LOG_CLIENTS = 60
 
 
 class Depth(Enum):
-    """Where a section is written out: a terminal has less room than a file, and neither can fold."""
+    """The formats that write a section out: a terminal has less room than a file, and neither can fold a
+    section away."""
 
     EVERYWHERE = 1
     DOCUMENT = 2
-    """Not on the terminal."""
+    """In files, but not on the terminal."""
     PAGE = 3
-    """Where it can be drawn or folded away, and in files for programs."""
+    """On pages, where it can be drawn or folded away, and in files for programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells in columns: the first is left-aligned, the others hold numbers."""
+    """A table of cells. The first column is aligned to the left, the others to the right."""
 
     head: tuple[str, ...]
     rows: tuple[Row, ...]
     numbers: bool = False
     """Whether all columns but the first are figures: one line each, aligned to the right."""
     words: bool = False
-    """Whether columns hold words, which begin at the left."""
+    """Whether the columns contain words and are aligned to the left."""
     counted: bool = False
-    """Whether only a page and files for programs write it out; others say how many rows it has."""
+    """Whether only HTML pages and files for programs write the table out; other formats state its number of rows."""
     ranks: tuple[int, ...] = ()
-    """For each column, how expendable it is on a narrow terminal: 0 is always shown, the highest is left out first. A
-    last column of sentences is folded."""
+    """For each column, how expendable it is on a narrow terminal: 0 is always shown, the highest is left out first.
+    Sentences in the last column are folded."""
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
-        """The rows as people read them."""
+        """The rows, formatted for people."""
         return tuple(tuple(map(shown, row)) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One entry of a legend. Pages show legends as text that wraps; pictures let Vega draw them."""
+    """An entry of a legend. HTML pages show legends as text that wraps; in pictures Vega draws them."""
 
     label: str
     colour: str
-    """A token of the theme, without `@`."""
+    """A colour token of the theme, without `@`."""
     mark: str
-    """A symbol's name, or `line`, `dash`, `dot` for strokes."""
+    """The name of a symbol, or `line`, `dash` or `dot` for strokes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart, and the same in words and in figures for readers who cannot see it."""
+    """A chart, with the same content as words and as a table for readers who cannot see it."""
 
     id: str
     title: str
@@ -71,17 +72,17 @@ class Chart:
     specification: dict[str, Any]
     table: Table
     unit: str = ""
-    """What the vertical axis counts; stands next to the title, so that it stays horizontal."""
+    """The unit of the vertical axis, shown beside the title because text along the axis would be vertical."""
     legend: tuple[Key, ...] = ()
     note: str = ""
     wide: bool = False
-    """Whether it takes a page's whole width."""
+    """Whether the chart takes a page's whole width."""
     depth: Depth = Depth.EVERYWHERE
 
     @property
     def embedded(self) -> dict[str, Any]:
-        """The specification in an HTML page, without words on its marks: its place has those of the chart, and its
-        figures follow."""
+        """The specification for an HTML page, without ARIA labels on its marks: the element around it has the chart's
+        alternative text, and the figures follow."""
         config = {**self.specification["config"], "aria": False}
         found: dict[str, Any] = clean_document({"description": self.alt, **self.specification, "config": config})
         return found
@@ -90,8 +91,8 @@ class Chart:
 def specification(
     layers: list[dict[str, Any]], datasets: dict[str, list[dict[str, Any]]], height: int = 280
 ) -> dict[str, Any]:
-    """A layered chart as wide as its container; colours stay tokens until a theme is known. Layers without a row are
-    left out: Vega warns of a scale that it cannot make."""
+    """Returns a layered chart as wide as its container. Colours stay tokens until a theme is chosen. Layers without
+    data are left out, because Vega warns of a scale that it cannot compute."""
     layers = [one for one in layers if datasets.get(one.get("data", {}).get("name", ""), True)]
     return {
         "width": "container",
@@ -105,14 +106,15 @@ def specification(
 
 
 def figures(cell: TableCell, factor: float = 1.0) -> dict[str, Any]:
-    """Value, range and text of a cell for a chart whose axis counts in `factor` base units."""
+    """Returns value, range and text of a cell for a chart whose axis counts in `factor` base units."""
     value = math.nan if cell.value is None else cell.value
     low, high = (value if end is None else end for end in (cell.low, cell.high))
     return {"value": value / factor, "low": low / factor, "high": high / factor, "text": shown(cell)}
 
 
 def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[str, Any]]:
-    """The cells of a table as a chart draws them; `row` and `column` name the fields of their places."""
+    """Returns the cells of a table as Vega data. `row` and `column` name the fields that contain a cell's row and
+    column."""
     return [
         {row: first.value if isinstance(first, TableCell) else shown(first), column: head, **figures(cell, factor)}
         for first, *cells in table.rows
@@ -122,19 +124,20 @@ def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[
 
 
 def each_value(table: Table) -> str:
-    """A chart of single values in words: `read, from the device: 12.3 µs; …`."""
+    """Describes a chart of single values in words: `read, from the device: 12.3 µs; …`."""
     return "; ".join(f"{shown(row[0])}, {head}: {text}" for row in table.rows for head, text in _told(table, row))
 
 
 def each_row(table: Table, columns: Collection[str] = ()) -> str:
-    """A chart of rows in words: `log on disk: server 37 %, client 12 %; …`. `columns`: the heads of those that count;
-    all when left out."""
+    """Describes a chart of rows in words: `log on disk: server 37 %, client 12 %; …`. `columns`: the heads of the
+    columns to describe; empty: all."""
     told = ((row[0], [one for one in _told(table, row) if not columns or one[0] in columns]) for row in table.rows)
     return "; ".join(f"{shown(name)}: {', '.join(f'{head} {text}' for head, text in own)}" for name, own in told)
 
 
 def each_line(table: Table, unit: str) -> str:
-    """A chart of lines in words, first and last values: `log on disk: 530/s with 1 to 2 560/s with 20 clients; …`."""
+    """Describes a line chart by its first and last values: `log on disk: 530/s with 1 to 2 560/s with 20
+    clients; …`."""
     lines = []
     for at, name in enumerate(table.head[1:], 1):
         cells = [(shown(row[0]), cell) for row in table.rows if isinstance(cell := row[at], TableCell)]
@@ -145,14 +148,14 @@ def each_line(table: Table, unit: str) -> str:
 
 
 def _told(table: Table, row: Row) -> list[tuple[str, str]]:
-    """Heads and texts of the row's cells, without those that have no value."""
+    """Returns heads and texts of the row's cells that have a value."""
     return [
         (head, shown(one)) for head, one in zip(table.head[1:], row[1:], strict=True) if not isinstance(one, Missing)
     ]
 
 
 def colour(names: list[str], drawn: Collection[str] | None = None) -> dict[str, Any]:
-    """Colours by system, the same in every chart. `drawn`: those that this chart has; all when left out."""
+    """Returns the colour encoding by system, the same in every chart. `drawn`: the systems in this chart; None: all."""
     scale = theme.system_colours(names)
     if drawn is not None:
         known = [pair for pair in zip(scale["domain"], scale["range"], strict=True) if pair[0] in drawn]
@@ -165,7 +168,7 @@ def shape(names: list[str]) -> dict[str, Any]:
 
 
 def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
-    """The legend of systems; empty for a single one. `mark`: one for all, instead of a mark per system."""
+    """Returns the legend of systems; empty for a single one. `mark`: one mark for all, instead of a mark per system."""
     if len(names) < 2:
         return ()
     return tuple(
@@ -175,17 +178,17 @@ def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
 
 
 _LARGEST_LOG = 690.0
-"""Powers of e beyond this are no longer numbers of a JSON document."""
+"""e to a higher power overflows a JSON number."""
 
 
 def ratio_domain(low: float, high: float, room: float = 0.04) -> list[float]:
-    """The ends of a logarithmic axis from the logarithms of its smallest and largest ratio, with some room."""
+    """Returns the ends of a logarithmic axis, with some room, from the logarithms of the smallest and largest ratio."""
     room *= high - low
     return [math.exp(max(low - room, -_LARGEST_LOG)), math.exp(min(high + room, _LARGEST_LOG))]
 
 
 def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Scale and axis of a measured value: linear from zero, or logarithmic where small values would be flat."""
+    """Returns scale and axis of a measured value: linear from zero, or logarithmic if small values would look flat."""
     positive = [value for value in values if value and value > 0]
     if not wide_apart(positive, factor):
         return {"zero": True}, {"tickCount": 5, "format": ",~f"}
@@ -197,7 +200,7 @@ def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dic
 
 
 def decimal_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten between `low` and `high`; over few decades their double and their half, too."""
+    """Returns the powers of ten between `low` and `high`, and 2 and 5 times those if there are few decades."""
     first, last = math.log10(low), math.log10(high)
     steps = (1,) if last - first > _DECADES else (1, 2, 5)
     ticks = [step * 10**power for power in range(math.floor(first), math.ceil(last) + 1) for step in steps]
@@ -205,7 +208,8 @@ def decimal_ticks(low: float, high: float) -> list[float]:
 
 
 def ratio_ticks(domain: list[float], round_ratios: Sequence[float], most: int) -> list[float]:
-    """Those of `round_ratios` inside `domain`, about `most` of them so that they can be read; always with 1."""
+    """Returns about `most` of those `round_ratios` that lie inside `domain`, far enough apart to be read; 1 is always
+    included."""
     inside = [tick for tick in round_ratios if domain[0] <= tick <= domain[1]]
     gap = math.log(domain[1] / domain[0]) / most
     kept = [1.0]
@@ -219,13 +223,13 @@ def ratio_ticks(domain: list[float], round_ratios: Sequence[float], most: int) -
 
 
 def wide_apart(values: list[float], factor: float) -> bool:
-    """Whether a linear axis would press the small values flat."""
+    """Whether small values would look flat on a linear axis."""
     positive = [value for value in values if value > 0]
     return bool(positive) and max(positive) / min(positive) > factor
 
 
 def clients_axis(counts: list[int]) -> dict[str, Any]:
-    """The horizontal axis for these numbers of clients, ascending; logarithmic where they are far apart."""
+    """Returns the horizontal axis for these numbers of clients (ascending); logarithmic if they are far apart."""
     log = wide_apart([float(count) for count in counts], LOG_CLIENTS)
     axis: dict[str, Any] = {"title": "clients", "format": "d", "labelOverlap": "greedy", "values": counts}
     kind: dict[str, Any] = {"type": "log", "base": 2} if log else {"zero": False}
@@ -243,7 +247,8 @@ def whiskered(
     tooltip: Sequence[dict[str, Any]],
     **mark: Any,
 ) -> list[dict[str, Any]]:
-    """Means with whiskers from `low` to `high`. `looks`: colour and shape; `mark`: more properties of a mean."""
+    """Returns layers with means and whiskers from `low` to `high`. `looks`: colour and shape; `mark`: further
+    properties of a mean's mark."""
     colour, shape = looks
     whisker = {
         "data": {"name": data},
@@ -259,7 +264,7 @@ def whiskered(
 
 
 def joined(data: str, x: dict[str, Any], y: dict[str, Any], colour: dict[str, Any], opacity: float) -> dict[str, Any]:
-    """A thin line that joins the means."""
+    """Returns a layer with a thin line through the means."""
     return {
         "data": {"name": data},
         "mark": {"type": "line", "strokeWidth": 1.3, "opacity": opacity},
@@ -268,7 +273,7 @@ def joined(data: str, x: dict[str, Any], y: dict[str, Any], colour: dict[str, An
 
 
 def places(title: str, labels: Sequence[str] | Sequence[Sequence[str]]) -> dict[str, Any]:
-    """An axis of equally distant places, each with a label; a list is a label of several lines."""
+    """Returns an axis of equally spaced positions with a label each; a label that is a list has several lines."""
     return {
         "field": "place",
         "type": "quantitative",

@@ -1,4 +1,5 @@
-"""The effect chart: each comparison's ratio with its interval on a logarithmic axis, the ratio of every block below."""
+"""The effect chart: each comparison's ratio with its interval on a logarithmic axis, and the ratio of every block
+below."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ironbench.study.factors import Contrast
     from ironbench.study.study import Effect, Study
 
-# Colour and mark of each conclusion: in grey the mark and the word of each row distinguish them.
+# Colour and mark of each conclusion; in a grey print, the mark and the word of each row tell them apart.
 LOOKS = {
     Conclusion.FASTER: ("s2", "triangle-up"),
     Conclusion.SLOWER: ("s1", "triangle-down"),
@@ -30,15 +31,15 @@ _TICKS = (
 )  # fmt: skip
 _MOST_TICKS = 8
 _MARKS = 0.18
-"""How far above the middle of a row its marks begin, in rows."""
+"""Distance of the upper edge of a row's marks above its middle, in rows."""
 _LONG = 70
-"""Longest name of a comparison before its second side is left out; table and tooltip have all of it."""
+"""Longest name of a comparison that is drawn in full; the table and the tooltip always have the full name."""
 _REACH = 1.6
-"""Intervals of few blocks may be endless: the axis stops at this power of the ratios' spread, and cuts them there."""
+"""Intervals of few blocks may be infinite: the axis ends at this multiple of the ratios' spread, and clips them."""
 
 
 def effects(study: Study) -> list[Chart]:
-    """One chart of the comparisons that carry verdicts; none where nothing was compared."""
+    """Returns one chart of the comparisons that carry verdicts; an empty list if nothing was compared."""
     shown = [effect for effect in study.effects if effect.finding.ratios]
     if not shown:
         return []
@@ -46,7 +47,7 @@ def effects(study: Study) -> list[Chart]:
     domain = _domain(shown, margin)
     table = effect_table(shown)
     data = rows.named([_row(effect, domain, words) for effect, words in zip(shown, table.texts, strict=True)])
-    # Of each row only where its marks are: a name must not be read through a band.
+    # The band of equivalence is drawn beside the marks only: a name is hard to read on top of it.
     shaded = [
         {"low": 1 / (1 + margin), "high": 1 + margin, "top": row["place"] - _MARKS, "line": row["line"]} for row in data
     ]
@@ -79,7 +80,7 @@ def effects(study: Study) -> list[Chart]:
 
 
 def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str, Any]:
-    """`words`: its row of the table."""
+    """Returns the Vega data of one comparison. `words`: its row of the table."""
     finding = effect.finding
     _, ratio, interval, *_ = words
     return {
@@ -95,13 +96,13 @@ def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str,
 
 
 def _short(contrast: Contrast) -> str:
-    """Leaves out the second side of a long name, but keeps where they were compared."""
+    """Shortens a long name to its first side and the levels at which the two were compared."""
     where = f", at {contrast.where}" if contrast.where else ""
     return contrast.name if len(contrast.name) <= _LONG else contrast.cell + where
 
 
 def _domain(shown: Sequence[Effect], margin: float) -> list[float]:
-    """Spans intervals and blocks, with 1 and the margin inside."""
+    """Returns the axis range that contains intervals and blocks, 1 and the margin."""
     ratios = [math.log(r) for e in shown for _, r in e.finding.ratios if r > 0 and math.isfinite(r)] or [0.0]
     reach = _REACH * max(max(map(abs, ratios)), math.log1p(margin) * 1.5)
     known = [e.finding for e in shown if has_interval(e.finding)]
@@ -146,7 +147,7 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
 
 
 def axis_of(metric: str, what: str) -> str:
-    """Title of an axis of ratios, with the side on which they are better."""
+    """Returns the title of an axis of ratios, which says on which side they are better."""
     direction = better(metric)
     if direction == "neither":
         return what

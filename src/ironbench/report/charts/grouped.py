@@ -1,4 +1,4 @@
-"""Bars in groups, one for each name in every group, with strokes over the range of the trials."""
+"""Grouped bars, with a stroke over the range of the trials on each bar."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ironbench.study.summarise import Summary
 
 _HEIGHT = 250
 _FAR = 25
-"""Times as much as the smallest value; beyond, an axis from zero presses it flat."""
+"""Largest over smallest value from which an axis that starts at zero would make the smallest look flat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
     group: str
     name: str
-    """As the legend shows it."""
+    """The name in the legend."""
     value: Summary
 
 
@@ -36,21 +36,21 @@ class Shown:
     unit: str
     note: str = ""
     table: Table | None = None
-    """Replaces the table of the bars' values."""
+    """The table to use instead of the bars' values."""
     top: float = 0.0
-    """Least upper end of the axis, in base units, so that several charts can be compared."""
+    """Minimum upper end of the axis in base units, so that several charts can be compared."""
     wide: bool = False
 
 
 def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
-    """Draws groups and names in order of first mention; nothing without bars."""
+    """Draws groups and names in order of first mention; returns no chart if there are no bars."""
     if not bars:
         return []
     names, groups = (list(dict.fromkeys(getattr(bar, field) for bar in bars)) for field in ("name", "group"))
     suffix, factor = scale(shown.unit, [shown.top, *(bar.value.high for bar in bars)])
     table = _table(bars, shown.unit, groups, names)
     rows = base.data(table, "group", "name", factor)
-    # A bar has a length only from zero: where small values would be pressed flat, points stand on a logarithmic axis.
+    # A bar has to start at zero; if small values would look flat, points are drawn on a logarithmic axis instead.
     centres, least = [bar.value.centre for bar in bars], min(bar.value.low for bar in bars)
     far = not shown.top and least > 0 and base.wide_apart(centres, _FAR)
     ranges = f"{'Points' if far else 'Bars'}: the median of the trials. Strokes: the range of all of them."
@@ -74,7 +74,7 @@ def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
 
 
 def _height(values: list[float], top: float, far: bool) -> dict[str, Any]:
-    """The vertical axis: from zero, to `top` if given, or logarithmic."""
+    """Returns the vertical axis: from zero, up to `top` if given; or logarithmic."""
     if far:
         kind, axis = base.value_scale(values, 1.0)
         return {"type": "quantitative", "scale": kind, "axis": {**axis, "title": None}}
@@ -97,7 +97,7 @@ def _layers(groups: list[str], names: list[str], height: dict[str, Any], far: bo
         {"data": {"name": "bars"}, "mark": mark, "encoding": shown},
         {"data": {"name": "bars"}, "mark": rule, "encoding": stroke},
     ]
-    return layers[::-1] if far else layers  # a point over its stroke, a stroke over its bar
+    return layers[::-1] if far else layers  # a point above its stroke, a stroke above its bar
 
 
 def _colour(names: list[str]) -> dict[str, Any]:
@@ -111,11 +111,11 @@ def _table(bars: Sequence[Bar], unit: str, groups: Sequence[str], names: Sequenc
 
 
 _MOST_CHARTS = 3
-"""Levels of the second factor that get a chart of every query."""
+"""Most levels of the second factor that get a chart of every query."""
 
 
 def level_bars(levels: Levels | None) -> list[Chart]:
-    """The lab's metric: the first factor's levels are groups, the second's are colours."""
+    """Draws the lab's metric: levels of the first factor are groups, levels of the second factor are colours."""
     if levels is None:
         return []
     title = f"{_capital(metric_words(levels.metric))} by {levels.first} and {levels.second}"
@@ -124,7 +124,7 @@ def level_bars(levels: Levels | None) -> list[Chart]:
 
 
 def level_queries(levels: Levels | None) -> list[Chart]:
-    """Every query's time: a chart for each level of the second factor, all to one scale."""
+    """Draws every query's time: a chart for each level of the second factor, all on the same scale."""
     if levels is None:
         return []
     seconds = list(dict.fromkeys(cell.second for cell in levels.cells))[:_MOST_CHARTS]

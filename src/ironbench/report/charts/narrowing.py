@@ -1,4 +1,4 @@
-"""How the interval of each comparison narrowed, block by block."""
+"""How each comparison's interval narrowed, block by block."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MOST_TICKS = 12
 
 
 def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> Chart | None:
-    """`steps`: name of a comparison → its finding after each block; `looks`: blocks after which the lab looks. None
-    before there is an interval."""
+    """Draws the intervals; returns None if there is no interval yet. `steps`: name of a comparison → its finding after
+    each block. `looks`: the blocks after which the lab runs an interim analysis."""
     known = [(name, one) for name, found in steps.items() for one in found if has_interval(one)]
     if not known:
         return None
@@ -56,7 +56,7 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
 
 
 def _ticks(rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Whole blocks, of many every other one."""
+    """Returns whole blocks as ticks; every second one if there are many."""
     blocks = sorted({row["blocks"] for row in rows})
     return blocks[:: -(-len(blocks) // _MOST_TICKS)]
 

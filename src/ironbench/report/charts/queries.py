@@ -1,4 +1,4 @@
-"""Each query's time over the baseline's as bars, and in every system as a map."""
+"""Charts of queries: bars of each query's time relative to the baseline, and a map of times in every system."""
 
 from __future__ import annotations
 
@@ -18,33 +18,34 @@ from ironbench.report.numbers import number, times
 from ironbench.study.queries import Queries, QueryRatio, QuerySubject
 
 _MOST = 4
-"""More systems side by side make bars too thin to see; the heat map and the table have all."""
+"""With more systems side by side, bars are too thin to see; the heat map and the table have all systems."""
 _TICKS = (
     0.01, 0.02, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 5, 7, 10, 20,
     50, 100,
 )  # fmt: skip
 _MOST_TICKS = 9
 _ROOM_PX = 26
-"""Width of a label such as `q07` with the gap to the next."""
+"""Width in pixels of a label such as `q07` and the gap to the next one."""
 
 
 def _labels(count: int) -> str:
-    """Labels of `count` queries: where they would touch, as on a phone, every second one stands a line lower."""
+    """Returns the label expression for `count` queries: if labels would touch, as on a phone, every second one is
+    lowered."""
     second = f"round(datum.index * {max(1, count - 1)}) % 2"
     return f"width < {_ROOM_PX * count} && {second} ? ['', datum.label] : datum.label"
 
 
 _REACH = 1.5
-"""Intervals of few blocks may be very wide: the axis stops at this power of the ratios."""
+"""Intervals of few blocks may be very wide: the axis ends at this power of the ratios."""
 
 
 def by_query(queries: Queries | None) -> list[Chart]:
-    """All charts of single queries, in reading order; none where the work has no queries."""
+    """Returns all charts of single queries in reading order; empty if the work has no queries."""
     return [*query_bars(queries), *query_map(queries), *speed_up(queries)]
 
 
 def query_bars(queries: Queries | None) -> list[Chart]:
-    """None where nothing was compared."""
+    """Draws the ratios of query times as bars; None if nothing was compared."""
     if queries is None or not queries.compared:
         return []
     subjects = queries.compared[:_MOST]
@@ -96,7 +97,7 @@ def query_bars(queries: Queries | None) -> list[Chart]:
 
 
 def query_table(queries: Queries) -> Table:
-    """A row per query: the baseline's time, and each system's with its ratio."""
+    """Returns a row per query: the baseline's time, and each system's time with its ratio."""
     repeated = any(one.known for subject in queries.compared for one in subject.ratios)
     head: tuple[str, ...] = ("query", queries.subjects[0].name)
     for subject in queries.compared:
@@ -113,7 +114,7 @@ def query_table(queries: Queries) -> Table:
 
 
 def _layers(names: list[str], every: list[str], domain: list[float], labels: str) -> list[dict[str, Any]]:
-    # Of every system, the baseline too, so that each keeps its colour.
+    # The legend includes the baseline, so that every system keeps its colour.
     colour = base.colour(every)
     x: dict[str, Any] = {
         "field": "query",
@@ -163,7 +164,7 @@ def _layers(names: list[str], every: list[str], domain: list[float], labels: str
 
 
 def _domain(shown: Sequence[QuerySubject]) -> list[float]:
-    """Spans ratios and intervals, with 1 inside."""
+    """Returns the axis range that contains ratios, intervals and 1."""
     logs = [math.log(one.ratio) for subject in shown for one in subject.ratios]
     logs += [math.log(subject.expected) for subject in shown if subject.expected]
     reach = _REACH * max(math.log(1.25), *map(abs, logs))
@@ -199,7 +200,7 @@ def _note(queries: Queries, whiskers: bool) -> str:
 
 
 def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:
-    """Explains the dotted lines, with the reference scores behind them."""
+    """Explains the dotted lines, with the reference scores that they are computed from."""
     scores = [
         f"{subject.name} {number(subject.expected, 3)} ({subject.reference_score:g} to "
         f"{queries.subjects[0].reference_score:g})"
@@ -232,18 +233,18 @@ def _alt(shown: Sequence[QuerySubject], baseline: str) -> str:
 
 _ROW = 24
 _LABEL = 14
-"""Line height of a system's name."""
+"""Line height of a system's name, in pixels."""
 _LEAST_SYSTEMS = 2
 _HALF = 4
-"""Most systems that fit half of a page's width."""
+"""Most systems whose columns fit half of a page's width."""
 _LINE = 44
-"""Characters that all systems' names may take side by side on a phone; longer ones are folded."""
+"""Characters that all system names together may have on a phone; longer names are folded."""
 _DARKEST = 10.0
-"""Times the fastest from which on all fields are equally dark."""
+"""Multiple of the fastest time from which on all fields are equally dark."""
 
 
 def query_map(queries: Queries | None) -> list[Chart]:
-    """None for a single system."""
+    """Draws the map of query times; None for a single system."""
     if queries is None or len(queries.subjects) < _LEAST_SYSTEMS:
         return []
     fastest = {query: min(s.times_s[query] for s in queries.subjects if query in s.times_s) for query in queries.names}
@@ -276,7 +277,7 @@ def _map_layers(names: list[str]) -> list[dict[str, Any]]:
     room = max(6, _LINE // len(names))
     lines = {name: textwrap.wrap(name, room) or [""] for name in names}
     folded = json.dumps(lines, ensure_ascii=False)
-    # Vega sets the first line of a label above an axis where a single one would stand: the others need room below it.
+    # Vega puts the first line of a two-line axis label where a single line would be: the second needs room below.
     above = _LABEL * (max(map(len, lines.values())) - 1)
     plain: dict[str, Any] = {"title": None, "domain": False, "ticks": False}
     x: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Charts of rows: each row has its name above its marks, so that long names need no margin and fit a phone."""
+"""Charts of rows: each row's name is above its marks, so that long names need no margin and fit a phone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironbench.report.charts.base import Key
 
 STEP = 52
 NAME, MARK, POINTS = -0.3, 0.02, 0.3
-"""Where name, mark and single points stand in a row, in rows from its middle."""
+"""Vertical positions of name, mark and single points, in rows from the middle of the row."""
 _AXIS = 40
 
 
@@ -21,7 +21,7 @@ def height(rows: int) -> int:
 
 
 def place(rows: int, field: str = "place") -> dict[str, Any]:
-    """The vertical axis: first row on top, half a row of space at both ends, nothing drawn."""
+    """Returns the vertical axis: first row on top, half a row of space at both ends, no line or labels."""
     return {
         "field": field,
         "type": "quantitative",
@@ -31,9 +31,10 @@ def place(rows: int, field: str = "place") -> dict[str, Any]:
 
 
 def frame(rows: int, names: str, value_field: str = "") -> list[dict[str, Any]]:
-    """Layers with lines between the rows and a name to each; `value_field`: the field of a text at the right end.
+    """Returns layers with lines between the rows and a name for each row.
 
-    `names` is the dataset, whose rows hold `place`, `name`, and the offsets that `named` adds.
+    `names`: the dataset, whose rows contain `place`, `name`, and the offsets that `named` adds. `value_field`: the
+    field of a text at the right end.
     """
     y = place(rows)
     lines: dict[str, Any] = {
@@ -55,7 +56,7 @@ def frame(rows: int, names: str, value_field: str = "") -> list[dict[str, Any]]:
 
 
 def named(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Adds each row's places."""
+    """Adds vertical positions to each row."""
     return [
         {**row, "place": at + MARK, "above": at + NAME, "below": at + POINTS, "line": at + 0.5}
         for at, row in enumerate(rows)
@@ -70,7 +71,7 @@ def _text(align: str, colour: str, limit: dict[str, str]) -> dict[str, Any]:
 
 
 _TOP, _BOTTOM = -0.04, 0.24
-"""Edges of a bar, in rows from the middle of its row."""
+"""Upper and lower edge of a bar, in rows from the middle of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +79,14 @@ class RowBar:
     name: str
     parts: Mapping[str, TableCell]
     total: TableCell | None = None
-    """Shown above the bar's right end."""
+    """The total shown above the bar's right end."""
 
 
 def stacked(
     bars: Sequence[RowBar], colours: Mapping[str, str], x: dict[str, Any], factor: float = 1.0
 ) -> dict[str, Any]:
-    """Bars of parts. `colours`: part → token with `@`, in stacking order; `x`: scale and axis, which counts in `factor`
-    base units."""
+    """Returns a chart of stacked bars. `colours`: part → token with `@`, in stacking order; `x`: scale and axis, which
+    counts in `factor` base units."""
     names = named([{"name": bar.name, "text": shown(bar.total) if bar.total else ""} for bar in bars])
     data = []
     for row, bar in zip(names, bars, strict=True):
@@ -128,7 +129,7 @@ def _bars(count: int, colours: Mapping[str, str], x: dict[str, Any]) -> dict[str
 
 
 def blocks(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
-    """The ratio of each block, a small point below its row."""
+    """Returns a layer with each block's ratio as a small point below its row."""
     return {
         "data": {"name": "blocks"},
         "mark": {"type": "point", "filled": True, "size": 22, "color": "@muted", "opacity": 0.6, "shape": "circle"},
@@ -141,7 +142,7 @@ def blocks(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
 
 
 def ratio_axis(title: str, domain: Sequence[float], ticks: Sequence[float]) -> dict[str, Any]:
-    """A logarithmic axis of ratios."""
+    """Returns a logarithmic axis of ratios."""
     return {
         "field": "ratio",
         "type": "quantitative",
@@ -151,7 +152,8 @@ def ratio_axis(title: str, domain: Sequence[float], ticks: Sequence[float]) -> d
 
 
 def looks(field: str, known: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Colour and shape by a field. `known`: its value → a token of the theme without `@`, and a mark."""
+    """Returns colour and shape encodings by a field. `known`: value of the field → colour token without `@`,
+    and mark."""
     colour, shape = (
         {"field": field, "type": "nominal", "scale": {"domain": list(known), "range": ranges}}
         for ranges in ([f"@{token}" for token, _ in known.values()], [mark for _, mark in known.values()])
@@ -166,7 +168,8 @@ def ratios(
     looks: tuple[dict[str, Any], dict[str, Any]],
     tooltip: Sequence[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """A whisker for each row of the data `intervals`, and a mark at each ratio of the data `effects`."""
+    """Returns layers with a whisker for each row of the dataset `intervals`, and a mark at each ratio of the dataset
+    `effects`."""
     colour, shape = looks
     whisker = {
         "data": {"name": intervals},

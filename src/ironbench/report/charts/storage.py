@@ -19,7 +19,7 @@ from ironbench.study.timelines import TimelineSeries
 Parts = Sequence[tuple[str, Sequence[Tested]]]
 """Systems, each with its tests."""
 Bar = tuple[str, Tested]
-"""Its name in the legend, and the test it shows."""
+"""A name in the legend, and its test."""
 
 WORDS = {"read": "read", "write": "write", "mix": "mixed"}
 _POINTS = (
@@ -30,12 +30,12 @@ _POINTS = (
 )
 _COST = "storage_cpu_per_io_s"
 _MEGABYTE = 1e6
-"""Unit of bandwidths in the known table, whatever their size."""
+"""The unit that the usual table of disk benchmarks has for bandwidth, whatever its size."""
 _RANGE = "Bars: the median pass, of KDiskMark's tests the mean of the passes. Strokes: the range of all passes."
 
 
 def rates(parts: Parts) -> list[Chart]:
-    """Sequential tests by bandwidth, random ones by IOPS; of several systems a chart for each direction."""
+    """Draws sequential tests by bandwidth and random ones by IOPS; for several systems, a chart for each direction."""
     charts = []
     for kind, title in (("sequential", "Sequential"), ("random", "Random")):
         tests = [(name, one) for name, lines in parts for one in lines if one.kind == kind]
@@ -55,7 +55,7 @@ def syncs(parts: Parts) -> list[Chart]:
 
 
 def costs(parts: Parts) -> list[Chart]:
-    """CPU time of a read by size, from the device and from the page cache."""
+    """Draws the CPU time of a read by size, from the device and from the page cache."""
     bars = [
         GroupedBar(one.title.split()[0].removeprefix("COST"), _cost_name(name, one, len(parts)), one.figures[_COST])
         for name, lines in parts
@@ -71,7 +71,7 @@ def _cost_name(system: str, one: Tested, systems: int) -> str:
 
 
 def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Chart]:
-    """`names`: the legend, in its order."""
+    """Draws latencies. `names`: the legend in order."""
     if not bars:
         return []
     bandwidth, kind = bars[0][1].kind == "sequential", bars[0][1].kind
@@ -96,7 +96,7 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
 
 
 def _table(names: Sequence[str], bars: Sequence[Bar], bandwidth: bool) -> Table:
-    """A row per test, a column per bar of its group."""
+    """Returns a row per test, and a column per bar of its group."""
     cells = {(one.title, name): _cell(one, bandwidth) for name, one in bars}
     tests = dict.fromkeys(one.title for _, one in bars)
     rows = tuple((test, *(cells.get((test, name), ABSENT) for name in names)) for test in tests)
@@ -131,7 +131,7 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
 
 
 def latencies(parts: Parts) -> list[Chart]:
-    """A row per test, a mark per percentile."""
+    """Draws a row per test, with a mark per percentile."""
     names = [name for name, _ in parts]
     times = {
         (name, f"{one.title} {WORDS[one.direction]}", point): value
@@ -207,7 +207,7 @@ def _dots(
 
 
 def sustained(lines: Sequence[tuple[str, TimelineSeries]]) -> list[Chart]:
-    """A long sequential write, second by second."""
+    """Draws a long sequential write, second by second."""
     drawn = [(name, line) for name, line in lines if len(line.value) > 1]
     if not drawn:
         return []

@@ -1,4 +1,4 @@
-"""One trial of each system second by second, and what its devices did meanwhile."""
+"""Time lines of a typical trial of each system, and the I/O of its devices in the same seconds."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _TITLES = {
 DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
 _FEW = 30
-"""Most points of a line whose points are marked: a single point would be no line at all."""
+"""Largest number of points in a line for which they are marked; a line of a single point would be invisible."""
 
 
 def timelines(study: Study) -> list[Chart]:
-    """Throughput, response times and errors over time; errors only where there were some."""
+    """Draws throughput, response times and errors over time; errors only if there were any."""
     charts = []
     for metric in ("throughput", "response_time_p50_s", "response_time_p99_s", "errors"):
         lines = [
@@ -49,7 +49,7 @@ def timelines(study: Study) -> list[Chart]:
 
 
 def devices(study: Study) -> list[Chart]:
-    """A chart per quantity that some device has."""
+    """Returns a chart per quantity that was measured for some device."""
     charts = []
     for metric in [name for name in _TITLES if name.startswith("device_")]:
         lines = [
@@ -64,7 +64,7 @@ def devices(study: Study) -> list[Chart]:
 
 def _chart(study: Study, metric: str, lines: list[tuple[str, TimelineSeries]]) -> list[Chart]:
     if max((len(line.t_s) for _, line in lines), default=0) < 2:
-        return []  # a single value has no course
+        return []  # a single value makes no line
     title, words = _TITLES[metric]
     words = f"{study.counts[1]}/s" if metric == "throughput" else words
     names = [part.name for part in study.parts]
@@ -102,13 +102,14 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, TimelineSeries]]) -
 
 
 def strokes_of(roles: list[str]) -> dict[str, str]:
-    """Role → stroke: what holds the data solid, a separate log dashed, temp dotted."""
+    """Role → stroke: solid for the device with the data, dashed for a separate WAL device, dotted for
+    temporary files."""
     order = sorted(dict.fromkeys(roles), key=lambda role: ("data" not in role, "log" not in role, role))
     return dict(zip(order, (*DASHES, "dot", "dot", "dot"), strict=False))
 
 
 def _seconds(lines: list[tuple[str, TimelineSeries]]) -> list[int]:
-    """About six whole seconds to mark."""
+    """Returns about six whole seconds to mark on the axis."""
     last = max((line.t_s[-1] for _, line in lines if line.t_s), default=0.0)
     step = next((step for step in _STEPS if last / step <= 7), _STEPS[-1])
     return list(range(0, int(last) + 1, step))

@@ -1,4 +1,4 @@
-"""What changes from one cell to another: a bar for each part of a transaction's time."""
+"""Waterfall chart of two configurations: a bar for each part of a transaction's time that changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.study.shares import ShareStep, Waterfall
 
 _ROW = 30
 _LEAST = 0.01
-"""Smallest share of the whole that is drawn by itself."""
+"""Smallest share of the whole for which a part gets its own bar."""
 _REST = "all else"
 _LESS, _MORE, _WHOLE = "takes less time", "takes more time", "before and after"
 _KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
@@ -56,7 +56,7 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
 
 
 def _worth_a_row(waterfall: Waterfall) -> list[ShareStep]:
-    """Joins steps too small to be seen into one without an interval; keeps the sum."""
+    """Joins steps too small to be seen into one without an interval; their sum is kept."""
     least = _LEAST * max(waterfall.before_s, waterfall.after_s)
     small = [step for step in waterfall.steps if abs(step.delta_s) < least]
     if len(small) < 2:

@@ -1,7 +1,7 @@
-"""Formats of `ironbench report`, found by their modules' names: each has a doc line and `render`.
+"""Formats of `ironbench report`, found by the names of their modules: each has a doc line and a function `render`.
 
-`_NEED_FILE` has those that are not for a terminal, `_SUFFIXES` how names of files end where the module's name is not
-the only ending. Both are here: to ask the modules is to import them all.
+`_NEED_FILE` names the formats that cannot be shown on a terminal, `_SUFFIXES` the file suffixes other than a module's
+name. They are kept here because reading them from the modules would import all formats.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ironbench.study.study import Study
 
 Render = Callable[[Sequence[Page], Section | None], bytes]
-"""Writes pages, and what goes before many."""
+"""A function that writes pages, preceded by a table of contents if there are many."""
 _NEED_FILE = {"html", "png", "svg"}
 _SUFFIXES = {"html": ("html", "htm"), "md": ("md", "markdown"), "text": ("txt", "text")}
-"""The usual one first."""
+"""File suffixes of a format, the usual one first."""
 
 
 def names() -> list[str]:
@@ -29,7 +29,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Callable[[Sequence[Study]], bytes]:
-    """Writes reports of studies. InputError with the nearest names for an unknown one."""
+    """Returns a function that writes reports of studies. InputError: there is no such format; it names the nearest."""
     render = _render(name)
 
     def written(studies: Sequence[Study]) -> bytes:
@@ -41,25 +41,25 @@ def get(name: str) -> Callable[[Sequence[Study]], bytes]:
 
 
 def of_page(name: str) -> Callable[[Page], bytes]:
-    """Writes a page that is no report. InputError, as `get`."""
+    """Returns a function that writes a page that is not a report of records. InputError: as for `get`."""
     render = _render(name)
     return lambda page: render([page], None)
 
 
 def needs_file(name: str) -> bool:
-    """InputError, as `get`."""
+    """Whether the format needs a file, because a terminal cannot show it. InputError: as for `get`."""
     _require(name)
     return name in _NEED_FILE
 
 
 def suffixes(name: str) -> tuple[str, ...]:
-    """InputError, as `get`."""
+    """Returns the file suffixes of a format. InputError: as for `get`."""
     _require(name)
     return _SUFFIXES.get(name, (name,))
 
 
 def of_suffix(suffix: str) -> str:
-    """The format of files whose names end so; "" where there is none."""
+    """Returns the format for a file suffix; empty if there is none."""
     return next((name for name in names() if suffix in suffixes(name)), "")
 
 

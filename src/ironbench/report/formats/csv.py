@@ -1,4 +1,4 @@
-"""Every table of the report as rows of one CSV file: what a cell shows, and its unrounded numbers in base units."""
+"""Every table of the report as rows of one CSV file: the text of a cell, and its unrounded numbers in base units."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NUMBERS = ("value", "unit", "low", "high", "confidence")
 _NONE = ("",) * len(_NUMBERS)
 HEAD = ("report", "section", "table", "row", "column", "text", *_NUMBERS)
 _FORMULA = re.compile(r"[=@]|[+-](?![\d.])")
-"""A text that begins so is a formula to a spreadsheet (OWASP, "CSV Injection")."""
+"""A spreadsheet treats a text that begins like this as a formula (OWASP, "CSV Injection")."""
 _Row = tuple[str, ...]
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """UTF-8 with a head line, RFC 4180."""
+    """Writes UTF-8 with a header line (RFC 4180)."""
     return written(row for page in pages for row in _rows(page))
 
 
@@ -33,7 +33,7 @@ def _rows(page: Page) -> Iterator[_Row]:
 
 
 def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
-    """Numbers never travel without the answer and its doubts."""
+    """Yields the answer and its caveats, without which numbers must not be passed on."""
     for number, text in enumerate(answer.sentences, 1):
         yield title, "Answer", "", str(number), "", text, *_NONE
     for number, text in enumerate(filter(None, (derived, *cautions)), 1):
@@ -46,7 +46,7 @@ def section(title: str, part: Section) -> Iterator[_Row]:
 
 
 def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
-    """A line for each cell; rows that begin alike stand in the order of the table."""
+    """Yields a line for each cell, in the order of the table."""
     for row in table.rows:
         for column, cell in zip(table.head[1:], row[1:], strict=True):
             if text := shown(cell):
@@ -54,7 +54,7 @@ def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
 
 
 def _numbers(cell: Content) -> Iterator[str]:
-    """What `_NUMBERS` names; empty where there is none."""
+    """Returns the numbers of a cell in the order of `_NUMBERS`; empty text for missing ones."""
     fields = known if isinstance(known := typed(cell), dict) else {}
     return (str(fields.get(name, "")) for name in _NUMBERS)
 

@@ -1,4 +1,4 @@
-"""One self-contained page: everything inside, works without a network, prints, reads on a phone."""
+"""A self-contained HTML page: works without a network, can be printed, and fits a phone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Returns the whole file in UTF-8. It fetches nothing and forbids itself to; a user's text is escaped.
-    FailureError: a template fails."""
+    """Returns the whole file in UTF-8. The page fetches nothing, and its policy forbids it to; a user's text is
+    escaped. FailureError: a template fails."""
     from jinja2 import TemplateError
     from markupsafe import Markup
 

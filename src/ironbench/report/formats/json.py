@@ -12,8 +12,8 @@ from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """`{schema, studies: […]}`, of labs `{schema, labs: […]}`: everything computed; trials by their id. A page that is
-    no report of records is the document itself: `{schema, title, answer, …}`."""
+    """Returns `{schema, studies: […]}`, or `{schema, labs: […]}` for labs; trials are named by id. A page that is not a
+    report of records is the document itself: `{schema, title, answer, …}`."""
     documents = [{**page.fields(), "tables": tables(page.shown)} for page in pages]
     if any(page.kind for page in pages):
         kind = "labs" if any(page.kind == "labs" for page in pages) else "studies"
@@ -23,7 +23,7 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def tables(sections: Sequence[Section]) -> list[dict[str, Any]]:
-    """What the sections show: cells with their unrounded numbers in base units, null where there is no value."""
+    """Returns the tables of all sections: cells with unrounded numbers in base units, null if there is no value."""
     return [
         {
             "section": section.title,

@@ -1,4 +1,4 @@
-"""Markdown: headline, tables, cautions; for a ticket or a repository."""
+"""Markdown for a ticket or a repository: headline, tables, caveats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def escaped(text: str) -> str:
-    """Shown as written, in text and in table cells; addresses do not become links."""
+    """Escapes text so that Markdown shows it as written, in tables too; addresses do not become links."""
     return _SPECIAL.sub(r"\\\1", plain.clean(text)).replace("://", ":\u200b//")
 
 
@@ -38,7 +38,7 @@ def _page(page: Page) -> str:
 
 
 def section(part: Section) -> list[str]:
-    """A heading over the tables of its charts, its own tables and texts; nothing of an empty one."""
+    """Returns a heading, and the tables of its charts, its own tables and its texts; nothing for an empty section."""
     charts, tables = part.charts_at(Depth.DOCUMENT), part.tables_at(Depth.DOCUMENT)
     texts = part.texts if part.depth is not Depth.PAGE else ()
     if not (charts or tables or texts):
@@ -62,7 +62,7 @@ def _command(one: Command) -> list[str]:
 
 
 def answer(content: Answer) -> list[str]:
-    """Blocks: the decision in bold, a list of points, the limit, the doubts about all."""
+    """Returns blocks: the decision in bold, a list of points, the limit, and general caveats."""
     blocks = [f"**{escaped(content.decision.sentence)}**"]
     if content.points:
         blocks.append("\n".join(f"- {_point(point)}" for point in content.points))
@@ -82,7 +82,7 @@ def table(content: Table) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """The text as written, in a fence longer than any in it."""
+    """Returns the text in a fence longer than any fence in it."""
     fence = "```"
     while fence in text:
         fence += "`"

@@ -14,18 +14,18 @@ from ironbench.words import THIN, clean_document
 _WIDTH = 860
 _GAP = 70
 _ENTRY, _LETTER = 40, 7
-"""Width of a legend's entry: its mark and the space around it, and each letter of its label."""
+"""Width in pixels of a legend entry's mark with its space, and of each letter of its label."""
 _LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
 _MARKS = {
     **{"line": "solid line", "dash": "dashed line", "dot": "dotted line", "tick": "upright stroke"},
     **{"square": "area", "circle": "point", "dots": "small points"},
 }
 _COLOURS = {"s0": "blue", "rule": "grey", "ink": "black"}
-"""Of keys whose colour is no system's; `muted` stands for that of every system."""
+"""Names of the colours of keys that are not a system's colour; `muted` is a key for all systems."""
 _SMALL_LETTER = 5.6
-"""Width of a letter of a subtitle."""
+"""Width in pixels of a letter of a subtitle."""
 _RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash", "xOffset"), "independent")}
-"""Every chart has legends for its marks, and groups of as many bars as it has itself."""
+"""Every chart keeps its own legends and its own number of bars per group."""
 _SHARED = ("config", "autosize", "padding", "datasets")
 """Parts of a specification that belong to the whole picture."""
 
@@ -39,14 +39,14 @@ def svg(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def _page(page: Page) -> dict[str, Any]:
-    """The answer, and the charts that it rests on."""
+    """Draws the answer and the charts that support it."""
     cautions = [f"Note: {text}" for text in (*page.cautions, page.caption) if text]
     notes = [text for text in (page.lead, page.derived, *page.answer.sentences, *cautions) if text]
     return titled(page.title, notes, [section(part) for part in page.shown if part.charts])
 
 
 def drawn_png(specification: dict[str, Any]) -> bytes:
-    """Twice the size of its text, sharp on any screen."""
+    """Draws at twice the size, so that the picture is sharp on any screen."""
     import vl_convert
 
     data: bytes = vl_convert.vegalite_to_png(specification, scale=2, format_locale=_LOCALE)
@@ -66,7 +66,7 @@ def charts_png(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> byt
 
 
 def picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    # A control character in a text ends the process inside the library that draws.
+    # A control character in a text crashes the drawing library.
     whole = {
         "padding": 28,
         "background": "@paper",
@@ -78,7 +78,7 @@ def picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def section(part: Section) -> dict[str, Any]:
-    """A heading over its charts, two of them side by side but the wide ones."""
+    """Draws a heading above its charts, two of them side by side unless they are wide."""
     rows: list[list[Chart]] = []
     for chart in part.charts:
         if chart.wide or not rows or len(rows[-1]) == 2 or rows[-1][0].wide:
@@ -123,7 +123,7 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
     for layer in layers:
         _fit_legend(layer["encoding"], width)
     part = {key: value for key, value in chart.specification.items() if key not in _SHARED}
-    # Vega's own legend names systems and parts; every other key is words in the subtitle.
+    # Vega's own legend names systems and parts; all other keys are words in the subtitle.
     drawn = {label for layer in layers for label in _named(layer["encoding"])}
     marks = [_in_words(key) for key in chart.legend if key.label not in drawn]
     lines = ["; ".join(filter(None, (chart.unit, *marks))), chart.note]
@@ -133,13 +133,13 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
 
 
 def _named(encoding: dict[str, Any]) -> list[str]:
-    """Labels of the legends that Vega draws."""
+    """Returns the labels of the legends that Vega draws."""
     scales = [encoding[channel] for channel in ("color", "shape") if channel in encoding]
     return [label for one in scales if one.get("type") == "nominal" for label in one.get("scale", {}).get("domain", ())]
 
 
 def _in_words(key: Key) -> str:
-    """`dashed line: service time`; a label may name its mark itself."""
+    """Describes a key in words: `dashed line: service time`; a label that names its mark is unchanged."""
     if ": " in key.label:
         return key.label
     return f"{_COLOURS.get(key.colour, '')} {_MARKS.get(key.mark, key.mark)}: {key.label}".strip()
@@ -149,16 +149,16 @@ def _fit_legend(encoding: dict[str, Any], width: int) -> None:
     """Sets as many legend columns as fit the width."""
     for channel in ("color", "shape"):
         labels = encoding.get(channel, {}).get("scale", {}).get("domain", ())
-        # Of a measured value the domain is two numbers, and the legend a scale.
+        # The domain of a measured value is two numbers, and its legend a scale.
         if labels and encoding[channel].get("type") == "nominal":
             columns = max(1, int(width // (_ENTRY + _LETTER * max(map(len, labels)))))
-            limit = width // columns - _ENTRY  # of a label, in pixels; beyond it Vega cuts
+            limit = width // columns - _ENTRY  # in pixels; Vega truncates longer labels
             encoding[channel] = {**encoding[channel], "legend": {"columns": columns, "labelLimit": limit}}
     if "strokeDash" in encoding:
         encoding["strokeDash"] = {**encoding["strokeDash"], "legend": None}
 
 
 def _inlined(layer: dict[str, Any], datasets: dict[str, Any]) -> dict[str, Any]:
-    """Puts a layer's rows into it; a layer without rows draws one mark at places that it names."""
+    """Puts a layer's data into it; a layer without data draws one mark at fixed positions."""
     values = datasets[layer["data"]["name"]] if "data" in layer else [{}]
     return {**layer, "encoding": dict(layer["encoding"]), "data": {"values": values}}

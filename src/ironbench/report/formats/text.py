@@ -20,7 +20,8 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def page(content: Page, width: int | None = None) -> str:
-    """One page. `width`: of the terminal, on which the least important columns of a wide table are left out."""
+    """Formats one page. `width`: of the terminal; the least important columns of a table that is too wide are
+    left out."""
     heading = "\n".join(map(plain.clean, filter(None, (content.title, content.lead, ", ".join(content.kicker)))))
     blocks = [heading, content.derived, plain.answer(content.answer), bullets(CAUTIONS, content.cautions)]
     blocks += [block for part in content.shown for block in plain.section(part, width=width)]

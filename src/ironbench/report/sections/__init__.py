@@ -1,7 +1,7 @@
-"""Sections of a report. Each module has one, or several neighbours of one subject.
+"""Sections of a report, one module for each subject.
 
-A module has `PLACE`, which orders them, and `sections(study)`, which yields what the study of runs or of a lab has to
-show under its heading. Empty sections are left out here: a module need not ask whether the study is of a lab.
+A module has `PLACE`, which orders the sections, and `sections(study)`, which yields them for runs and labs. Empty
+sections are left out here, so a module need not check whether the study is of a lab.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def sections(study: Study) -> list[Section]:
-    """Everything with something to show, in reading order."""
+    """Returns all sections with content, in reading order."""
     shown = presentation.of_study(study)
     hidden = shown.hides if shown else frozenset[str]()
     modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
@@ -36,7 +36,7 @@ def sections(study: Study) -> list[Section]:
 
 
 def _marked(section: Section, study: Study) -> Section:
-    """With every chart's title saying which of its systems are emulated: a picture may be shown without its page."""
+    """Adds to every chart's title which systems are emulated: a picture may be shown without its page."""
     shown: list[tuple[str, Sequence[Record]]] = [(cell.name, cell.usable) for cell in study.cells]
     shown += [(part.name, part.subject.usable) for part in study.parts]
     names = [name for name, records in shown if any(map(emulated, records))]

@@ -1,4 +1,4 @@
-"""What a brokerage has done: its score, its mix and response times against what is allowed, and its market."""
+"""Results of the brokerage workload: score, transaction mix and response times against their limits, and the market."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class _System:
-    """One of runs at its peak, or a cell of a lab."""
+    """A system of runs at its peak, or a configuration of a lab."""
 
     name: str
     metrics: Mapping[str, Summary]
     trials: Sequence[Record]
 
     cores: int | None
-    """Of the server, as many as the work may use; None: unknown."""
+    """Cores of the server that the work may use; None if unknown."""
 
     @property
     def per_core(self) -> Summary | None:
-        """The score for each core; None: how many there are is unknown."""
+        """The score for each core; None if the number of cores is unknown."""
         scores = [one.metrics[SCORE] for one in self.trials if SCORE in one.metrics]
         return summarise([score / self.cores for score in scores]) if self.cores else None
 

@@ -1,4 +1,4 @@
-"""The user's own commands: what was run how often, how long it took, and what failed."""
+"""The user's own commands: how often each ran, how long it took, and which failed."""
 
 from __future__ import annotations
 

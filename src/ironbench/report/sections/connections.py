@@ -1,4 +1,4 @@
-"""What new connections cost the clients, where they did not keep the ones they had."""
+"""The cost of new connections to the clients, if they do not keep their connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:
-    """Name and comparable trials: of each cell of a lab; of a run, of each number of clients."""
+    """Name and comparable trials, for each configuration of a lab, or each number of clients of a run."""
     for cell in study.cells:
         yield cell.name, cell.usable
     for part in study.parts:
@@ -46,6 +46,6 @@ def _row(name: str, records: Sequence[Record]) -> Iterator[Row]:
 
 
 def _share(record: Record) -> float:
-    """Of the time that all clients had."""
+    """Returns the share of all clients' time that went into new connections."""
     took_s = record.metrics["reconnects"] * record.metrics["reconnect_mean_s"]
     return took_s / (record.cell.load.clients * record.elapsed_s)

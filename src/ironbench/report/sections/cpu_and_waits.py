@@ -1,4 +1,4 @@
-"""Where the CPU time went, and what backends waited for: stacked bars by number of clients, of a lab by cell."""
+"""CPU time and waits of backends as stacked bars, by number of clients or by a lab's configurations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def of_parts(study: Study) -> list[Chart]:
 
 
 def of_cells(study: Study) -> list[Chart]:
-    """None where no trial measured its budget."""
+    """Draws where the CPU time went; None if no trial measured it."""
     cells = [cell for cell in study.cells if cell.budget]
     colours = {
         part: colour for part, colour in BUDGET.items() if any(cell.budget.get(part, 0.0) >= 0.0005 for cell in cells)
@@ -85,7 +85,7 @@ def waits(study: Study) -> list[Chart]:
     ]
 
 
-# Budget parts in the order stacked, with their colours: idle is paper-grey, steal is red because others took it.
+# Parts of CPU time in stacking order. Idle is the colour of paper; steal time is red, because others took it.
 BUDGET = {
     "server": "@p0",
     "client": "@p1",
@@ -99,7 +99,7 @@ BUDGET = {
 
 
 def at_work(part: SubjectResults) -> str:
-    """The streams that do the work where the clients of the load do not."""
+    """The streams that do the work, for workloads where the clients of the load do not."""
     known = streams(part.subject.records[0])
     return known[1] if known else ""
 
@@ -113,7 +113,8 @@ def by_clients(
     what: str,
     streams_words: str = "",
 ) -> Chart:
-    """A bar for each number of clients; `streams_words` stands for it where streams did the work."""
+    """Returns a bar for each number of clients. `streams_words`: replaces the number of clients if streams did the
+    work."""
     axis = "streams" if streams_words else "clients"
     parts = [part for part in colours if any(bar.parts.get(part, 0.0) >= 0.0005 for bar in bars)]
     table = Table(

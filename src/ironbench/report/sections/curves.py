@@ -38,7 +38,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def bars(study: Study) -> Bars | None:
-    """Throughput by clients and system, for where a chart cannot be drawn."""
+    """Returns throughput by clients and system, for formats without charts."""
     rows = [
         (f"{grouped(point.clients):>6}  {part.name}", TableCell(point.metrics["throughput"].centre, "1/s"))
         for clients in sorted({point.clients for part in study.closed for point in part.curve.points})
@@ -51,13 +51,13 @@ def bars(study: Study) -> Bars | None:
 
 _LOG_TIMES = 40
 _LABEL_WIDTH, _LABEL_HEIGHT = 0.15, 0.08
-"""Space for a peak's label: share of the clients' axis in a narrow window, and of the height of all marks."""
+"""Room for a peak's label, as a share of the horizontal axis in a narrow window and of the height of all marks."""
 _MANY = 400
-"""More trials are drawn smaller, or they would cover each other."""
+"""With more trials, points are drawn smaller, so that they do not hide each other."""
 
 
 def curves(study: Study) -> list[Chart]:
-    """One chart per metric that some trial of a closed loop has; the throughput of an open loop was asked for."""
+    """Returns one chart per metric that a closed-loop trial has; in an open loop the throughput was requested."""
     wanted = (
         ("throughput", "Throughput", f"{study.counts[1]}/s", 340),
         ("response_time_p50_s", "Response time, median", "half took no longer", 260),
@@ -143,7 +143,7 @@ def _peaks(study: Study, factor: float) -> list[dict[str, Any]]:
 
 
 def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: list[int]) -> float:
-    """Puts every peak's label above all marks, in rows where they are close. Returns the height of the axis."""
+    """Places every peak's label above all marks, in rows if they are close. Returns the height of the axis."""
     most: float = max(row["value"] for row in (*trials, *peaks) if row["value"] is not None)
     far = base.wide_apart([float(count) for count in counts], base.LOG_CLIENTS)
 
@@ -163,7 +163,7 @@ def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: l
 
 
 def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
-    """What hollow and ringed marks mean, where there are any."""
+    """Explains hollow and ringed marks, if there are any."""
     keys = []
     if any(row["kind"] == Purpose.CONFIRMATION for row in trials):
         keys.append(Key("hollow: confirmation trial", "muted", "hollow"))
@@ -194,7 +194,7 @@ def _lines(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[
 def _points(
     names: list[str], x: dict[str, Any], y: dict[str, Any], some_suspect: bool, size: int
 ) -> list[dict[str, Any]]:
-    """Rings mark suspect trials; where all are suspect, the cautions say so once."""
+    """Draws rings around flagged trials; if all are flagged, the caveats already say so."""
     tooltip = [
         {"field": "system", "title": "system"},
         {"field": "clients", "title": "clients"},
@@ -233,7 +233,8 @@ def _points(
 
 
 def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each peak's figure in the strip above, led down to its highest mark; leads pass behind other figures."""
+    """Draws each peak's figure in the strip above, with a leader line down to its highest mark, behind other
+    figures."""
     label = {"field": "label", "type": "quantitative"}
     lead = {
         "data": {"name": "peaks"},
@@ -261,7 +262,7 @@ def _table(names: list[str], points: list[tuple[str, CurvePoint]], metric: str, 
 
 
 def _cell(point: CurvePoint, metric: str, unit: str) -> TableCell:
-    """A rate always shows its failures."""
+    """Returns a rate together with its failures."""
     summary = point.metrics[metric]
     single = "n=1: no spread" if summary.n == 1 else ""
     lost = failed_note(point.trials) if metric == "throughput" else ""
@@ -275,7 +276,7 @@ _LEAD_RATES = (
 
 
 def rates(study: Study) -> Table:
-    """One row per rate and number of clients: whether the system kept it."""
+    """Returns one row per rate and number of clients: whether the system sustained it."""
     head = ("system", "rate asked for", "clients", "kept", "finished", "failed", "trials", "median", "99th percentile")
     rows: list[Row] = []
     for part in study.parts:
@@ -294,6 +295,6 @@ def rates(study: Study) -> Table:
 
 
 def _tried(part: SubjectResults, one: Rate) -> TableCell:
-    """Trials that the row shows; after a search confirmations alone."""
+    """Counts the trials of a row; after a search, only the confirmation trials."""
     note = f"confirmations of {counted(len(part.subject.usable), 'trial')}" if one.confirmed else ""
     return count(len(one.trials), note)

@@ -1,4 +1,4 @@
-"""I/O of devices: time by role, latency and size of every I/O, and what a read costs the processor."""
+"""I/O of devices: time by role, latency and size of every I/O, and the CPU cost of a read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def role_latency(latencies: Sequence[RoleLatency]) -> list[Chart]:
-    """Bars of the means; none where no role has an emulated device for itself."""
+    """Draws the mean latencies as bars; nothing if no role has a separate emulated device."""
     return grouped_bars(
         Shown(
             "role-latency",
@@ -75,7 +75,7 @@ _MICRO, _KIB = 1e-6, 1024.0
 
 
 def device_io(study: Study) -> list[Chart]:
-    """A chart per counted quantity."""
+    """Returns a chart per counted quantity."""
     charts = []
     for metric in _TITLES:
         distributions = [(part.name, one) for part in study.parts for one in part.device_io if one.metric == metric]
@@ -108,7 +108,7 @@ def _chart(study: Study, metric: str, distributions: list[tuple[str, Distributio
 
 def _rows(name: str, one: Distribution) -> list[dict[str, Any]]:
     unit = _MICRO if _timed(one) else _KIB
-    # A step needs somewhere to begin and to end.
+    # A step needs a first and a last point.
     outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
     return [
         {"system": name, "role": one.part, "edge": edge / unit, "share": share}

@@ -1,4 +1,4 @@
-"""What else differs: other metrics, the balance sheet, and the recorded facts."""
+"""Other differences: further metrics, sizing ratios, and recorded facts."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ _LEAD_BALANCE = (
     "not the sizes."
 )
 _SIDE_BY_SIDE = 4
-"""Most cells that fit side by side."""
+"""Most configurations that fit side by side."""
 
 
 def balance(study: Study) -> Table:
-    """A row for each ratio, a column for each side; of many cells a row for each value and the cells that have it."""
+    """Returns a row for each ratio and a column for each side; with many configurations, a row for each value and the
+    configurations that have it."""
     sides: Sequence[SubjectResults | CellResults] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
     kinds = dict.fromkeys((entry.name, entry.machine) for side in sides for entry in side.balance)
     names = [name for name, _ in kinds]
@@ -81,7 +82,7 @@ REST = "Everything else that differs"
 
 
 def between_parts(study: Study) -> list[tuple[str, Table]]:
-    """The important facts without a title, the rest under one."""
+    """Returns the important facts without a title, and the rest under a title."""
     shown, rest = telling(study.differences)
     head = ("fact", *(part.name for part in study.parts))
     named = (("", shown), (REST, rest))
@@ -91,7 +92,7 @@ def between_parts(study: Study) -> list[tuple[str, Table]]:
 
 
 def between_cells(study: Study) -> Table:
-    """A row for each fact and value, with the cells that have it."""
+    """Returns a row for each fact and value, with the configurations that have it."""
     rows = []
     for row in study.differences:
         by_cell: list[tuple[str, Content]] = [

@@ -1,4 +1,4 @@
-"""What a directory counts of itself: operations by kind, threads at work, operations that wait for one."""
+"""A directory server's own counters: operations by kind, busy threads, and operations that wait for a thread."""
 
 from __future__ import annotations
 

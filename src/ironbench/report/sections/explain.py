@@ -1,4 +1,4 @@
-"""What the differences of a lab's comparisons are made of, level by level."""
+"""The breakdown of the differences of a lab's comparisons, level by level."""
 
 from __future__ import annotations
 

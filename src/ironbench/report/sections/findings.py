@@ -1,4 +1,4 @@
-"""Claims and findings of a lab, results of workloads with a presentation, and earlier rounds."""
+"""Claims and findings of a lab, results of workloads with their own presentation, and earlier rounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACE = 100
 def sections(study: Study) -> Iterator[Section]:
     asked = with_rows(claimed_table(study.claimed), "Findings that only a claim asks for")
     yield Section("claims", "What was expected", tables=(*with_rows(claims(study)), *asked), at_end=True)
-    # The table says what the charts show.
+    # The table has the same figures as the charts.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *level_bars(study.levels)))
     yield Section("findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), at_end=True)
     shown = presentation.of_study(study)
@@ -29,7 +29,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def claims(study: Study) -> Table:
-    """Each claim in the words of the lab file, with its verdict."""
+    """Returns each claim in the words of the lab file, with its verdict."""
     rows = tuple((judged.claim.text, judged.verdict, _because(judged)) for judged in study.claims)
     return Table(("claim", "outcome", "because"), rows, words=True)
 
@@ -46,7 +46,7 @@ _LEAD_EARLIER = (
 
 
 def earlier(study: Study) -> list[tuple[str, Table]]:
-    """Findings and claims of the rounds before the last one."""
+    """Returns findings and claims of the rounds before the last one."""
     rows = [(str(one.number), row) for one in study.earlier for row in claimed_table(one.effects).rows]
     judgements = [(str(one.number), judged) for one in study.earlier for judged in one.claims]
     findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in rows), numbers=True)

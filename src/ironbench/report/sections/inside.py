@@ -1,4 +1,4 @@
-"""Inside the server: what statements cost it, how it runs them, how tables and indexes were used, what it hides."""
+"""Inside the server: the cost of statements, their plans, the use of tables and indexes, and what the server hides."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PLACE = 1650
 _SHOWN = 10
 _DRAWN = 6
 _SIDE_BY_SIDE = 4
-"""Most cells whose times stand side by side."""
+"""Most configurations whose times are shown side by side."""
 _NAME = 44
 """Characters of a statement in a legend."""
 _WIDTH = 100
-"""The same in a table."""
+"""Characters of a statement in a table."""
 _REST = "all other statements"
 _COLOURS = ("@p0", "@p1", "@p3", "@p2", "@p8", "@p5")
 _STATEMENTS = (
@@ -70,7 +70,7 @@ def _placed(title: str, study: Study) -> str:
 
 
 def by_statement(subjects: Sequence[Use]) -> list[Chart]:
-    """Server time per transaction: a bar per system or cell, a part per statement."""
+    """Draws server time per transaction: a bar per system or configuration, a part per statement."""
     known = [one for one in subjects if one.statements and one.counted.transactions]
     if not known:
         return []
@@ -112,7 +112,7 @@ def by_statement(subjects: Sequence[Use]) -> list[Chart]:
 
 
 def _labels(texts: Sequence[str]) -> dict[str, str]:
-    """Text of a statement → a short name, unlike all others."""
+    """Maps the text of each statement to a short, unique name."""
     labels: dict[str, str] = {}
     for text in texts:
         short = cut(text, _NAME)
@@ -151,13 +151,13 @@ def _statement(use: Use, one: ServerStatement) -> Row:
 
 
 def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
-    """Without columns that say nothing: not every server counts all of it."""
+    """Leaves out empty columns: not every server counts everything."""
     kept = [at for at, _ in enumerate(head) if any(row[at] != EMPTY for row in rows)]
     return Table(tuple(head[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows))
 
 
 def side_by_side(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
-    """Mean times of a statement in every system or cell, and their ratios to the first."""
+    """Returns mean times of a statement in every system or configuration, and their ratios to the first."""
     known = [one for one in subjects if one.statements]
     if not 1 < len(known) <= _SIDE_BY_SIDE:
         return
@@ -200,7 +200,7 @@ def plan_sentences(study: Study) -> Iterator[str]:
 
 
 def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
-    """By the server's own log."""
+    """Returns the executed plans that the server wrote to its own log."""
     rows = []
     for one in subjects:
         asked = {(plan.script, plan.number): plan for plan in one.plans}
@@ -227,7 +227,7 @@ def unplanned(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
 
 
 def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
-    """All plans of the first, and of the others those that differ from its."""
+    """Returns all plans of the first system, and the plans of the others that differ from it."""
     known = [one for one in study.inside if any(plan.text for plan in one.plans)]
     if not known:
         return
@@ -294,7 +294,7 @@ def _index(use: Use, one: IndexUse) -> Row:
 
 
 def _time(use: Use, time_s: float | None) -> TableCell | Missing:
-    """Of the server, per transaction."""
+    """Returns server time per transaction."""
     return EMPTY if time_s is None else TableCell(use.used.per_transaction(time_s), "s")
 
 

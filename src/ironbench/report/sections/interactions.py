@@ -1,4 +1,4 @@
-"""Two changes made together, over the product of each alone."""
+"""Interactions: the gain of two changes made together, relative to the product of their separate gains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def together(study: Study) -> Table:
-    """A row for each pair of levels of a full design."""
+    """Returns a row for each pair of levels of a full design."""
     rows = tuple(
         (
             one.name,

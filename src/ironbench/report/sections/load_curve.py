@@ -1,4 +1,4 @@
-"""Loads that followed a curve: what was asked for, what was done, and the response times, over time."""
+"""Loads that followed a curve: requested load, work done, and response times, over time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
 
 
 def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
-    """Load and work on the left axis, response time on the right one."""
+    """Draws load and work on the left axis, response time on the right axis."""
     suffix, factor = scale("s", [value for _, value in one.p99_s])
     keys = (
         Key(_ASKED[one.curve.of], "muted", "dash"),
@@ -63,7 +63,7 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     late = [_row(t_s, keys[2], TableCell(value, "s"), factor) for t_s, value in one.p99_s]
     left = {"tickCount": 5, "format": ",~f", "title": None}
     right = {"tickCount": 5, "format": ",~f", "title": f"99th percentile, {suffix}", "orient": "right", "grid": False}
-    # A rate is on the axis of what was finished; clients have a scale of their own, and the table has their numbers.
+    # A rate shares the axis of finished work; clients have their own scale, and the table has their numbers.
     if one.curve.of == "rate":
         data, layers = {"load": asked + done}, [_layer("load", keys[:2], left)]
     else:
@@ -121,7 +121,7 @@ def _by_line(names: list[str], looks: list[Any]) -> dict[str, Any]:
 
 
 def _table(one: LoadCourse) -> Table:
-    """Ten moments at most, evenly apart."""
+    """Returns at most ten evenly spaced moments."""
     slow = dict(one.p99_s)
     step = max(1, -(-len(one.moments) // 10))
     rows = tuple(

@@ -14,7 +14,7 @@ PLACE = 700
 
 
 def sections(study: Study) -> Iterator[Section]:
-    # Of one query alone everything else in the report of a lab tells already.
+    # If there is a single query, the rest of a lab's report already contains everything about it.
     alone = study.lab is not None and (study.queries is None or len(study.queries.names) < 2)
     charts = () if alone else (*by_query(study.queries), *level_queries(study.levels))
     yield Section("queries", "Query by query", charts=charts, tables=against_trend_tables(study.against))

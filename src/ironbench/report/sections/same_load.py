@@ -1,4 +1,4 @@
-"""Response times of cells at the same rate: an interval per cell and rate, and a point per block."""
+"""Response times of configurations at the same rate: an interval per configuration and rate, and a point per block."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def sections(study: Study) -> Iterator[Section]:
 _WANTED = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p99", "p999"))
 _LOG_TIMES = 40
 _GROUP = 0.74
-"""Width of all cells at one rate, as a share of the distance between two rates."""
+"""Width of all configurations at one rate, as a share of the distance between two rates."""
 _WITHIN = 0.6
-"""Width of a cell's points, as a share of the cell's place."""
+"""Width of a configuration's points, as a share of the configuration's place."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rate:
-    """One rate, with every cell's results at it."""
+    """A rate, with every configuration's results at that rate."""
 
     share: float
     rate: float | None
@@ -55,7 +55,7 @@ class _Rate:
 
 
 def same_load(study: Study) -> list[Chart]:
-    """One for each percentile; none without rated cells, or with too many cells to tell apart."""
+    """Returns one chart for each percentile; none without fixed-rate configurations, or with too many to tell apart."""
     rates = _rates(study)
     there = {name for rate in rates for name in rate.sides}
     names = [cell.name for cell in study.cells]
@@ -111,7 +111,8 @@ def _marks(behind: bool, repeated: bool) -> tuple[Key, ...]:
 def _rows(
     metric: str, table: Table, shown: list[str], rates: Sequence[_Rate], factor: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Means of all blocks, and points of each; cells of a rate stand side by side, a cell's blocks in order."""
+    """Draws means of all blocks, and points of each block. Configurations of one rate are side by side, their blocks in
+    order."""
     means: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     place = _GROUP / len(shown)
@@ -139,7 +140,7 @@ def _rows(
 
 
 def _looks(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The colour and shape that these cells have in other charts."""
+    """Returns the colour and shape that these configurations have in other charts."""
     looks = []
     for encoding in (base.colour(names), base.shape(names)):
         known = dict(zip(names, encoding["scale"]["range"], strict=True))
@@ -184,11 +185,11 @@ def _table(metric: str, shown: list[str], rates: Sequence[_Rate]) -> Table:
 _SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "99th perc."))
 """Percentiles in the tables; the JSON document has all."""
 _LEAST_BLOCKS = 3
-"""Two points and Student's t with one degree of freedom give intervals over many powers of ten: they say nothing."""
+"""With two points, Student's t has one degree of freedom and intervals span many powers of ten: they are useless."""
 
 
 def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
-    """One for each comparison, a row for each rate: the cell's times, the baseline's, and their ratio."""
+    """Returns a table for each comparison, with a row for each rate: both sides' times, and their ratio."""
     names = list(dict.fromkeys(one.contrast.name for one in loads))
     return [(name, _times_table([one for one in loads if one.contrast.name == name])) for name in names]
 
@@ -209,7 +210,7 @@ def _times_table(loads: Sequence[SameLoad]) -> Table:
 
 
 def _times(one: SameLoad, metric: str, finding: Finding | None) -> Row:
-    """The times of both sides, their ratio, and its interval."""
+    """Returns the times of both sides, their ratio, and its interval."""
     if finding is None:
         return EMPTY, EMPTY, EMPTY, EMPTY
     known = interval_cell(finding) if finding.blocks >= _LEAST_BLOCKS else Missing("too few blocks")
@@ -222,7 +223,7 @@ def _time(side: Side, metric: str) -> TableCell | Missing:
 
 
 def _behind(one: SameLoad) -> str:
-    """Names the sides that did not keep the rate."""
+    """Names the sides that did not sustain the rate."""
     names = [(one.contrast.cell, one.cell), (one.contrast.baseline, one.baseline)]
     texts = [f"{name} fell behind in {side.behind} of {side.trials}" for name, side in names if side.behind]
     return "; ".join(texts)

@@ -1,4 +1,4 @@
-"""Curves of the scalability law: fitted to the sweeps of runs, and to cells of a lab that differ in clients alone."""
+"""Curves of the scalability law, fitted to the sweeps of runs and to lab configurations that differ only in clients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HEIGHT = 320
 
 
 def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
-    """`units`: of the work, e.g. transactions."""
+    """Draws the fitted curves. `units`: what the work counts, e.g. transactions."""
     if not scalings:
         return []
     names = [one.name for one in scalings]
@@ -66,7 +66,7 @@ def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
 
 
 def sentences(scalings: Sequence[Scaling]) -> tuple[str, ...]:
-    """A paragraph per system."""
+    """Returns a paragraph per system."""
     texts = [" ".join(wording.sentences(one.sentences)) for one in scalings]
     return tuple(
         texts if len(texts) == 1 else (f"{one.name}: {text}" for one, text in zip(scalings, texts, strict=True))
@@ -153,7 +153,7 @@ _FITTED = (Key("fitted law", "muted", "line"),)
 
 
 def growth(study: Study) -> list[Chart]:
-    """Empty where no cells differ in clients alone, or with too many curves to distinguish."""
+    """Draws labs' curves; empty if no configurations differ only in clients, or with too many curves to tell apart."""
     if not 0 < len(study.growths) <= theme.SYSTEMS:
         return []
     return [
@@ -208,7 +208,7 @@ def _chart(study: Study, metric: str, height: int) -> Chart:
 
 
 def _curves(study: Study, factor: float) -> list[dict[str, Any]]:
-    """The fitted law from the fewest to the most clients measured; beyond, it would be a prediction."""
+    """Returns the fitted law from the fewest to the most clients measured; beyond, it would be a prediction."""
     points = []
     for curve in study.growths:
         if curve.fit is not None:

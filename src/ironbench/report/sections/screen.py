@@ -1,4 +1,4 @@
-"""The screen of a lab of that design: every factor's effect, before anything was compared in fresh blocks."""
+"""The screen of a lab that has one: every factor's effect, before anything is compared in fresh blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sections(study: Study) -> Iterator[Section]:
     screen = study.screen
     if screen is None or not screen.factors:
         return
-    # The table says what the chart shows.
+    # The table has the same figures as the chart.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(screen))
     yield Section("screen", "The screen", lead(screen), charts, with_rows(screened_table(screen)), at_end=True)
 
@@ -33,7 +33,7 @@ _ROOM = 0.06
 
 
 def screened(screen: Screen) -> list[Chart]:
-    """None where no effect could be told."""
+    """Draws the effects; None if no effect could be estimated."""
     if not screen.factors:
         return []
     ends = [math.log(end) for one in screen.factors for end in (one.low, one.high, *one.blocks)]
@@ -66,7 +66,7 @@ def screened(screen: Screen) -> list[Chart]:
 
 
 def _row(one: Screened, words: Sequence[str]) -> dict[str, Any]:
-    """`words`: its row of the table."""
+    """Returns the Vega data of one factor. `words`: its row of the table."""
     name, levels, ratio, interval, verdict, *_ = words
     return {
         "name": f"{name}: {levels}",

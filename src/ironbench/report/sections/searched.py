@@ -1,4 +1,4 @@
-"""Loads that a search chose for the cells of a lab, and what it tried."""
+"""Loads that a search chose for the configurations of a lab, and the loads that it tried."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def tried(study: Study) -> Table:
-    """A row for each load that was tried."""
+    """Returns a row for each load that was tried."""
     rows: list[Row] = []
     searches = [one.search for one in study.searched if one.search]
     limits = searches[0].limits if searches else ()

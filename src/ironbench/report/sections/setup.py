@@ -1,4 +1,4 @@
-"""The plan of a lab and what became of it, the scripts' texts, and the configuration in common."""
+"""The plan of a lab and its progress, the texts of scripts, and the shared configuration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ironbench.words import counted
 
 PLACE = 2500
 CPU_TAKEN = "cpu-taken"
-"""Code of the warning of a record with slices that others had disturbed."""
+"""Code of the warning that other programs disturbed a record's slices."""
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -33,7 +33,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def plan(study: Study) -> list[tuple[str, Table]]:
-    """The factors, and each cell with the outcome of its trials."""
+    """Returns the factors, and each configuration with the outcome of its trials."""
     lab_factors = study.lab.factors if study.lab else ()
     factors = Table(("factor", "levels"), tuple((f.name, ", ".join(f.levels)) for f in lab_factors), words=True)
     rows: list[tuple[str, ...]] = []
@@ -50,7 +50,8 @@ def plan(study: Study) -> list[tuple[str, Table]]:
 
 
 def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
-    """Cell → its levels that the baseline does not have. Empty where names tell: `run 5` of a screen does not."""
+    """Maps each configuration to its levels that the baseline does not have. Empty if names say enough; `run 5` of a
+    screen does not."""
     levels = {cell.name: cell.setup.cell.levels for cell in cells}
     first = levels.get(baseline, {})
     changed = {
@@ -62,7 +63,7 @@ def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
 
 
 def _retried(cell: CellResults) -> str:
-    """How many trials were tried twice, and what became of the first attempts."""
+    """Counts trials that were repeated, and the outcomes of their first attempts."""
     count = sum(record.attempt > 1 for record in cell.trials)
     reasons = dict.fromkeys(
         f"{one.status.value}: {shortened(why)}" for one in cell.repeated if (why := wording.cause(one))
@@ -105,13 +106,13 @@ def _anew(lab: Lab) -> str:
 
 
 def _length(study: Study, planned_s: float) -> str:
-    """As measured; as planned where nothing is yet."""
+    """Describes slices as measured; as planned if none was measured yet."""
     lengths = {one.metrics.get("slice_length_s") for cell in study.cells for one in cell.trials} - {None}
     return " or ".join(map(units.span, sorted(filter(None, lengths)) or [planned_s]))
 
 
 def _dropped(study: Study) -> str:
-    """How many slices were dropped, and whether disturbed ones stayed; empty where none was."""
+    """Counts dropped slices, and says whether disturbed ones were kept; empty if there was none."""
     trials = [one for cell in study.cells for one in cell.trials]
     figures = [one.metrics for one in trials]
     dropped, kept = (round(sum(one.get(name, 0.0) for one in figures)) for name in ("slices_dropped", "slices"))
@@ -127,13 +128,13 @@ def _dropped(study: Study) -> str:
 
 _SQUARE = 24
 _MOST = 24
-"""Most blocks or cells in the chart; the table has all."""
+"""Most blocks or configurations in the chart; the table has all."""
 _SIGNS = {"suspect": "?", "voided": "×", "failed": "×", "cut-short": "×", "not run": "–"}
 
 
 def order(study: Study) -> list[Chart]:
-    """Planned places with their trials' outcomes."""
-    if study.lab is None or study.lab.method.slice_s is not None:  # turns have no order worth a chart
+    """Draws planned trials in order, with their outcomes."""
+    if study.lab is None or study.lab.method.slice_s is not None:  # the order of turns is not worth a chart
         return []
     names = [cell.name for cell in study.cells]
     blocks: dict[int, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Statement by statement, as clients saw it: times of every command, and their ratios to the baseline's."""
+"""Statement by statement, as clients saw it: times of every command, and their ratios to the baseline's times."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PLACE = 1250
 _WIDTH = 80
 """Characters of a statement in a table."""
 _SIDE_BY_SIDE = 4
-"""Most cells whose times stand side by side."""
+"""Most configurations whose times are shown side by side."""
 _NAMED = 3
-"""In a sentence; the table has all."""
+"""Most commands named in a sentence; the table has all."""
 _HEADS = {"p50_s": "median", "p95_s": "95th percentile", "p99_s": "99th percentile"}
 _LEAD = (
     "From sending a command to its answer; the time between commands is not in it. "
@@ -57,7 +57,7 @@ def sentences(study: Study) -> Iterator[str]:
 
 
 def side_by_side(subjects: tuple[StatementTimings, ...]) -> Iterator[tuple[str, Table]]:
-    """The mean of each command everywhere, and its ratio to the first."""
+    """Returns the mean of each command everywhere, and its ratio to the first."""
     if not 1 < len(subjects) <= _SIDE_BY_SIDE:
         return
     rows = []
@@ -89,7 +89,7 @@ def _mean(one: Timed | None) -> TableCell | Missing:
 
 
 def _ratio_cells(one: Timed | None) -> tuple[TableCell | Missing, TableCell | Missing]:
-    """The ratio to the baseline's time and its interval."""
+    """Returns the ratio to the baseline's time, and its interval."""
     if one is None or one.ratio is None:
         return ABSENT, ABSENT
     return TableCell(one.ratio.ratio, "times"), ratio_bounds(one.ratio.low, one.ratio.high, one.ratio.known)
@@ -119,7 +119,7 @@ def _table(subject: StatementTimings) -> Table:
 
 
 def _titles(own: Sequence[Timed | None]) -> str:
-    """Both texts of a command that another one replaces."""
+    """Returns both texts of a command that replaces another one."""
     by_text: dict[str, Timed] = {}
     for one in own:
         if one is not None:

@@ -1,4 +1,4 @@
-"""Where the time of a transaction goes: a stacked bar per cell, and what changes from one cell to another."""
+"""Where the time of a transaction goes: a stacked bar per configuration, and the changes between configurations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def limits(study: Study) -> Table:
 
 
 def ceilings(study: Study) -> Table:
-    """The measured gain if a part were free."""
+    """Returns the measured gain of each free part."""
     rows = tuple(
         (" and ".join(one.parts), " ".join(filter(None, (ceiling_sentence(one), unexplained(one)))))
         for one in study.ceilings
@@ -52,7 +52,7 @@ COLOURS = dict(zip(PARTS, ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6
 
 
 def spent(study: Study) -> list[Chart]:
-    """Seconds per transaction by part; none where backends were not observed."""
+    """Draws seconds per transaction by part; nothing if backends were not observed."""
     known = [(cell.name, cell.time) for cell in study.cells if cell.time]
     if not known:
         return []
@@ -98,5 +98,5 @@ def _table(study: Study) -> Table:
 
 
 def waterfalls(study: Study) -> list[Chart]:
-    """Changes from each baseline to the cell compared with it."""
+    """Draws the changes from each baseline to the configuration compared with it."""
     return [waterfall.chart(one, f"waterfall-{place}") for place, one in enumerate(study.waterfalls)]

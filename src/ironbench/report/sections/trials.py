@@ -31,12 +31,12 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 _MOST_LINES = theme.SYSTEMS
-"""Most cells that colours can distinguish."""
+"""Most configurations that colours can distinguish."""
 _LOG = 20
 
 
 def points(study: Study) -> list[Chart]:
-    """A row per cell with a point per trial and a line at the median."""
+    """Draws a row per configuration, with a point per trial and a line at the median."""
     cells = [cell for cell in study.cells if cell.metric]
     if not cells:
         return []
@@ -76,7 +76,8 @@ def points(study: Study) -> list[Chart]:
 
 
 def by_block(study: Study) -> list[Chart]:
-    """A line per cell over the blocks; none with too many cells for colours, or a single block."""
+    """Draws a line per configuration over the blocks; none for a single block, or with too many configurations for
+    colours."""
     cells = [cell for cell in study.cells if cell.metric]
     counted = {record.block for cell in cells for record in cell.usable}
     if not cells or len(cells) > _MOST_LINES or len(counted) < 2:
@@ -130,7 +131,7 @@ _TOOLTIP = [
 
 
 def _row(row: Row, factor: float) -> dict[str, Any]:
-    """A cell of the lab, from its row of the table."""
+    """Returns the Vega data of one configuration, from its row of the table."""
     name, _, median, *_ = row
     figures = base.figures(median, factor) if isinstance(median, TableCell) else {}
     return {"name": shown(name), "median": figures.get("value"), "text": shown(median)}
@@ -148,7 +149,7 @@ def _trial(cell: CellResults, record: Record, metric: str, factor: float, unit: 
 
 
 def _scale(values: Sequence[float]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Does not begin at zero: points, unlike bars, may be looked at closely."""
+    """Returns an axis that need not begin at zero: unlike bars, points need no zero."""
     if base.wide_apart(list(values), _LOG):
         return base.value_scale(list(values), _LOG)
     low, high = min(values), max(values)
@@ -163,7 +164,7 @@ def _title(study: Study, suffix: str, kind: dict[str, Any]) -> str:
 
 
 def _colours(cells: Sequence[CellResults]) -> dict[str, Any]:
-    """The cells' colours elsewhere; a single colour for too many cells."""
+    """Returns the colours that configurations have elsewhere; a single colour if there are too many."""
     if len(cells) > _MOST_LINES:
         return {"value": "@s0"}
     return {**base.colour([cell.name for cell in cells]), "field": "cell"}

@@ -1,4 +1,4 @@
-"""The workers that drove the trials: what each did, and whether one of them was the limit."""
+"""The workers that drove the trials: the work of each, and whether one of them was the bottleneck."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _table(one: Workers) -> Table:
 
 
 def _clock(share: Share) -> TableCell | Missing:
-    """How far the worker's clock is ahead of ours, and how well that is known."""
+    """States how far the worker's clock is ahead of the local clock, and the uncertainty."""
     if not share.clock_error_s:
         return Missing("same clock")
     offset, error = share.clock_offset_s, share.clock_error_s

@@ -61,17 +61,17 @@ __all__ = [
 
 
 def texts(notes: Iterable[Note]) -> list[str]:
-    """Each sentence once."""
+    """Returns each sentence once."""
     return list(dict.fromkeys(map(text, notes)))
 
 
 def sentences(notes: Iterable[Note]) -> list[str]:
-    """Each as a whole sentence, with a capital letter and a period."""
+    """Returns each note as a whole sentence, with a capital letter and a period."""
     return [f"{words[:1].upper()}{words[1:].rstrip('.')}." for words in texts(notes)]
 
 
 def cause(record: Record) -> str:
-    """Why a trial is not `ok`."""
+    """Explains why a trial is not `ok`."""
     return "; ".join(texts(record.causes or record.flags))
 
 
@@ -79,7 +79,7 @@ _COUNTED = {True: "transactions per second", False: "clients"}
 
 
 def conditions(record: Record) -> dict[str, str]:
-    """What was asked for, done and verified before a trial, by name."""
+    """Returns the conditions that were requested, created and verified before a trial, by name."""
     limits = ", ".join(f"{limit.metric} at most {limit.most:.15g}" for limit in record.limits)
     span = record.search_range
     result = record.search_result

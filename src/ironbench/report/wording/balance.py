@@ -1,4 +1,4 @@
-"""Words for sizing ratios: their names, and what is known of each."""
+"""Words for sizing ratios: their names, and notes about them."""
 
 from __future__ import annotations
 

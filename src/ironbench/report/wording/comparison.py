@@ -153,7 +153,7 @@ def work_of_one_side(side: str, work: str) -> str:
 
 
 _NAMED = 3
-"""Most steps of each side that a difference names."""
+"""Most steps that are named for each side."""
 
 
 @wording("plans-unknown")
@@ -185,7 +185,7 @@ def no_clear_step(before: str, after: str) -> str:
 @wording("largest-step")
 def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s: float) -> str:
     """a transaction takes 1.5 ms less of a client's time. log flush: 1.2 ms less (1.1 ms to 1.3 ms)"""
-    low, high = sorted((abs(low_s), abs(high_s)))  # a clear step has both on the same side of 0
+    low, high = sorted((abs(low_s), abs(high_s)))  # a clear step has both ends on the same side of 0
     step = f"{part}: {_change(delta_s)} ({milliseconds(low)} to {milliseconds(high)})"
     return f"a transaction takes {_change(whole_s)} of a client's time. {step}"
 

@@ -1,4 +1,4 @@
-"""Words for bills, and for what records show of systems that are bought or ranked."""
+"""Words for bills, and for records of systems that are bought or ranked."""
 
 from __future__ import annotations
 

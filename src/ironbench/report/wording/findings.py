@@ -1,4 +1,4 @@
-"""Words for findings: how they were computed, what a verdict lacks, which blocks did not enter."""
+"""Words for findings: how they were computed, why there is no verdict, which blocks were dropped."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def cell_without_ratio(cell: str, metric: str, value: float | None = None) -> st
     return f"{cell} has no {metric}" if value is None else f"{cell} has {metric} {value:g}, of which there is no ratio"
 
 
-# Of the whole lab.
+# Notes about the whole lab.
 
 
 @wording("half-of-cores")
@@ -294,7 +294,7 @@ _DISTURBED = {
     "steal": "other virtual machines took CPU time during",
     "clock-step": "the clock was set during",
 }
-"""Code of a warning of trials → what happened, to be followed by which trials."""
+"""Code of a warning → what happened, to be followed by the trials that have it."""
 
 
 @wording("trials-disturbed")
@@ -306,7 +306,7 @@ def trials_disturbed(
     least: tuple[str, int, int] | None = None,
 ) -> str:
     """other programs or virtual machines took CPU time during 13 of 36 compared trials"""
-    # Trials that were left out, and those at a share of a peak, are not among them.
+    # Trials that were left out, and those at a share of a peak, are not counted.
     which = f"{trials} of {of} compared trials"
     if trials == of:
         which = f"each of the {of} compared trials" if of > 1 else "the only compared trial"

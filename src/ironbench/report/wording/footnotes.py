@@ -1,4 +1,4 @@
-"""Words for what a reader of a run's tables must know: how response times count, which percentiles are left out."""
+"""Words that readers of a run's tables need: how response times are counted, and which percentiles are left out."""
 
 from __future__ import annotations
 

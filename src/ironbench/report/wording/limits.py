@@ -1,4 +1,4 @@
-"""Words for what limits a system, and where the time of its transactions goes."""
+"""Words for bottlenecks, and for where the time of transactions goes."""
 
 from __future__ import annotations
 

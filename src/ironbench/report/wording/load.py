@@ -51,7 +51,7 @@ def failed_outside_window(
 
 
 def _units(value: Number, one: Strings, many: Strings) -> str:
-    """`4,000 transactions`, by what the workload calls a unit of its work."""
+    """Counts units of work: `4,000 transactions`."""
     return count(value, either(one, "transaction"), either(many, "transactions"))
 
 

@@ -1,4 +1,4 @@
-"""The functions that put notes into words, by code."""
+"""The registry of functions that put notes into words, by code."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ironbench.report.wording.values import names
 Worded = TypeVar("Worded", bound=Callable[..., str])
 
 WORDING: dict[str, Callable[..., str]] = {}
-"""Code of a note → function of its values by name, which returns a sentence without a period. Numbers may be ranges,
-and strings tuples of the strings that several trials had."""
+"""Maps the code of a note to a function of the note's values, which returns a sentence without a period. Numbers may be
+ranges, and strings may be tuples of the strings that several trials had."""
 
 
 def wording(*codes: str) -> Callable[[Worded], Worded]:
@@ -28,7 +28,8 @@ def wording(*codes: str) -> Callable[[Worded], Worded]:
 
 
 def text(note: Note) -> str:
-    """A note as a sentence without its period. A note that this version does not know is shown as code and values."""
+    """Returns a note as a sentence without its period. If this version does not know the note, it returns code and
+    values."""
     if note.values.keys() == {TEXT}:
         return names(note.values[TEXT])
     function = WORDING.get(note.code)
@@ -36,7 +37,7 @@ def text(note: Note) -> str:
         try:
             return function(**note.values)
         except (TypeError, ValueError, LookupError, ArithmeticError):
-            pass  # a newer version wrote other values, or somebody changed the record
+            pass  # a newer version wrote other values, or the record was edited
     return ": ".join(filter(None, (note.code, ", ".join(f"{name} {_plain(one)}" for name, one in note.values.items()))))
 
 

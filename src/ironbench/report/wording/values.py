@@ -1,4 +1,4 @@
-"""Writes the values of notes: numbers that may be ranges over several trials, and strings that may be several."""
+"""Formats the values of notes: numbers that may be ranges over several trials, and strings that may be several."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Strings = str | Sequence[str]
 
 
 def low_to_high(value: Number, written: Callable[[float], str]) -> str:
-    """`8 s`, or `8 s to 12 s` for a range."""
+    """Formats a number, or a range of numbers: `8 s`, `8 s to 12 s`."""
     if not isinstance(value, NoteRange):
         return written(value)
     low, high = written(value.low), written(value.high)
@@ -21,7 +21,7 @@ def low_to_high(value: Number, written: Callable[[float], str]) -> str:
 
 
 def percent(value: Number, *limits: float) -> str:
-    """`12 %`, or `5 to 12 %`. `limits`: by which the share is judged; its digits show on which side of them it is."""
+    """Formats a share: `12 %`, or `5 to 12 %`. `limits`: the digits show on which side of these limits the share is."""
     if isinstance(value, NoteRange):
         low, high = percents(value.low, limits=limits), percents(value.high, limits=limits)
         return f"{low} to {in_percent(value.high, limits=limits)}" if low != high else in_percent(value.high, limits)
@@ -29,7 +29,7 @@ def percent(value: Number, *limits: float) -> str:
 
 
 def count(value: Number, one: str, many: str = "") -> str:
-    """`3 trials`, or `3 to 5 trials`."""
+    """Formats a count: `3 trials`, or `3 to 5 trials`."""
     if isinstance(value, NoteRange):
         low, high = grouped(value.low), grouped(value.high)
         return f"{low} to {counted(value.high, one, many)}" if low != high else counted(value.high, one, many)
@@ -37,7 +37,7 @@ def count(value: Number, one: str, many: str = "") -> str:
 
 
 def number(value: Number) -> str:
-    """`3`, or `3 to 5`."""
+    """Formats a number: `3`, or `3 to 5`."""
     return low_to_high(value, grouped)
 
 
@@ -58,15 +58,15 @@ def highest(value: Number) -> float:
 
 
 def strings(value: Strings) -> tuple[str, ...]:
-    """The strings that are not empty."""
+    """Returns the strings that are not empty."""
     return tuple(filter(None, (value,) if isinstance(value, str) else value))
 
 
 def names(value: Strings) -> str:
-    """The first of them, and how many more there are."""
+    """Returns the first strings, and how many more there are."""
     return some(strings(value))
 
 
 def either(value: Strings, otherwise: str) -> str:
-    """One of strings that are alike in all but rare cases, such as what a unit of work is called."""
+    """Returns one of the strings, which are nearly always equal, such as the name of a unit of work."""
     return next(iter(strings(value)), otherwise)

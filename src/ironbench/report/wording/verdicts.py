@@ -1,4 +1,4 @@
-"""Words for what became of an author's claims, and why a gate decides as it does."""
+"""Words for the outcomes of an author's claims, and for the reasons of a gate's decision."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def interval_against_range(verdict: str, low: float, high: float, confidence: fl
 
 
 def _ratio(value: float) -> str:
-    """Four significant digits: a bound of 0.000 would be useless."""
+    """Formats four significant digits: a bound of 0.000 would be useless."""
     return grouped(value) if 1000 <= value < math.inf else f"{value:#.4g}"
 
 

@@ -1,4 +1,4 @@
-"""Words for what single workloads notice."""
+"""Words for notes of single workloads."""
 
 from __future__ import annotations
 
