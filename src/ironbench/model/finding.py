@@ -49,14 +49,14 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Ratio):
-    """Two cells compared on one metric, paired by block."""
+    """Two configurations compared by one metric, paired by block."""
 
     metric: str
     """Catalogue name."""
     cell: str
     baseline: str
     ratios: tuple[tuple[int, float], ...]
-    """(block, cell's value over the baseline's) of every complete block."""
+    """(block, configuration's value divided by the baseline's) for every complete block."""
     confidence: float
     """Confidence level of the interval: 0.95, or more if several interim analyses share the alpha."""
     conclusion: Conclusion

@@ -49,13 +49,13 @@ class ComparedMetric:
     a: Summary
     b: Summary
     no_ratio: Note | None = None
-    """Why there is no ratio (`ironbench.study.rate`)."""
+    """Reason why no ratio is shown (`ironbench.study.rate`)."""
     means: MeanRatio | None = None
     """The ratio with a confidence interval; only `ironbench lead` computes it."""
 
     @property
     def ratio(self) -> float | None:
-        """B's centre over A's; None if one is not above 0, if `no_ratio` gives a reason, or if `points` replaces it."""
+        """B's centre divided by A's; None if one is not positive, `no_ratio` gives a reason, or `points` is used instead."""
         return None if self.no_ratio or self.points is not None else ratio(self.a.centre, self.b.centre)
 
     @property
@@ -66,7 +66,7 @@ class ComparedMetric:
 
     @property
     def points(self) -> float | None:
-        """B's share minus A's, where one of them is next to nothing."""
+        """B's share minus A's, used instead of a ratio if one of them is close to zero."""
         a, b = self.a.centre, self.b.centre
         return b - a if not self.no_ratio and without_ratio(self.metric, a, b) else None
 

@@ -53,7 +53,7 @@ class Measure(Ratio):
     """Whether the metric is a rate divided by throughput."""
     before: float
     after: float
-    """Geometric means of the trials, base units."""
+    """Geometric means over the trials, in base units."""
     whole_device: bool = False
     """Whether a shared device counted this I/O for all programs, so that the server may not have caused it."""
 

@@ -39,7 +39,7 @@ class FactorInteraction(Ratio):
     levels: Mapping[str, str]
     """The two factors, each with its value."""
     cells: tuple[str, str, str, str]
-    """Both, one alone, the other alone, neither."""
+    """Configurations with both changes, only the first, only the second, and none."""
     blocks: int
     """Blocks that measured all four."""
 

@@ -107,7 +107,8 @@ def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
 
 
 def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
-    """Holm's order over the family, for differences and for equivalences, each at its look's level."""
+    """Applies Holm's correction over all comparisons, for differences and for equivalences, at each stage's alpha
+    level."""
     places = [at(method_of(lab, one.cell), look) for one in family]
     results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]

@@ -32,7 +32,7 @@ _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class WorkLead:
-    """Compares one work that both did, each at its own peak and at equal numbers of clients."""
+    """Comparison of two systems in one work, each at its own peak and at equal numbers of clients."""
 
     work: str
     curves: tuple[ThroughputCurve, ThroughputCurve]

@@ -34,7 +34,7 @@ MOST_ADVISED = 100
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two cells compared on one metric, before the verdict."""
+    """Comparison of two configurations by one metric, before the verdict."""
 
     metric: str
     better: str
