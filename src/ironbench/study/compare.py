@@ -55,7 +55,7 @@ class ComparedMetric:
 
     @property
     def ratio(self) -> float | None:
-        """B's centre divided by A's; None if one is not positive, `no_ratio` gives a reason, or `points` is used instead."""
+        """B's centre divided by A's; None if one is not positive, or if `no_ratio` or `points` is set."""
         return None if self.no_ratio or self.points is not None else ratio(self.a.centre, self.b.centre)
 
     @property
