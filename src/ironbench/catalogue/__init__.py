@@ -82,6 +82,12 @@ def part_of(name: str) -> str:
     return name.partition("{")[2].removesuffix("}")
 
 
+def better(name: str) -> str:
+    """Returns `higher`, `lower` or `neither`: the direction in which a metric is better; `neither` if it is unknown."""
+    known = metrics().get(base_name(name))
+    return known.better if known else "neither"
+
+
 def metric(name: str) -> Metric:
     """Returns the metric for a name in a record; the part in braces is ignored. The InputError suggests the nearest
     names."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ironbench.catalogue import base_name, metrics, part_of
+from ironbench.catalogue import base_name, better, metrics, part_of
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Finding
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, Missing, Row, TableCell, count
@@ -48,12 +48,6 @@ def _test_words(profile: str) -> str:
 
     test = storage_tests.known(profile)
     return f"{test.title} {test.direction}" if test else profile
-
-
-def better(metric: str) -> str:
-    """Returns `higher`, `lower` or `neither` from the catalogue; `neither` for metrics that it does not know."""
-    known = metrics().get(base_name(metric))
-    return known.better if known else "neither"
 
 
 def interval(finding: Finding) -> str:

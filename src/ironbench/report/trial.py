@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironbench.catalogue import base_name, metrics
+from ironbench.catalogue import base_name, better, metrics
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check, Record
 from ironbench.model.sample import IN_TABLES, late, sampled, too_few
@@ -113,8 +113,7 @@ def _value(record: Record, name: str) -> TableCell | Missing:
 
 
 def _arrow(name: str) -> str:
-    known = metrics().get(base_name(name))
-    return _ARROWS.get(known.better, "") if known else ""
+    return _ARROWS.get(better(name), "")
 
 
 def _check(check: Check) -> str:

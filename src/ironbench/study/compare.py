@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from ironbench.catalogue import base_name, metrics
+from ironbench.catalogue import base_name, better, metrics
 from ironbench.model.described import LEADING
 from ironbench.model.finding import Ratio
 from ironbench.model.note import Note, note
@@ -247,22 +247,12 @@ def _rows(
     a: dict[str, Summary], b: dict[str, Summary], of_a: Sequence[Record], of_b: Sequence[Record]
 ) -> tuple[ComparedMetric, ...]:
     """Compares the metrics of both sides in the catalogue's order, totals before parts; unknown metrics come last."""
-    known = metrics()
-    order = {name: place for place, name in enumerate(known)}
+    order = {name: place for place, name in enumerate(metrics())}
     unkept = [record for record in (*of_a, *of_b) if record.kept_rate is False][:1]
     both = [name for name in a if name in b and not any(late(record, name) for record in unkept)]
     reasons = Ratios(of_a, of_b)
     both.sort(key=lambda name: (order.get(base_name(name), len(order)), name))
-    return tuple(
-        ComparedMetric(
-            name,
-            known[base_name(name)].better if base_name(name) in known else "neither",
-            a[name],
-            b[name],
-            reasons.lacking(name),
-        )
-        for name in both
-    )
+    return tuple(ComparedMetric(name, better(name), a[name], b[name], reasons.lacking(name)) for name in both)
 
 
 def standing(own: ThroughputCurve, first: ThroughputCurve) -> ComparedMetric | None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from ironbench.catalogue import base_name, metrics
+from ironbench.catalogue import base_name, better, metrics
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Lab, Method
 from ironbench.model.note import Note, note
@@ -192,10 +192,9 @@ def _compared(
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
         sides[0].append(a)
         sides[1].append(b)
-    known = metrics().get(base_name(metric))
     return Comparison(
         metric,
-        known.better if known else "neither",
+        better(metric),
         cell,
         baseline,
         tuple(pairs),

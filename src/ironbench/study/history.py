@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ironbench.catalogue import base_name, metrics
+from ironbench.catalogue import better
 from ironbench.errors import InputError
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Ratio
 from ironbench.model.note import Note, note
@@ -313,7 +313,6 @@ def _line(name: str, points: Sequence[HistoryPoint], metric: str) -> HistoryLine
     if found.detectable is None:
         kept = len(judged) - len(found.spikes) - found.unconfirmed
         question = note("few-points-besides-outliers", points=kept, least=change_points.LEAST)
-    better = getattr(metrics().get(base_name(metric)), "better", "neither")
     return HistoryLine(
         name,
         tuple(points),
@@ -323,7 +322,7 @@ def _line(name: str, points: Sequence[HistoryPoint], metric: str) -> HistoryLine
                 math.exp(one.low),
                 math.exp(one.high),
                 judged[one.place],
-                _worse(one.difference, better),
+                _worse(one.difference, better(metric)),
             )
             for one in found.points
         ),
@@ -336,8 +335,8 @@ def _line(name: str, points: Sequence[HistoryPoint], metric: str) -> HistoryLine
     )
 
 
-def _worse(difference: float, better: str) -> bool | None:
-    return None if better == "neither" else (difference < 0) == (better == "higher")
+def _worse(difference: float, direction: str) -> bool | None:
+    return None if direction == "neither" else (difference < 0) == (direction == "higher")
 
 
 def _variances(points: Sequence[HistoryPoint]) -> list[float]:

@@ -178,8 +178,11 @@ def _rows(
     for metric in metrics:
         if metric in of_a and metric in of_b and not reasons.lacking(metric):
             means = mean_ratio(repeats(a, metric, in_turns), repeats(b, metric, in_turns))
-            better = catalogue.metrics()[catalogue.base_name(metric)].better
-            rows += [ComparedMetric(metric, better, of_a[metric], of_b[metric], means=means)] if means else []
+            rows += (
+                [ComparedMetric(metric, catalogue.better(metric), of_a[metric], of_b[metric], means=means)]
+                if means
+                else []
+            )
     return tuple(rows)
 
 

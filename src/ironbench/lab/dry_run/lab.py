@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ironbench import units
+from ironbench.catalogue import better
 from ironbench.lab.dry_run import screen
 from ironbench.lab.dry_run.estimate import cost, needed_s, resolution_fields, resolved
 from ironbench.lab.dry_run.notes import commands_of, controlled, notes
@@ -20,7 +21,6 @@ from ironbench.plan.budget import ASSUMED
 from ironbench.printer import Printer
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import better
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.trial.load import estimate
 from ironbench.words import THIN, counted, in_percent, listed

@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ironbench.catalogue import better
 from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.findings import better, effect_table, has_interval, metric_words
+from ironbench.report.findings import effect_table, has_interval, metric_words
 from ironbench.report.findings import ratio as ratio_words
 from ironbench.report.numbers import percent
 
