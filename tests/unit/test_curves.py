@@ -21,9 +21,8 @@ from ironbench.plan import curves, resolve
 from ironbench.report import formats
 from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
-from ironbench.study.load_curve import LoadCourse, course
 from ironbench.study.study import studies
-from ironbench.study.timelines import Timeline, TimelineSeries
+from ironbench.study.timelines import LoadCourse, Timeline, TimelineSeries, course
 
 
 def rate(text: str, folder: Path | None = None) -> Curve:

@@ -20,7 +20,7 @@ from ironbench.report import lead as report
 from ironbench.report.numbers import number, quantity
 from ironbench.study.compare import MeanRatio, mean_ratio
 from ironbench.study.lead import Leads, WorkLead, leads, outcome
-from ironbench.study.repeats import Repeats, repeats
+from ironbench.study.summarise import Repeats, repeats
 
 OLD = {"cpu": {"model": "Old @ 2.40GHz", "cores": 8}}
 NEW = {"cpu": {"model": "New @ 3.04GHz", "cores": 8, "max_hz": 4_100_000_000}}

@@ -20,9 +20,8 @@ from ironbench.study.comparability import doubts, left_out, unlike
 from ironbench.study.curve import MOST_POOLED, NOT_POOLED, ThroughputCurve, curve, metrics_of
 from ironbench.study.differences import Difference, differences, facts_of
 from ironbench.study.rate import Rate, Ratios, clients_asked, paced, without_ratio
-from ironbench.study.repeats import Repeats
 from ironbench.study.subjects import Subject, emulated, leading, streams
-from ironbench.study.summarise import Summary, overlap
+from ironbench.study.summarise import Repeats, Summary, overlap
 
 _LEVEL = 0.05
 """Share of intervals that miss the true ratio: 5%."""

@@ -20,13 +20,13 @@ from ironbench.study.bill import bill
 from ironbench.study.comparability import causes, left_out, together
 from ironbench.study.curve import at_its_peak, highest, score_of
 from ironbench.study.differences import UNKNOWN, differing, facts_of
-from ironbench.study.repeats import repeats
 from ironbench.study.subjects import (
     cores_held,
     held_to,
     machine_cores,
     machines_among,
 )
+from ironbench.study.summarise import repeats
 from ironbench.study.target import Attained, Target, attained, may_count
 
 ALIKE = 0.10

@@ -24,8 +24,8 @@ from ironbench.study.compare import CellComparison, ComparedMetric, MeanRatio, m
 from ironbench.study.curve import ThroughputCurve, curve, held_out_peak, metrics_of
 from ironbench.study.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.study.rate import Rate, Ratios
-from ironbench.study.repeats import repeats
 from ironbench.study.subjects import Subject, cores_held, leading, machine_cores, machines_among, marked
+from ironbench.study.summarise import repeats
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 

@@ -19,7 +19,6 @@ from ironbench.records.work import work_name
 from ironbench.study.archive import Archive
 from ironbench.study.bill import bill
 from ironbench.study.curve import Peak, alike, basis, curve, score_of
-from ironbench.study.repeats import repeats
 from ironbench.study.subjects import (
     Subject,
     by_work,
@@ -28,6 +27,7 @@ from ironbench.study.subjects import (
     machine_cores,
     subjects,
 )
+from ironbench.study.summarise import repeats
 
 PER = ("core", "socket", "currency")
 SORTS = ("score", *PER, "system", "cores")

@@ -20,7 +20,6 @@ from ironbench.study.device_io import Distribution, ReadCost, RoleLatency, distr
 from ironbench.study.differences import Difference, differences, facts, shared
 from ironbench.study.footnotes import footnotes
 from ironbench.study.inside import OtherPlan, Use, other_plans, uses
-from ironbench.study.load_curve import LoadCourse, course
 from ironbench.study.queries import Against, Queries, against, queries
 from ironbench.study.rate import clients_asked, of_one_system
 from ironbench.study.scaling import Scaling, scalings
@@ -36,6 +35,7 @@ from ironbench.study.subjects import (
     subjects,
 )
 from ironbench.study.summarise import Summary
+from ironbench.study.timelines import LoadCourse, course
 from ironbench.study.workers import Workers, by_worker
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.timelines import DASHES
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section
-from ironbench.study.load_curve import LoadCourse
 from ironbench.study.study import Study
+from ironbench.study.timelines import LoadCourse
 from ironbench.words import counted
 
 PLACE = 450
