@@ -143,7 +143,7 @@ def test_a_lab_by_slices_is_explained_by_plans_and_statements_of_its_observed_tr
 def test_what_one_observed_trial_shows_has_no_interval() -> None:
     study = explained(by_slices())
     (found,) = study.explanations
-    steps = (ShareStep("run queue", 0.009, 0.009, 0.009),)
+    steps = (ShareStep(0.009, 0.009, 0.009, "run queue"),)
     seen = replace(found, waterfall=Waterfall(OLD, NEW, 0.001, 0.01, steps, "error of sampling alone"))
     rows = {row[0]: row[-1] for row in walk(seen).texts}
     assert (rows["command"], rows["part of the time"]) == ("no interval", "no interval")

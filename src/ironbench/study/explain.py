@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench.catalogue import base_name, part_of
@@ -19,14 +19,13 @@ from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Ratio
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
-from ironbench.stats.intervals import half_width, half_width_apart
 from ironbench.stats.ratio import paired, unpaired
 from ironbench.study.archive import Archive
 from ironbench.study.differences import Difference, differences, facts
 from ironbench.study.inside import OtherPlan, other_plans, uses
 from ironbench.study.io_cause import Cause, cause
 from ironbench.study.queries import QueryRatio, queries
-from ironbench.study.shares import LEVEL, Waterfall, waterfall
+from ironbench.study.shares import LEVEL, TimeDifference, Waterfall, half_width_of_difference, waterfall
 from ironbench.study.statements import StatementTimings, Timed, sure, times
 from ironbench.study.subjects import leading
 
@@ -59,8 +58,9 @@ class Measure(Ratio):
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptShare:
-    """A script's contribution to the mean response time: its share of transactions times its mean response time."""
+class ScriptShare(TimeDifference):
+    """The change of a script's contribution to the mean response time, which is its share of transactions times its
+    mean response time."""
 
     name: str
     before_s: float
@@ -69,15 +69,6 @@ class ScriptShare:
     part_before_s: float
     part_after_s: float
     """Contributions on both sides; over all scripts they add up to the mean response time."""
-    delta_s: float
-    """Change of the contribution."""
-    low_s: float
-    high_s: float
-    """Bounds of the 95% confidence interval of `delta_s`; infinite if a side has only one trial."""
-
-    @property
-    def clear(self) -> bool:
-        return self.low_s > 0 or self.high_s < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +220,9 @@ def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple
             parts = [{block: part for block, (part, _) in side.items()} for side in values]
             of_a, of_b = (statistics.fmean(side.values()) for side in parts)
             delta = of_b - of_a
-            half = _half(parts[0], parts[1], in_blocks)
-            found.append(ScriptShare(name, before, after, of_a, of_b, delta, delta - half, delta + half))
+            few = min(map(len, parts)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2)
+            half = math.inf if few else half_width_of_difference(parts[0], parts[1], in_blocks)
+            found.append(ScriptShare(delta, delta - half, delta + half, name, before, after, of_a, of_b))
     return tuple(sorted(found, key=lambda one: -abs(one.delta_s)))
 
 
@@ -245,11 +237,3 @@ def _contributions(record: Record) -> dict[str, tuple[float, float]]:
         if base_name(name) == "response_time_mean_s" and part.startswith("script=") and rate > 0 and whole > 0:
             found[part.partition("=")[2]] = (mean_s * rate / whole, mean_s)
     return found if listed(record, "response_time_mean_s") else {}
-
-
-def _half(a: Mapping[int, float], b: Mapping[int, float], in_blocks: bool) -> float:
-    if min(len(a), len(b)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2):
-        return math.inf
-    if in_blocks and a.keys() == b.keys():
-        return half_width([b[block] - a[block] for block in a], LEVEL)
-    return half_width_apart(list(a.values()), list(b.values()), LEVEL)

@@ -26,7 +26,7 @@ from ironbench.model.sample import listed
 from ironbench.model.system import Load, System
 from ironbench.records.described import is_usual_place, settings_of
 from ironbench.records.work import work, work_name
-from ironbench.stats.intervals import t_quantile
+from ironbench.stats.intervals import half_width
 from ironbench.study import differences as facts_of_systems
 from ironbench.study.archive import Archive
 from ironbench.study.differences import Difference, chosen_settings
@@ -291,7 +291,7 @@ def _point(name: str, trials: Sequence[Record], metric: str) -> HistoryPoint:
     deviation = statistics.stdev(logs) if n > 1 else 0.0
     interval = None
     if n >= LEAST_BLOCKS_SHOWN:
-        half = t_quantile(0.975, n - 1) * deviation / math.sqrt(n)
+        half = half_width(logs)
         interval = math.exp(mean - half), math.exp(mean + half)
     return HistoryPoint(name, trials[0].started_at, tuple(trials), math.exp(mean), interval, deviation)
 

@@ -89,19 +89,25 @@ _Trials = Mapping[int, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class ShareStep:
-    """Contribution of one part to the difference; negative if it takes less time in the second configuration."""
+class TimeDifference:
+    """A difference of two times; negative if the second configuration takes less time."""
 
-    part: str
     delta_s: float
     low_s: float
     high_s: float
-    """Bounds of the 95% confidence interval."""
+    """Bounds of the 95% confidence interval; infinite if a side has too few repeats."""
 
     @property
     def clear(self) -> bool:
         """Whether the confidence interval excludes 0."""
         return self.low_s > 0 or self.high_s < 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShareStep(TimeDifference):
+    """Contribution of one part of a transaction's time to the difference."""
+
+    part: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +162,17 @@ def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: 
         (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (before, after))
         if from_s or to_s:
             delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s  # rounding is no difference
-            half = math.hypot(from_half, to_half) if few else _half(name, a, b, paired)
-            yield ShareStep(name, delta, delta - half, delta + half)
+            by_block = ({block: one.get(name, 0.0) for block, one in side.items()} for side in (a, b))
+            half = math.hypot(from_half, to_half) if few else half_width_of_difference(*by_block, paired)
+            yield ShareStep(delta, delta - half, delta + half, name)
 
 
-def _half(name: str, a: _Trials, b: _Trials, paired: bool) -> float:
-    if paired:
-        return half_width([b[block].get(name, 0.0) - a[block].get(name, 0.0) for block in a], LEVEL)
-    before, after = ([one.get(name, 0.0) for one in side.values()] for side in (a, b))
-    return half_width_apart(before, after, LEVEL)
+def half_width_of_difference(a: Mapping[int, float], b: Mapping[int, float], in_blocks: bool) -> float:
+    """Half width of the 95% confidence interval of the difference of two means. `a`, `b`: values by block, or by index
+    of the trial. `in_blocks`: pair the values if both sides have the same blocks; else use Welch's interval."""
+    if in_blocks and a.keys() == b.keys():
+        return half_width([b[block] - a[block] for block in a], LEVEL)
+    return half_width_apart(list(a.values()), list(b.values()), LEVEL)
 
 
 def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool, few: bool) -> Note:

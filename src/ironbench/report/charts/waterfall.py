@@ -62,7 +62,7 @@ def _worth_a_row(waterfall: Waterfall) -> list[ShareStep]:
     if len(small) < 2:
         return list(waterfall.steps)
     rest = sum(step.delta_s for step in small)
-    return [*(step for step in waterfall.steps if step not in small), ShareStep(_REST, rest, -math.inf, math.inf)]
+    return [*(step for step in waterfall.steps if step not in small), ShareStep(rest, -math.inf, math.inf, _REST)]
 
 
 def _interval(step: ShareStep) -> TableCell | Missing:
