@@ -27,7 +27,7 @@ LEAST_BLOCKS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class GroupRatio:
     """One group's figure as a multiple of another's, with its confidence interval."""
 
     ratio: float
@@ -48,7 +48,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding(Ratio):
+class Finding(GroupRatio):
     """Two configurations compared by one metric, paired by block."""
 
     metric: str

@@ -9,7 +9,7 @@ from statistics import geometric_mean
 
 from ironbench.catalogue import base_name, better, metrics
 from ironbench.model.described import LEADING
-from ironbench.model.finding import Ratio
+from ironbench.model.finding import GroupRatio
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import late
@@ -28,7 +28,7 @@ _LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class MeanRatio(Ratio):
+class MeanRatio(GroupRatio):
     """B as a multiple of A by geometric means, with Welch's 95% confidence interval: nothing pairs their trials."""
 
     centres: tuple[float, float]

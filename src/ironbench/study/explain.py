@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench.catalogue import base_name, part_of
-from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Ratio
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, GroupRatio
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
@@ -44,7 +44,7 @@ _RARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Measure(Ratio):
+class Measure(GroupRatio):
     """One metric on both sides, as a ratio of after to before."""
 
     metric: str

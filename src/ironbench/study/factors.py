@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.catalogue import part_of
-from ironbench.model.finding import Ratio
+from ironbench.model.finding import GroupRatio
 from ironbench.model.lab import Factor, Lab
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
@@ -29,7 +29,7 @@ _LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class FactorInteraction(Ratio):
+class FactorInteraction(GroupRatio):
     """Whether two levels of two factors do together what they do alone, with all other factors at their first level.
 
     The ratio is (both x neither) / (one x other), with its 95% confidence interval.

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import msgspec
 
-from ironbench.model.finding import Ratio
+from ironbench.model.finding import GroupRatio
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
@@ -25,7 +25,7 @@ with earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class GrowthStep(Ratio):
+class GrowthStep(GroupRatio):
     """Throughput at one number of clients as a multiple of that at a smaller number, paired by block, with its 95%
     confidence interval."""
 

@@ -18,7 +18,7 @@ import msgspec
 
 from ironbench.catalogue import better
 from ironbench.errors import InputError
-from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Ratio
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, GroupRatio
 from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machines_of
@@ -78,7 +78,7 @@ class HistoryPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryChange(Ratio):
+class HistoryChange(GroupRatio):
     """A change point: the mean of the segment that begins there as a multiple of the mean of the segment before it,
     with its 95% confidence interval."""
 

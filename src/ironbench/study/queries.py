@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ironbench.catalogue import part_of
-from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Ratio
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, GroupRatio
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.records.plans import PLANS, Steps, plans
@@ -24,7 +24,7 @@ _LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class QueryRatio(Ratio):
+class QueryRatio(GroupRatio):
     """The time of one query or statement as a multiple of the baseline's, with its 95% confidence interval."""
 
     query: str

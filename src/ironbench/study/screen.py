@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ironbench.catalogue import base_name, metrics
-from ironbench.model.finding import Ratio
+from ironbench.model.finding import GroupRatio
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
@@ -34,7 +34,7 @@ _MOST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Screened(Ratio):
+class Screened(GroupRatio):
     """The effect of one factor in the screen: the metric at its last level as a multiple of that at its first, over all
     settings of the other factors."""
 
