@@ -379,7 +379,7 @@ def clients_chart(leads: Leads) -> Chart | None:
         (work.work, clients): row.means for work in works for clients, row in work.by_clients if row.means is not None
     }
     # Works are drawn side by side at each number of clients, so that their intervals do not overlap.
-    points = [
+    points: list[dict[str, Any]] = [
         {
             "system": work.work,
             "clients": clients,

@@ -162,8 +162,8 @@ def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: 
         (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (before, after))
         if from_s or to_s:
             delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s  # rounding is no difference
-            by_block = ({block: one.get(name, 0.0) for block, one in side.items()} for side in (a, b))
-            half = math.hypot(from_half, to_half) if few else half_width_of_difference(*by_block, paired)
+            of_a, of_b = ({block: one.get(name, 0.0) for block, one in side.items()} for side in (a, b))
+            half = math.hypot(from_half, to_half) if few else half_width_of_difference(of_a, of_b, paired)
             yield ShareStep(delta, delta - half, delta + half, name)
 
 
