@@ -64,10 +64,8 @@ def test_compare() -> None:
     trials = with_doubts()
     disk = [trial for trial in trials if trial.system == DISK]
     memory = [replace(trial, software={"ironbench": "0.2"}) for trial in trials if trial.system == MEMORY]
-    held(
-        "compare.text",
-        comparison(compare(Subject("log on disk", tuple(disk)), Subject("log in memory", tuple(memory)))) + "\n",
-    )
+    found = compare(Subject("log on disk", tuple(disk)), Subject("log in memory", tuple(memory)))
+    held("compare.text", formats.of_page("text")(comparison(found)).decode())
 
 
 @pytest.mark.parametrize("format", ["text", "md"])

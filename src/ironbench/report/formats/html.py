@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironbench.errors import FailureError
-from ironbench.report import assets
-from ironbench.report.markup import environment
+from ironbench.report import assets, markup
 from ironbench.report.page import Page, Section
 
 
@@ -26,7 +25,7 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     trusted: dict[str, Markup] = {name: Markup(text) for name, text in parts.items()}
     title = "; ".join(page.title for page in pages) or "ironbench report"
     try:
-        template = environment("ironbench.report").get_template("report.html")
+        template = markup.environment("ironbench.report").get_template("report.html")
         return template.render(title=title, pages=named, contents=contents, charts=charts, **trusted).encode()
     except TemplateError as error:
         hint = "choose another format, e.g. text or md: they need no template"
