@@ -9,11 +9,12 @@ from labfactory import lab, said, studied, trials
 
 from ironbench import engines
 from ironbench.engines.durability import Hazard, losses
-from ironbench.lab import declare
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note
 from ironbench.model.record import CAN_LOSE_DATA, SUSPICIOUS, Record
-from ironbench.records import judge
+from ironbench.records import described, judge
+from ironbench.report import wording
+from ironbench.report.wording.durability import EVENTS, LOSSES
 from ironbench.study import screen as screening
 
 SAFE = {
@@ -53,8 +54,14 @@ def test_a_value_that_can_lose_data_is_found_and_safe_values_are_not(engine: str
     assert warning.code == CAN_LOSE_DATA and warning.code not in SUSPICIOUS
 
 
+def test_every_hazard_of_an_engine_has_words() -> None:
+    hazards = [one for name in engines.names() for one in engines.get(name).traits.hazards]
+    assert len(hazards) > 10
+    assert {one.event for one in hazards} == EVENTS.keys() and {one.loss for one in hazards} == LOSSES.keys()
+
+
 def test_a_setting_that_needs_another_one_counts_only_with_it() -> None:
-    hazards = [Hazard("sync", ("0",), "x", needs="log")]
+    hazards = [Hazard("sync", ("0",), "crash", "database", needs="log")]
     assert not losses(hazards, {"sync": "0"}) and not losses(hazards, {"sync": "0", "log": "OFF"})
     assert [one.setting for one in losses(hazards, {"sync": "0", "log": "ON"})] == ["sync"]
 
@@ -80,12 +87,12 @@ def test_a_comparison_names_the_data_that_only_one_side_can_lose(off: float) -> 
 
 def test_a_plan_warns_of_declared_settings_that_can_lose_data() -> None:
     setups = {setup.cell.name: setup.system for setup in lab(COMMIT).setups}
-    assert [OFF in text for text in declare.durability(setups[OFF])] == [True]
-    assert declare.durability(setups["synchronous_commit=on"]) == []
+    assert wording.texts(described.losses(setups[OFF])) == [LOST.values["text"]]
+    assert described.losses(setups["synchronous_commit=on"]) == []
 
 
 def test_a_screen_names_the_data_that_the_better_level_can_lose() -> None:
     plan = lab({**COMMIT, "work_mem": ("4MB", "64MB")})
-    assert [OFF in text for text in screening._losses(plan, "synchronous_commit", "off")] == [True]
+    assert wording.texts(screening._losses(plan, "synchronous_commit", "off")) == [LOST.values["text"]]
     assert screening._losses(plan, "synchronous_commit", "on") == ()
     assert screening._losses(plan, "work_mem", "64MB") == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 OFF, ON = ("off", "0", "false", "no"), ("on", "1", "true", "yes")
 
@@ -15,23 +16,21 @@ class Hazard:
     setting: str
     values: tuple[str, ...]
     """Values in lower case."""
+    event: str
+    """What may lose the data: a key of `EVENTS` in `report/wording/durability.py`."""
     loss: str
-    """What can be lost and when, as a clause without a comma."""
+    """What may be lost: a key of `LOSSES` there."""
     needs: str = ""
     """A setting that must be on for the loss to be possible; "" if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A setting of a server whose value allows data to be lost."""
+class Loss(NamedTuple):
+    """A setting of a server whose value allows data to be lost. In records it is part of a note."""
 
     setting: str
     value: str
+    event: str
     loss: str
-
-    @property
-    def sentence(self) -> str:
-        return f"{self.setting}={self.value} can lose data ({self.loss})"
 
 
 def losses(hazards: Sequence[Hazard], settings: Mapping[str, str]) -> tuple[Loss, ...]:
@@ -45,4 +44,4 @@ def _losses(hazards: Sequence[Hazard], settings: Mapping[str, str]) -> Iterator[
         if value.strip().lower() not in one.values:
             continue
         if not one.needs or settings.get(one.needs.lower(), "").strip().lower() not in ("", *OFF):
-            yield Loss(one.setting, value, one.loss)
+            yield Loss(one.setting, value, one.event, one.loss)

@@ -19,10 +19,12 @@ from ironbench.lab.size import Planned, possible
 from ironbench.lab.slices import slice_plan
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
-from ironbench.model.system import Setup, System
+from ironbench.model.system import Setup
 from ironbench.plan import blocks, claims, commands, design, labfile, same_load, screen, sweep, tags
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import DeclaredLab
+from ironbench.records.described import losses
+from ironbench.report import wording
 from ironbench.trial.load.estimate import Content
 
 
@@ -53,13 +55,8 @@ def script_warnings(lab: Lab) -> list[str]:
         engine = setup.system.engine
         protocol = engines.get(engine).protocol(setup.cell.load.protocol)
         found += workloads.get(setup.choice.workload).cautions(engine, setup.choice, protocol)
-        found += durability(setup.system)
+        found += wording.texts(losses(setup.system))
     return list(dict.fromkeys(found))
-
-
-def durability(system: System) -> list[str]:
-    """Lists declared settings with which a crash can lose data, and which data."""
-    return [one.sentence for one in engines.losses_of(system)]
 
 
 def refuse_in_use(setups: Sequence[Setup]) -> None:

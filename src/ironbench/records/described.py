@@ -12,7 +12,8 @@ from ironbench import engines, workloads
 from ironbench.errors import InputError
 from ironbench.host import data_dirs
 from ironbench.model.described import Described
-from ironbench.model.record import Record
+from ironbench.model.note import Note, note
+from ironbench.model.record import CAN_LOSE_DATA, Record
 from ironbench.model.system import Choice, System
 
 
@@ -95,9 +96,9 @@ def ideal_bytes(system: System) -> dict[str, int]:
     return engine.ideal_bytes(system) if engine else {}
 
 
-def losses(system: System) -> list[str]:
-    """Returns what a crash can lose with the declared settings, in the engine's words."""
-    return [one.sentence for one in engines.losses_of(system)]
+def losses(system: System) -> list[Note]:
+    """Returns a note for each declared setting at which a crash can lose data."""
+    return [note(CAN_LOSE_DATA, settings=(one,)) for one in engines.losses_of(system)]
 
 
 def is_usual_place(directory: str | None, engine: str) -> bool:

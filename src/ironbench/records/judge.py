@@ -284,8 +284,7 @@ def _emulation(system: System, observation: Observation, budget: Budget | None) 
 def durability(engine: Engine | None, settings: Mapping[str, str]) -> tuple[Note, ...]:
     """Warns of settings that can lose data. `engine`: None if this version does not know it."""
     found = losses(engine.traits.hazards, settings) if engine else ()
-    settings_at_risk = tuple((one.setting, one.value, one.loss) for one in found)
-    return (note(CAN_LOSE_DATA, settings=settings_at_risk),) if found else ()
+    return (note(CAN_LOSE_DATA, settings=found),) if found else ()
 
 
 def wrote(driven: Driven, observation: Observation) -> bool | None:

@@ -16,6 +16,7 @@ import numpy as np
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import GroupRatio
 from ironbench.model.lab import SCREEN, Lab
+from ironbench.model.note import Note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.plan import screen as planned
@@ -58,7 +59,7 @@ class Screened(GroupRatio):
     """Relative effect that such a screen detects with 90% power."""
     blocks: tuple[float, ...]
     """The ratio in each block separately."""
-    losses: tuple[str, ...] = ()
+    losses: tuple[Note, ...] = ()
     """Settings of the better value that can lose data, and which data."""
 
     @property
@@ -228,17 +229,18 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[EffectEstimate]) ->
         )
 
 
-def _losses(lab: Lab, factor: str, level: str) -> tuple[str, ...]:
+def _losses(lab: Lab, factor: str, level: str) -> tuple[Note, ...]:
     """Declared settings that can lose data, used by every configuration at this value and by no other."""
     at, elsewhere = (
         [
-            set(losses(setup.system))
+            dict.fromkeys(losses(setup.system))
             for setup in lab.setups
             if factor in setup.cell.levels and (setup.cell.levels[factor] == level) == wanted
         ]
         for wanted in (True, False)
     )
-    return tuple(sorted(set.intersection(*at).difference(*elsewhere))) if at else ()
+    others = {one for found in elsewhere for one in found}
+    return tuple(one for one in (at[0] if at else ()) if one not in others and all(one in found for found in at))
 
 
 def _of_block(trials: _Trials, block: int) -> screening.Matrix | None:

@@ -82,11 +82,11 @@ class MariadbEngine(Engine):
         ideal_settings={"data": (CACHE,)},
         # https://mariadb.com/kb/en/innodb-system-variables/ and https://mariadb.com/kb/en/binlog-sync-binlog/
         hazards=(
-            Hazard("innodb_flush_log_at_trx_commit", ("0",), "a server crash may lose the last commits"),
-            Hazard("innodb_flush_log_at_trx_commit", ("2",), "an operating system crash may lose the last commits"),
-            Hazard("innodb_doublewrite", OFF, "a power failure may leave torn pages that recovery cannot repair"),
-            Hazard("innodb_flush_method", ("nosync", "littlesync"), "a power failure may corrupt the whole database"),
-            Hazard("sync_binlog", ("0",), "a power failure may lose the end of the binary log", needs="log_bin"),
+            Hazard("innodb_flush_log_at_trx_commit", ("0",), "server-crash", "last-commits"),
+            Hazard("innodb_flush_log_at_trx_commit", ("2",), "os-crash", "last-commits"),
+            Hazard("innodb_doublewrite", OFF, "power-failure", "torn-pages"),
+            Hazard("innodb_flush_method", ("nosync", "littlesync"), "power-failure", "whole-database"),
+            Hazard("sync_binlog", ("0",), "power-failure", "binary-log", needs="log_bin"),
         ),
         schemes=dsn.SCHEMES,
         events=HOLDER,

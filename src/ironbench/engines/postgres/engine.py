@@ -88,9 +88,9 @@ class PostgresEngine(Engine):
         ),
         # PostgreSQL 18 documentation, 19.5.1 and 28.4.
         hazards=(
-            Hazard("fsync", OFF, "an operating system crash or power failure may corrupt the whole database"),
-            Hazard("full_page_writes", OFF, "a power failure may leave torn pages that recovery cannot repair"),
-            Hazard("synchronous_commit", OFF, "a crash may lose the last commits"),
+            Hazard("fsync", OFF, "os-crash-or-power-failure", "whole-database"),
+            Hazard("full_page_writes", OFF, "power-failure", "torn-pages"),
+            Hazard("synchronous_commit", OFF, "crash", "last-commits"),
         ),
         knobs=(
             SuggestedSetting(

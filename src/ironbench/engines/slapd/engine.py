@@ -50,7 +50,7 @@ class SlapdEngine(Engine):
         costs=EngineCosts(start_stop_s=0.5, empty_bytes=100_000, log_bytes=0, mixed_read_bytes=4096),
         schemes=dsn.SCHEMES,
         hazards=tuple(
-            Hazard(name, (*ON, "nosync"), "an operating system crash may lose the last changes")
+            Hazard(name, (*ON, "nosync"), "os-crash", "last-changes")
             for name in (
                 "dbnosync",
                 "olcDbNoSync",

@@ -80,9 +80,9 @@ class SqliteEngine(LibraryEngine):
         files_per_client=3,  # the database, its WAL or rollback journal, and a temporary file
         # https://www.sqlite.org/pragma.html#pragma_synchronous and #pragma_journal_mode
         hazards=(
-            Hazard("synchronous", OFF, "a power failure may corrupt the database"),
-            Hazard("synchronous", ("normal", "1"), "a power failure may lose the last commits"),
-            Hazard("journal_mode", ("off", "memory"), "a crash inside a transaction may corrupt the database"),
+            Hazard("synchronous", OFF, "power-failure", "database"),
+            Hazard("synchronous", ("normal", "1"), "power-failure", "last-commits"),
+            Hazard("journal_mode", ("off", "memory"), "crash-in-transaction", "database"),
         ),
         knobs=(
             SuggestedSetting("synchronous", ("full", "normal"), "At normal a power cut may lose the last commits."),

@@ -16,7 +16,8 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Setup
 from ironbench.printer import Printer
-from ironbench.report import plain
+from ironbench.records.described import losses
+from ironbench.report import plain, wording
 from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.trial.drive import checkpoints
@@ -75,7 +76,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     if plan.system.commands:
         lines += ["commands:", *notes.commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(load.protocol)
-    cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.durability(plan.system)]
+    cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *wording.texts(losses(plan.system))]
     cautions += declare.in_use(setups[:1])
     Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
 

@@ -112,12 +112,6 @@ def not_undone(command: Strings, error: Strings) -> str:
     return f"what was done before is not undone, for {failed}"
 
 
-@wording("can-lose-data")
-def can_lose_data(settings: Sequence[Sequence[str]]) -> str:
-    """fsync=off can lose data (a crash may damage everything)"""
-    return listed([f"{name}={value} can lose data ({loss})" for name, value, loss in settings]) or "data can be lost"
-
-
 @wording("counts-late")
 def counts_late(
     late_s: Number = 0.0,
