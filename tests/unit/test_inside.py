@@ -13,7 +13,7 @@ from ironbench.engines.postgres.observers.statements import StatementsAccess
 from ironbench.model.inside import NotShown, ServerStatement, ServerStatistics, StatementPlan, TableUse
 from ironbench.model.note import note
 from ironbench.records import attached
-from ironbench.report import formats
+from ironbench.report import formats, wording
 from ironbench.study.inside import uses
 from ironbench.study.labstudy import lab_study
 from ironbench.study.study import studies
@@ -50,6 +50,21 @@ def study():
         if one.cell.name in ("index=with", "index=without")
     }
     return lab_study(plan, records, Shelf(records, insides=insides))
+
+
+def test_sentences_of_earlier_versions_are_shown_as_they_are() -> None:
+    (one,) = attached.read_inside(b'{"doubts": ["counters were reset"]}').notes
+    assert wording.text(one) == "counters were reset"
+
+
+def test_notes_of_trials_are_merged_and_worded() -> None:
+    plan = lab({"index": ("with",)}, blocks=3)
+    records = trials(plan, {"index=with": 1800.0})
+    lost = [note("statements-not-counted", count=n, by="view", setting="size") for n in range(len(records))]
+    insides = {one.id: told(2.0, FAST, notes=(lack,)) for one, lack in zip(records, lost, strict=True)}
+    (use,) = uses([("all", records)], Shelf(records, insides=insides))
+    (text,) = wording.texts(use.notes)
+    assert f"no room for 0 to {len(records) - 1} statements (increase size)" in text
 
 
 def test_trials_of_a_cell_are_pooled(study) -> None:

@@ -39,7 +39,11 @@ NUMBERS = (
 )
 STRINGS = ("", "one", ("one", "two"), ("a", "b", "c", "d", "e"), "x" * 4096, ())
 PAIRS = ((), (("q09", "out of memory"),), (("q09", "no"), ("q21", "no")))
-TRIPLES = ((), (("fsync", "off", "a crash may damage everything"),))
+AT_RISK = (
+    (),
+    (("fsync", "off", "a crash may damage everything"),),
+    (("fsync", "off", "crash", "database"), ("sync", "0", "unheard-of", "other")),
+)
 GAPS = ((), ((1.0, 2.0),), ((1.0, 2.0), (3.0, 4.5)))
 INNER = note("samples-dropped", samples=40)
 OF_A_STUDY: dict[str, tuple[Any, ...]] = {
@@ -71,9 +75,9 @@ def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
     if parameter.name == "gaps":
         return GAPS
     if "Sequence[Sequence[str]]" in kind:
-        return TRIPLES if code == "can-lose-data" else PAIRS
+        return AT_RISK if code == "can-lose-data" else PAIRS
     if code == "can-lose-data":
-        return TRIPLES
+        return AT_RISK
     if kind in OF_A_STUDY:
         return OF_A_STUDY[kind]
     if "Strings" in kind:

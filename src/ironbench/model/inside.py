@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from ironbench.model.note import Note
 from ironbench.words import cut
 
 
@@ -156,7 +157,7 @@ class ServerStatistics:
     plans: tuple[StatementPlan, ...] = ()
     executed: tuple[ExecutedPlan, ...] = ()
     missing: tuple[NotShown, ...] = ()
-    doubts: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
     """Known gaps in the statistics: counters that were reset, entries that were evicted."""
 
     def __bool__(self) -> bool:

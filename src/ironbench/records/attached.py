@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ironbench.model.inside import ServerStatistics
+from ironbench.model.note import text_note
 from ironbench.model.record import Statement
 from ironbench.model.redact import redacted_sql
 from ironbench.model.workers import WorkerPart
@@ -22,6 +23,12 @@ _MOST_WORKERS, _LONGEST_HOST = 10_000, 1_000
 _MOST_STATEMENTS, _LONGEST_SQL = 10_000, 100_000
 _MOST_LISTED, _LONGEST_LISTED = 500, 10_000
 """Maximum number of entries in each list of server statistics, and of characters of a text in them."""
+
+
+class _FormerInside(msgspec.Struct):
+    """What earlier versions wrote in place of notes: sentences."""
+
+    doubts: tuple[str, ...] = ()
 
 
 def written_workers(workers: Sequence[WorkerPart], machines: Mapping[int, str]) -> bytes:
@@ -89,6 +96,8 @@ def written_inside(inside: ServerStatistics) -> bytes:
 def read_inside(data: bytes) -> ServerStatistics:
     """Decodes and validates the server's statistics. Raises ValueError or msgspec.MsgspecError."""
     inside = msgspec.json.decode(data, type=ServerStatistics)
+    if former := msgspec.json.decode(data, type=_FormerInside).doubts:
+        inside = replace(inside, notes=tuple(map(text_note, former)))
     lists: tuple[Sequence[object], ...] = (
         inside.statements,
         inside.tables,
@@ -96,7 +105,7 @@ def read_inside(data: bytes) -> ServerStatistics:
         inside.plans,
         inside.missing,
     )
-    if any(len(one) > _MOST_LISTED for one in (*lists, inside.vacuums, inside.doubts, inside.executed)):
+    if any(len(one) > _MOST_LISTED for one in (*lists, inside.vacuums, inside.notes, inside.executed)):
         raise ValueError(f"holds a list of more than {_MOST_LISTED} entries")
     texts = [one.text for one in inside.statements] + [one.text for one in inside.plans]
     texts += [one.text for one in inside.executed]

@@ -17,7 +17,7 @@ from ironbench.model.inside import (
     TableUse,
     VacuumRun,
 )
-from ironbench.model.note import Note
+from ironbench.model.note import Note, merged
 from ironbench.model.record import Record
 from ironbench.study.archive import Archive
 from ironbench.study.commands import aligned, keyed
@@ -74,7 +74,7 @@ class Use:
     """Number of trials with plans different from the first trial's."""
     trials: int
     missing: tuple[NotShown, ...]
-    doubts: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _use(name: str, trials: Sequence[tuple[Record, ServerStatistics]]) -> Use:
         varied=sum(one != steps[0] for one in steps),
         trials=len(trials),
         missing=tuple(dict.fromkeys(one for inside in insides for one in inside.missing)),
-        doubts=tuple(dict.fromkeys(text for inside in insides for text in inside.doubts)),
+        notes=tuple(merged(one for inside in insides for one in inside.notes)),
     )
 
 

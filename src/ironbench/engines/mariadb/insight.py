@@ -101,7 +101,7 @@ class MariadbInsight(Insight):
             seen,
             statements=tuple(sorted((_statement(*theirs[at]) for at in shown), key=lambda one: -one.time_s)),
             statements_s=sum(grown["time_ps"] for _, grown in theirs) * _PS,
-            doubts=(*seen.doubts, *counts.doubts),
+            notes=(*seen.notes, *counts.notes),
         )
 
 

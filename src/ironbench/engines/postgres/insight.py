@@ -119,7 +119,7 @@ class PostgresInsight(Insight):
             seen,
             statements=tuple(sorted(shown, key=lambda one: -one.time_s)),
             statements_s=whole_ms / 1e3,
-            doubts=(*seen.doubts, *counts.doubts),
+            notes=(*seen.notes, *counts.notes),
         )
 
 

@@ -43,7 +43,7 @@ _TABLES = "As the server counts it over the measured time; it counts up to a sec
 
 def sections(study: Study) -> Iterator[Section]:
     subjects, observed = study.inside, f" {OBSERVED}" if study.observed else ""
-    sentences = tuple(_with_names((one.name, text) for one in subjects for text in one.doubts))
+    sentences = tuple(_with_names((one.name, text) for one in subjects for text in wording.texts(one.notes)))
     yield Section(
         "server-statements",
         _placed("What statements cost the server", study),

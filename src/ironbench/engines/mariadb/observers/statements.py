@@ -16,6 +16,7 @@ from ironbench.engines.administration import DENIED
 from ironbench.engines.window_ends import WindowEnds, counters
 from ironbench.errors import IronbenchError
 from ironbench.host.tree import Tree
+from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples
 from ironbench.model.session import Session
@@ -94,7 +95,7 @@ class DigestCounters:
     """Growth over the window."""
     prepared: Grown
     """Text → growth over the window. `TOGETHER`: statements that the server does not count individually."""
-    doubts: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> DigestCounters | None:
@@ -104,17 +105,15 @@ def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> DigestC
         return None
     first, last = _read(digests.first), _read(digests.last)
     lost = last.pop(LOST, {}).get("calls", 0.0) - first.pop(LOST, {}).get("calls", 0.0)
-    doubts = []
+    notes = []
     if any(now["calls"] < first.get(id, now)["calls"] for id, now in last.items()) or first.keys() - last.keys():
-        doubts.append("performance_schema was emptied during the trial: these figures count from then on")
+        notes.append(note("statements-since-reset", by="performance_schema"))
     if lost > 0:
-        doubts.append(
-            f"performance_schema had no room for {lost:.0f} statements (performance_schema_digests_size is too small): "
-            "they are missing"
-        )
+        setting = "performance_schema_digests_size"
+        notes.append(note("statements-not-counted", count=lost, by="performance_schema", setting=setting))
     each = dict(_grown(_read(prepared.first), _read(prepared.last)))
     together = each.pop(TOGETHER, None)
-    return DigestCounters(_grown(first, last), each or ({TOGETHER: together} if together else {}), tuple(doubts))
+    return DigestCounters(_grown(first, last), each or ({TOGETHER: together} if together else {}), tuple(notes))
 
 
 def _grown(first: Grown, last: Grown) -> Grown:

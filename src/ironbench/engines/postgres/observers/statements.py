@@ -9,12 +9,13 @@ are counted together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.engines.window_ends import WindowEnds, counters
 from ironbench.host.tree import Tree
+from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples
 from ironbench.model.session import Session
@@ -105,7 +106,7 @@ class PgStatements:
 class PgStatementCounters:
     by_id: Mapping[str, Mapping[str, float]]
     """Query id → growth over the window; "": all statements that the role cannot see."""
-    doubts: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgStatementCounters | None:
@@ -125,21 +126,18 @@ def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgState
         change = {name: now[name] - then.get(name, 0.0) for name in COLUMNS if name != "page"}
         if change["calls"] > 0:
             grown[id] = {**change, "page": now["page"]}
-    return PgStatementCounters(grown, tuple(_doubts(first, last, fell)))
+    return PgStatementCounters(grown, tuple(_notes(first, last, fell)))
 
 
-def _doubts(first: Sequence[float], last: Sequence[float], fell: bool) -> list[str]:
+def _notes(first: Sequence[float], last: Sequence[float], fell: bool) -> Iterator[Note]:
+    """Why the figures are incomplete. Of several reasons, the one that makes the others pointless."""
     (evicted, reset, started), (evicted_then, reset_then, started_then) = last, first
     if started != started_then:
-        return ["the server was restarted during the trial: what statements cost before that is not in these figures"]
-    if reset != reset_then or fell:
-        return [f"{EXTENSION} was reset during the trial: these figures count from then on"]
-    if evicted > evicted_then:
-        return [
-            f"{EXTENSION} evicted rare statements during the trial ({EXTENSION}.max is too small): figures of some "
-            "are too low, or missing"
-        ]
-    return []
+        yield note("statements-since-restart")
+    elif reset != reset_then or fell:
+        yield note("statements-since-reset", by=EXTENSION)
+    elif evicted > evicted_then:
+        yield note("statements-evicted", by=EXTENSION, setting=f"{EXTENSION}.max")
 
 
 def _read(sample: Sample) -> tuple[list[float], dict[str, dict[str, float]]]:

@@ -1,0 +1,35 @@
+"""Words for what a server's statistics of statements lack."""
+
+from __future__ import annotations
+
+from ironbench.report.wording.registry import wording
+from ironbench.report.wording.values import Number, Strings, names
+from ironbench.report.wording.values import count as counted
+
+
+@wording("statements-since-restart")
+def since_restart() -> str:
+    """the server was restarted during the trial: its statement statistics start there"""
+    return "the server was restarted during the trial: its statement statistics start there"
+
+
+@wording("statements-since-reset")
+def since_reset(by: Strings) -> str:
+    """pg_stat_statements was reset during the trial: these figures start there"""
+    return f"{names(by) or 'a server view'} was reset during the trial: these figures start there"
+
+
+@wording("statements-evicted")
+def evicted(by: Strings, setting: Strings) -> str:
+    """pg_stat_statements evicted rare statements during the trial (increase pg_stat_statements.max): some figures are
+    too low or missing"""
+    more = f" (increase {names(setting)})" if names(setting) else ""
+    lacks = "some figures are too low or missing"
+    return f"{names(by) or 'the server'} evicted rare statements during the trial{more}: {lacks}"
+
+
+@wording("statements-not-counted")
+def not_counted(count: Number, by: Strings, setting: Strings) -> str:
+    """performance_schema had no room for 12 statements (increase performance_schema_digests_size): they are missing"""
+    more = f" (increase {names(setting)})" if names(setting) else ""
+    return f"{names(by) or 'the server'} had no room for {counted(count, 'statement')}{more}: they are missing"
