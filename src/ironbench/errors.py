@@ -100,6 +100,14 @@ class ProgramError(FailureError):
     """Output of the program: standard error, or else standard output."""
 
 
+class EntryRefusedError(FailureError):
+    """A directory server refused an entry, or a change to it."""
+
+    dn = ""
+    change = "add"
+    """Or `modify`, `delete`, `rename`."""
+
+
 class UnwrittenError(FailureError):
     """A result could not be written, so that further measurements would be lost."""
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
+import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from ironbench.errors import InputError, nearest, quoted, together, written
-from ironbench.fields.row import Field, stands_for_a_number, table
+from ironbench.fields.row import Field, kinds, stands_for_a_number, table
 from ironbench.fields.sections import SHORT, FieldSection
 
 _S = TypeVar("_S")
 Path = tuple[str, ...]
 """Path of a field as a tuple, such as `("system", "set", "work_mem")`."""
 _KINDS = {
-    "str": "text in quotes", "int": "a whole number", "float": "a number", "bool": "true or false",
-    "array": "a list [ … ]", "object": "a table", "null": "nothing",
+    bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes", dict: "a table",
+    list: "a list [ … ]", type(None): "nothing",
 }  # fmt: skip
-_PATTERN = ("Expected `str` matching", "Expected `str` of length")
+"""How messages name the types of values, in the order in which they name several."""
 LAB_FILE = "`docs/reference/lab-file.md` lists all fields"
 
 
@@ -95,8 +95,8 @@ def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mist
                 raise InputError("", f"expected {'a whole' if known.whole else 'a'} number, got text in quotes", hint)
             if known:
                 known.read("", one)
-    except msgspec.ValidationError as error:
-        yield _wrong_kind(str(error), field, value, hint, at)
+    except msgspec.ValidationError:
+        yield _wrong_kind(field, value, hint, at)
     except InputError as error:
         instead = f", {field.row.instead}" if field.row.instead and isinstance(value, str) else ""
         yield Mistake(at, error.cause, error.hint + instead)
@@ -113,11 +113,28 @@ def _numbers(value: object) -> Collection[Any]:
     return value if isinstance(value, list | tuple) else [] if value is None or isinstance(value, bool) else [value]
 
 
-def _wrong_kind(message: str, field: Field, value: object, hint: str, at: Path) -> Mistake:
-    cause = message.partition(" - at `$")[0]
-    if isinstance(value, str) and cause.startswith(_PATTERN):
-        return Mistake(at, f"{quoted(value)} does not fit", f"write {_expected(field)}")
-    return Mistake(at, _plainly(cause), hint)
+def _wrong_kind(field: Field, value: object, hint: str, at: Path) -> Mistake:
+    possible, wrong = _misfit(field.type, value)
+    if isinstance(wrong, str) and str in possible:  # its pattern or its length is wrong
+        return Mistake(at, f"{quoted(wrong)} does not fit", f"write {_expected(field)}")
+    expected = " or ".join(name for kind, name in _KINDS.items() if kind in possible)
+    return Mistake(at, f"expected {expected}, got {_kind_of(wrong)}", hint)
+
+
+def _misfit(hint: Any, value: object) -> tuple[set[type], object]:
+    """The innermost value of a wrong kind, after the kinds that are possible in its place."""
+    possible = set()
+    for kind in kinds(hint):
+        origin = typing.get_origin(kind) or kind
+        if origin in (list, dict) and isinstance(value, origin):
+            inner = typing.get_args(kind)[-1]
+            for one in value.values() if isinstance(value, dict) else value:
+                try:
+                    msgspec.convert(one, inner)
+                except msgspec.ValidationError:
+                    return _misfit(inner, one)
+        possible.add(str if origin is typing.Literal else origin if origin in _KINDS else dict)
+    return possible - {int} if float in possible else possible, value
 
 
 def _expected(field: Field) -> str:
@@ -125,20 +142,8 @@ def _expected(field: Field) -> str:
     return " or ".join(f'"{word}"' for word in field.words) or field.row.help or "…"
 
 
-def _plainly(cause: str) -> str:
-    """Returns a message of msgspec, such as ``Expected `int`, got `str` ``, with the type names of the file format."""
-
-    def kind(match: re.Match[str]) -> str:
-        names = [name for name in map(str.strip, match[1].split("|")) if name != "null" or match[1] == "null"]
-        names = [name for name in names if name != "int" or "float" not in names]
-        return " or ".join(_KINDS.get(name, name) for name in names)
-
-    return re.sub(r"`([^`]*)`", kind, cause[:1].lower() + cause[1:])
-
-
 def _kind_of(value: object) -> str:
-    kinds = ((bool, "bool"), (str, "str"), (int, "int"), (float, "float"), (list, "array"), (type(None), "null"))
-    return _KINDS[next((name for kind, name in kinds if isinstance(value, kind)), "object")]
+    return next((name for kind, name in _KINDS.items() if isinstance(value, kind)), _KINDS[dict])
 
 
 def errors(found: Iterable[Mistake], where: str) -> list[InputError]:

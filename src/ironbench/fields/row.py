@@ -88,7 +88,7 @@ class Field:
     @property
     def kinds(self) -> tuple[Any, ...]:
         """Types of its value without annotations: `(int, str)` for `int | Annotated[str, …]`."""
-        return tuple(_kinds(self.type))
+        return tuple(kinds(self.type))
 
     @property
     def section(self) -> type[msgspec.Struct] | None:
@@ -105,7 +105,7 @@ class Field:
     def entry_kinds(self) -> tuple[Any, ...]:
         """Types of the entries of a list or table."""
         many = (kind for kind in self.kinds if typing.get_origin(kind) in (list, dict))
-        return tuple(one for kind in many for one in _kinds(typing.get_args(kind)[-1]))
+        return tuple(one for kind in many for one in kinds(typing.get_args(kind)[-1]))
 
     @property
     def words(self) -> tuple[Any, ...]:
@@ -174,13 +174,14 @@ def _row(hint: Any) -> Row:
     return _row(typing.get_args(hint)[1]) if typing.get_origin(hint) is dict else Row()
 
 
-def _kinds(hint: Any) -> Iterator[Any]:
+def kinds(hint: Any) -> Iterator[Any]:
+    """The types that a value may have, without annotations and without None."""
     origin = typing.get_origin(hint)
     if origin is typing.Annotated:
-        yield from _kinds(hint.__origin__)
+        yield from kinds(hint.__origin__)
     elif isinstance(hint, types.UnionType) or origin is typing.Union:
         for one in typing.get_args(hint):
-            yield from _kinds(one)
+            yield from kinds(one)
     elif hint is not types.NoneType:
         yield hint
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from ironbench.engines.own_files import NOTE, copy_back, next_kept, note, refuse
 from ironbench.engines.slapd import settings as server_settings
 from ironbench.engines.slapd.installation import OpenldapInstallation
 from ironbench.engines.slapd.settings import BASE
-from ironbench.errors import FailureError
+from ironbench.errors import EntryRefusedError, FailureError
 from ironbench.host import copies, data_dirs, programs
 from ironbench.host.copies import CopyResult
 from ironbench.model.system import Layout
@@ -81,12 +82,22 @@ def fill(
         aside.rename(home.files)
     except FailureError as error:
         shutil.rmtree(aside, ignore_errors=True)
-        raise FailureError(f"data directory {home.place}", f"its entries cannot be loaded: {error.cause}") from error
+        cause = _LINE.sub("", error.cause)
+        refused = EntryRefusedError(f"data directory {home.place}", f"its entries cannot be loaded: {cause}")
+        if found := _REFUSED.search(error.cause):
+            refused.dn = found[1]
+        raise refused from error
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     finally:
         options.unlink(missing_ok=True)
+
+
+_LINE = re.compile(r" \(line=\d+\)")
+"""A line of what slapadd was given, which is not the user's file."""
+_REFUSED = re.compile(rf'dn="(.*?)"{_LINE.pattern}')
+"""How slapadd names an entry that it refuses (`get_dn` in servers/slapd/slapadd.c)."""
 
 
 def environment() -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ironbench.engines.server_session import LocalServer, OwnedServer, ServerSession
 from ironbench.engines.slapd import facts
 from ironbench.engines.slapd.dsn import DirectoryAddress
+from ironbench.errors import EntryRefusedError, FailureError
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 
@@ -109,7 +110,14 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
             self._fill_offline(self._own, self._fill, pieces)
             pieces = ()
         for piece in itertools.chain(pieces, changes):
-            self.copy_in("", piece)
+            try:
+                self.copy_in("", piece)
+            except FailureError as error:
+                if not error.number:  # the connection was lost
+                    raise
+                refused = EntryRefusedError(error.subject, error.cause, error.hint)
+                refused.change, _, refused.dn = error.subject.partition(" ")  # as the core's `copy_in` names the record
+                raise refused from error
 
     def _fill_offline(self, own: OwnedServer, fill: Callable[[Iterable[bytes]], None], pieces: Iterable[bytes]) -> None:
         with self._lock:

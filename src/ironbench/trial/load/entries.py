@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from datetime import UTC, datetime
 
 from ironbench import engines, units
 from ironbench.engines.administration import BEGUN, ENTRY_MARK
-from ironbench.errors import FailureError, InputError, IronbenchError, written
+from ironbench.errors import EntryRefusedError, FailureError, InputError, IronbenchError, written
 from ironbench.model.session import DirectorySession, Session
 from ironbench.printer import Printer
 from ironbench.trial.load.loaded import Loaded
@@ -101,16 +100,10 @@ def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_se
             hint = "the entries that were added have been removed; correct the entry"
         except IronbenchError:
             hint = "entries that were added are still there: `ironbench cleanup --dsn` removes them"
-    subject = error.subject
-    if dataset.line_of is not None and (found := _REFUSED.search(f"{error.subject}: {error.cause}")):
-        subject = dataset.line_of(found[1] or found[3], found[2] or "add") or subject
-    return type(error)(subject, _LOADERS_LINE.sub("", error.cause), hint)
-
-
-_REFUSED = re.compile(r'dn="(.*?)" \(line=\d+\)|\b(add|modify|delete|rename) (\S.*?)(?:: |$)')
-"""The DN named by slapadd (`get_dn` in servers/slapd/slapadd.c) or by ironbench's own client."""
-_LOADERS_LINE = re.compile(r" \(line=\d+\)")
-"""A line number in slapadd's input, which is not the user's file."""
+    if not isinstance(error, EntryRefusedError):
+        return type(error)(error.subject, error.cause, hint)
+    line = dataset.line_of(error.dn, error.change) if dataset.line_of and error.dn else ""
+    return FailureError(line or error.subject, error.cause, hint)
 
 
 def drop(session: Session, dataset: Dataset) -> None:
