@@ -10,7 +10,7 @@ from pathlib import Path
 from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import QueueEntry, Wish
+from ironbench.serve.queue_entry import QueueEntry, QueueRequest
 
 NOON = datetime(2026, 11, 25, 12, 0).timestamp()
 
@@ -58,4 +58,4 @@ def states(queue: Queue) -> list[tuple[str, str]]:
 
 
 def put(queue: Queue, name: str, **more: object) -> QueueEntry:
-    return queue.put(Wish(name, "question = 'x'\n", **more))  # type: ignore[arg-type]
+    return queue.put(QueueRequest(name, "question = 'x'\n", **more))  # type: ignore[arg-type]

@@ -13,11 +13,11 @@ from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.serve.app import application
-from ironbench.serve.door import Door
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.auth import AccessPolicy
+from ironbench.serve.results import Results
 
 TOKEN = "a-token-of-sixteen-or-more"
-DOOR = Door("127.0.0.1", 7373, TOKEN)
+POLICY = AccessPolicy("127.0.0.1", 7373, TOKEN)
 US = "http://127.0.0.1:7373"
 LAB = "log-20261121T010000-log"
 
@@ -45,9 +45,9 @@ def begun(results: Path, plan: Lab | None = None, share: float = 1.0, *, gate: b
     return directory
 
 
-def browser(results: Path, door: Door = DOOR) -> TestClient:
+def browser(results: Path, policy: AccessPolicy = POLICY) -> TestClient:
     """Returns a browser that has opened the printed address."""
-    client = TestClient(application(Shelf(results), door, Printer.silent()), base_url=US, follow_redirects=True)
+    client = TestClient(application(Results(results), policy, Printer.silent()), base_url=US, follow_redirects=True)
     client.headers["origin"] = US
-    assert client.get(f"/?token={door.token}").status_code == 200
+    assert client.get(f"/?token={policy.token}").status_code == 200
     return client

@@ -67,3 +67,72 @@ def test_no_code_looks_for_words_in_a_sentence_of_ours() -> None:
     places = {str(path.relative_to(SOURCE)): sorted(read_for_sentences(parsed(path))) for path in files}
     found = {place: lines for place, lines in places.items() if lines and place not in LEGACY}
     assert not found
+
+
+SENTENCES = {"cause", "hint", "sentence", "text", "texts", "sentences", "error_text"}
+"""Attributes and functions that are a sentence of ours, or return one."""
+SEARCHES = {"search", "match", "fullmatch", "findall", "finditer", "sub", "split"}
+"""Of `re`."""
+PATHS_REMOVED = {"serve/queue_page.py": 2, "serve/app.py": 1}
+"""Where pages hide directories of this machine: a path is replaced, no words."""
+
+
+def is_sentence(node: ast.expr) -> bool:
+    """Whether an expression is a sentence by its name: `error.cause`, `str(error)`, `wording.text(…)`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in SENTENCES - {"text", "texts", "sentences"}
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr in SENTENCES and isinstance(node.func.value, ast.Name) and node.func.value.id == "wording"
+    called = node.func.id if isinstance(node.func, ast.Name) else ""
+    of_an_error = called == "str" and [ast.unparse(one) for one in node.args] == ["error"]
+    return of_an_error or called == "error_text"
+
+
+def taken_apart(tree: ast.Module) -> Iterator[int]:
+    """Lines that search, split or replace in a sentence."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+            if any(map(is_sentence, node.comparators)):
+                yield node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            # `split()` alone puts a text on one line.
+            by_text = node.func.attr in READING and is_sentence(node.func.value) and bool(node.args)
+            if by_text or (node.func.attr in SEARCHES and any(map(is_sentence, node.args))):
+                yield node.lineno
+
+
+def test_no_code_outside_report_and_cli_takes_a_sentence_apart() -> None:
+    """Engines, devices and the host may read what servers and programs said."""
+    packages = (
+        "study",
+        "plan",
+        "serve",
+        "lab",
+        "records",
+        "trial",
+        "workloads",
+        "fields",
+        "model",
+        "stats",
+        "catalogue",
+    )
+    files = [path for package in packages for path in sorted((SOURCE / package).rglob("*.py"))]
+    assert len(files) > 200
+    found = {str(path.relative_to(SOURCE)): len(list(taken_apart(parsed(path)))) for path in files}
+    assert {place: count for place, count in found.items() if count and place not in LEGACY} == PATHS_REMOVED
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'error.cause.partition(": ")',
+        '"refused" in str(error)',
+        "_REFUSED.search(error.hint)",
+        're.sub("a", "b", wording.text(note))',
+        'error_text(error, results).replace("a", "b")',
+    ],
+)
+def test_a_sentence_that_is_taken_apart_is_found(source: str) -> None:
+    assert list(taken_apart(ast.parse(source)))

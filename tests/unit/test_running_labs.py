@@ -16,7 +16,7 @@ from ironbench.host import processes, register
 from ironbench.records import running_labs
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.serve import running
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.results import Results
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +67,9 @@ def test_a_damaged_file_lists_nothing_and_hides_no_other(text: str, tmp_path: Pa
 
 
 def test_pages_show_a_lab_that_runs_in_another_directory_once(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "results")
+    results = Results(tmp_path / "results")
     with begun(tmp_path / "elsewhere").locked(), begun(tmp_path / "results" / "labs" / "within").locked():
-        found = running.experiments(shelf)
+        found = running.experiments(results)
     assert sorted((one.lab, one.elsewhere) for one in found) == [("", "elsewhere"), ("within", "")]
     assert all(one.process.pid == os.getpid() for one in found)
 

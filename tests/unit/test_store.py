@@ -205,7 +205,7 @@ def test_the_times_of_a_command_are_read_back_however_long_its_text_is() -> None
 
 def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
     names = [".importing-7", ".lab.ibr.7.tmp", "plan.json.7.tmp", "trials/.writing-x", "machines/ab.json.7.tmp"]
-    names += [f"labs/a/{name}" for name in ("stage-1.json.7.tmp", "trials/.writing-y", ".index.json.7.tmp")]
+    names += [f"labs/a/{name}" for name in ("stage-1.json.7.tmp", "trials/.writing-y")]
     strangers = ["notes.tmp", ".hidden", "trials/r1", "plan.json", "my.json.tmp"]
     for name in (*names, *strangers):
         (tmp_path / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The command line: each verb is a line in `VERBS` and the module of that name; the others here are shared by verbs."""
+"""The command line. Each command is a line in `VERBS` and the module of its name; the other modules are shared."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ VERBS = {
     "cleanup": "Remove what a killed ironbench left. End its servers, run cleanup commands that were not run, delete "
     "unfinished records; data stay.",
 }
-"""Verb → what it does; `ironbench --help` shows the first sentence, 60 characters at most.
+"""Command → help text. `ironbench --help` shows the first sentence, which has at most 60 characters.
 
-The module of that name in this folder holds its function, or `app` where it has verbs of its own; it is imported when
-its verb is asked for."""
+The module of that name in this package has a function of the same name, or `app` for a command with subcommands. It is
+imported when the command is used."""
 
 
 def _version(asked: bool) -> None:
@@ -62,7 +62,7 @@ def ironbench(
 
 
 def program(verbs: Iterable[str]) -> typer.Typer:
-    """The program with these verbs whole; of the others it knows what they do."""
+    """Builds the program. Only the named commands are imported; the others have a help text."""
     made = group(
         "ironbench",
         "Tells you, with evidence, what faster storage, more memory, more cores, another engine or another setting "
@@ -91,27 +91,28 @@ def _unread() -> int:
 
 
 def main() -> None:
-    """Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted."""
+    """Runs the program. Exit codes: 0 success, 1 failure, 2 wrong input, 3 finished but flagged, 4 an expectation
+    refuted or a gate failed, 130 interrupted."""
     from ironbench.cli.mistakes import refuse_empty, refuse_repeated, refuse_unprintable
     from ironbench.cli.plain import without_pydantic
 
     streams.prepare()
-    # `-@2` is standard input with a weight, as for pgbench; to the parser a dash begins an option.
+    # `-@2` is standard input with a weight, as for pgbench; the parser would take it for an option.
     sys.argv[1:] = [f"/dev/stdin{word[1:]}" if re.fullmatch(r"-@\d+", word) else word for word in sys.argv[1:]]
-    # To read all verbs takes longer than many an answer.
+    # Importing all commands takes longer than many of them run.
     asked = program(VERBS.keys() & set(sys.argv[1:2]))
+    failure: IronbenchError | None = None
     try:
         refuse_unprintable(sys.argv[1:])
         refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(asked))
         refuse_empty(sys.argv[1:], lambda: typer.main.get_command(asked))
         command = typer.main.get_command(asked)
         without_pydantic(command)
-        # Not `asked(…)`: it turns Ctrl-C into an exit code of 130 without a word.
+        # Not `asked(…)`, which ends silently with code 130 on Ctrl-C.
         with command.make_context("ironbench", sys.argv[1:]) as context:
             code = command.invoke(context) or 0
     except IronbenchError as error:
-        Printer().error(error)
-        code = error.exit_code
+        failure = error
     except typer.Exit as error:
         code = error.exit_code
     except KeyboardInterrupt:
@@ -120,23 +121,29 @@ def main() -> None:
     except BrokenPipeError:
         code = 1
     except Exception as error:
-        code = _mistake(error)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            Printer().say(str(error))
+            code = 2
+        else:
+            failure = _named(error)
+    if failure is not None:
+        from ironbench.host.detached import report_failure
+
+        Printer().error(failure)
+        report_failure(failure)
+        code = failure.exit_code
     if not streams.ended() and not code:
         code = 1
     sys.exit(code)
 
 
-def _mistake(error: Exception) -> int:
-    """A mistake on the command line, in our words; anything else was not foreseen."""
+def _named(error: Exception) -> IronbenchError:
+    """Converts an error of the command line parser or the operating system to an IronbenchError; others become an
+    unforeseen error."""
     from ironbench.cli.mistakes import forbidden, mistake, unforeseen
 
-    if type(error).__name__ == "NoArgsIsHelpError":
-        Printer().say(str(error))
-        return 2
     if isinstance(error, OSError) and not error.filename and "--help" in sys.argv:
-        known: IronbenchError | None = unwritten(error)  # the parser writes its pages itself
+        known: IronbenchError | None = unwritten(error)  # the parser itself writes help pages
     else:
         known = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
-    known = known or unforeseen(error)
-    Printer().error(known)
-    return known.exit_code
+    return known or unforeseen(error)

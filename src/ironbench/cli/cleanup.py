@@ -50,7 +50,7 @@ def cleanup(
             raise InputError("--forget", "is about this machine, --dsn about one database", "leave one of them out")
         printer.say(engines_cleanup.database(dsn))
         return 0
-    running_labs.known()  # removes what killed labs left
+    running_labs.known()  # removes the files of killed labs
     cleaned = engines_cleanup.cleanup(remove_data=data)
     # After the servers have stopped, because a cleanup may unmount a server's directory.
     stubborn = run_pending_cleanups(printer.say, forget=forget)

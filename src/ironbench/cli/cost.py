@@ -1,4 +1,4 @@
-"""`ironbench cost`: bills, and the cheapest system that was shown to meet a target."""
+"""`ironbench cost`: cost breakdowns, and the cheapest system that meets a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line from the table of fields: options with their help, and what was typed as a document."""
+"""Derives options from the table of fields, and a document from the options that were given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironbench.fields.row import Field, optional, table
 
 
 def option(section: type[msgspec.Struct], name: str, more: str = "") -> Any:
-    """The option of a field; `more` is added to its help."""
+    """Returns the option of a field. `more` is added to its help."""
     return _option(table(section)[name], more)
 
 
@@ -30,8 +30,8 @@ def _option(field: Field, more: str = "") -> Any:
 def declares(
     arguments: Mapping[str, Any], file: type[msgspec.Struct]
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a command, which takes all values by name, these arguments and an option for every field of the file. None
-    is what was not given."""
+    """Gives a command these arguments and an option for every field of a file. The command gets all values by name;
+    None for an option that was not given."""
 
     def with_options(command: Callable[..., int]) -> Callable[..., int]:
         every = [_parameter(name, one, name == "workload") for name, one in arguments.items()]

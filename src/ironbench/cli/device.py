@@ -151,7 +151,7 @@ def replay(
             cause = f"trace {file} does not tell what the processors did"
             raise InputError("--emulated", cause, "leave it out, or record the trace again: older traces lack that")
         answering_ns = recorded.processors.answering_ns()
-    known_models.normal(on, models or ())  # a mistake in it is found before the check takes its time
+    known_models.normal(on, models or ())  # parsed first: the check below takes long
     if recorded.recorded is not None:
         _require_known(file, recorded.recorded.device, models or ())
     check = replays.checked(recorded, core, not arrivals)
@@ -183,7 +183,7 @@ _ORIGINS = {"source": "published", "derived": "derived", "assumed": "ASSUMED", "
 
 
 def _names(expression: str) -> set[str]:
-    """Every word of an expression: those that are models' names are its models."""
+    """Returns the words of an expression. Words that are names of models are its models."""
     return set("".join(c if c.isalnum() or c in "-_." else " " for c in expression).split())
 
 

@@ -1,4 +1,4 @@
-"""Mounts and unmounts emulated devices for a person."""
+"""Mounts and unmounts emulated devices on request of the user."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _QUICK_S, _UNMOUNT_S = 3.0, 60.0
 
 
 def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
-    """Until Ctrl-C or until somebody unmounts it; with `detach` it stays. InputError, FailureError."""
+    """Mounts a device until Ctrl-C or `device unmount`; with `detach`, returns while it is mounted. InputError,
+    FailureError."""
     printer = Printer()
     path = traced(trace) if trace else None
     if path and detach:
@@ -52,7 +53,7 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
 
 
 def traced(name: str) -> Path:
-    """Where a trace goes. InputError."""
+    """Returns the path of a trace file. InputError."""
     path = Path(name).absolute()
     if not path.parent.is_dir():
         raise InputError(f"--trace {name}", f"there is no directory {path.parent}", "make it, or name another")
@@ -63,7 +64,7 @@ def traced(name: str) -> Path:
 
 
 def unmounted(name: str) -> int:
-    """InputError: nothing of that name is mounted. FailureError: it is in use."""
+    """Unmounts a device. InputError: no such device is mounted. FailureError: it is in use."""
     entry = _meant(name)
     if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
         Printer().say(f"unmounting {entry.data} takes a while: data are written, or a program has files open there")
@@ -75,7 +76,7 @@ def unmounted(name: str) -> int:
 
 
 def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> Device:
-    """The device that somebody asked for. InputError."""
+    """Builds the device from the options. InputError."""
     name = expression.normal("device", model)
     capability.require(f"device {name}")
     bytes_ = int(CAPACITY.read("--capacity", capacity))
@@ -101,7 +102,7 @@ def _lines(one: Mounted) -> list[str]:
 
 
 def _wait(one: Mounted) -> None:
-    """Until Ctrl-C, SIGTERM, or the end of its process, which unmounting by another command brings."""
+    """Waits for Ctrl-C, SIGTERM, or the end of the device process, which `device unmount` ends."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -115,12 +116,12 @@ def _wait(one: Mounted) -> None:
 
 
 def _meant(name: str) -> register.RegisterEntry:
-    """Entry of what `device mount` mounted there, or of that model. InputError: there is none, or several."""
+    """Finds a mounted device by its mount point or model. InputError: there is none, or several."""
     orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]
     mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
     matching = [entry for entry, _ in mounted if Path(entry.data) == Path(name).absolute()]
     if not matching and arrange.is_expression(name):
-        with contextlib.suppress(InputError):  # a model of one's own that is not known now: as it is written
+        with contextlib.suppress(InputError):  # a user's own model that is not known now: its name as written
             name = expression.normal("device", name)
         matching = [entry for entry, model in mounted if model == name]
     if len(matching) > 1:
@@ -135,7 +136,7 @@ def _meant(name: str) -> register.RegisterEntry:
 
 
 def _order(entry: register.RegisterEntry) -> dict[str, Any]:
-    """What the process of a device was told; empty when that is gone."""
+    """Returns the order that a device process was given; empty if it is gone."""
     try:
         order: dict[str, Any] = json.loads((Path(entry.remove[0]) / ORDER).read_text())
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""`ironbench doctor`: what silently spoils numbers on this machine, or in a database."""
+"""`ironbench doctor`: finds what distorts measurements on this machine or in a database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "WARNING", "severe": "SEVERE"}
 _SUSPECT = 3
-"""Exit code: finished, but numbers from this machine would be suspect."""
+"""Exit code: finished, but results from this machine would be flagged."""
 
 
 def doctor(
@@ -72,7 +72,7 @@ def doctor(
 
 
 def _hint_at_leftovers(printer: Printer) -> None:
-    """A server that nobody needs any more takes part in every trial."""
+    """Mentions servers left by a killed ironbench, which would disturb every trial."""
     from ironbench.engines.cleanup import leftovers, unfinished_cleanup_commands
 
     if commands := unfinished_cleanup_commands():
@@ -85,7 +85,7 @@ def _hint_at_leftovers(printer: Printer) -> None:
 
 
 def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, areas: Sequence[str] | None = None) -> int:
-    """Examines and prints; 3 when something is severe, else 0. `areas`: None for all."""
+    """Runs the probes and prints their findings; returns 3 if one is severe, otherwise 0. `areas`: None for all."""
     from ironbench.host.doctor import AREAS, examine
 
     diagnoses = examine(host, areas or AREAS)
@@ -131,7 +131,7 @@ def _code(diagnoses: Sequence[Diagnosis]) -> int:
 
 
 def _hidden(examined: ExaminationResult) -> list[str]:
-    """What is not visible, by its reason, with what makes it visible."""
+    """Groups the probes that could not run by reason, with the fix."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in examined.diagnoses:
         if not one.visible:
@@ -151,7 +151,7 @@ def _database_as_json(examined: ExaminationResult) -> str:
 
 
 def _places(data: list[str] | None) -> tuple[Path, ...]:
-    """The directories given, else those that `run` would use."""
+    """Returns the given directories, or those that `run` would use."""
     from ironbench.host import data_dirs
 
     if data:
@@ -179,7 +179,8 @@ def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:
 
 
 def _as_text(diagnoses: Sequence[Diagnosis], what: str, hidden: Sequence[str], everything: bool) -> str:
-    """The worst first; what is well and what is not visible in one line each, unless asked for."""
+    """Formats the findings, the worst first. Passed and unavailable probes take one line each, unless details are
+    requested."""
     lines = [what, ""]
     visible = [one for one in diagnoses if one.visible]
     shown = [one for one in visible if everything or one.severity != "ok"]
@@ -202,7 +203,7 @@ def _as_text(diagnoses: Sequence[Diagnosis], what: str, hidden: Sequence[str], e
 
 
 def _well(visible: Sequence[Diagnosis]) -> list[str]:
-    """Names of what is well; with the number of readings where there are several, or where not all are well."""
+    """Names the passed probes, with their number of readings if there are several or if not all passed."""
     readings, fine = Counter(one.name for one in visible), Counter(one.name for one in visible if one.severity == "ok")
     several = {name: f" ({count} of {readings[name]})" for name, count in fine.items() if readings[name] > 1}
     return [name + several.get(name, "") for name in sorted(fine)]

@@ -1,4 +1,4 @@
-"""`ironbench gate`: whether a change may pass."""
+"""`ironbench gate`: decides whether a change passes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def gate(
 
 
 def whole(directory: LabDirectory, undecided: str) -> Gate:
-    """Every comparison of a lab at its own margin."""
+    """Judges every comparison of a lab at the lab's margin."""
     from ironbench.report.studies import study_of
     from ironbench.study.gate import gate as judged
 
@@ -84,7 +84,7 @@ def whole(directory: LabDirectory, undecided: str) -> Gate:
 
 
 def require_comparisons(name: str, lab: Lab) -> None:
-    """InputError: there is nothing that a gate could judge."""
+    """InputError: the lab has no comparison."""
     from ironbench.model.lab import SCREEN
     from ironbench.study.findings import declared
 
@@ -100,7 +100,7 @@ def require_comparisons(name: str, lab: Lab) -> None:
 
 
 def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
-    """Writes every document; the exit code."""
+    """Writes every document; returns the exit code."""
     from ironbench.cli.output import write
     from ironbench.report import gate as documents
 
@@ -120,14 +120,14 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
 def _target(output: str) -> Path:
     from ironbench.cli.output import target
 
-    # The suffixes of `report.gate.FORMATS`, which a refusal need not import.
+    # The suffixes of `report.gate.FORMATS`, repeated so that a refusal need not import it.
     if Path(output).suffix not in (".xml", ".md", ".json", ".svg", ".txt"):
         raise InputError(f"-o {output}", "its name does not say which format", "end it in .xml, .md, .json, .svg, .txt")
     return target(output)
 
 
 def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Effect]]:
-    """The lab and the comparisons asked about; none: all of them. InputError where nothing was run in blocks."""
+    """Returns the lab and the requested comparisons (all by default). InputError: nothing was run in blocks."""
     from ironbench.records.labs import LabDirectory
     from ironbench.records.selection import both
 
@@ -161,7 +161,7 @@ def _not_in_blocks(a: NamedRecords, b: NamedRecords) -> str:
 
 
 def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Effect]:
-    """The comparisons that the lab declares between them, each with `base` as its reference."""
+    """Returns the declared comparisons between these configurations, each with `base` as its reference."""
     from ironbench.study.findings import declared
     from ironbench.study.labstudy import compare_cells
 

@@ -1,4 +1,4 @@
-"""`ironbench lab`: declared experiments. One function per verb; heavy imports wait until one runs."""
+"""`ironbench lab`: declared experiments. One function per subcommand; heavy imports wait until one runs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def plan(
 
 
 def planned(file: Path, budget: str, json: bool, design: str = "", trust: bool = False) -> int:
-    """`design`: as in `labfile.read`; `trust`: programs that the file names may run."""
+    """Plans a lab file. `design`: as in `labfile.read`; `trust`: the programs that it names may run."""
     from ironbench.host.trust import reading_only
     from ironbench.lab import declare
     from ironbench.lab.dry_run import lab as plan_page
@@ -109,7 +109,8 @@ def measured(
     policy: Policy | None = None,
     tag: Sequence[str] = (),
 ) -> int:
-    """`design`: as in `labfile.read`; `policy`: of a gate, None where there is none; `tag`: KEY=VALUE texts."""
+    """Measures a lab; returns the exit code. `design`: as in `labfile.read`. `policy`: that of a gate; None: no gate.
+    `tag`: KEY=VALUE texts."""
     from ironbench.cli.gate import require_comparisons
     from ironbench.cli.gate import whole as judged
     from ironbench.lab import declare, freeze, loop, upkeep
@@ -119,7 +120,7 @@ def measured(
 
     printer = Printer()
     lab, secrets = declare.lab(file, _seconds(budget), design, tag)
-    if policy and lab.design != SCREEN:  # what a screen compares, its own trials decide
+    if policy and lab.design != SCREEN:  # the trials of a screen decide what it compares
         require_comparisons(f"{file} with --gate", lab)
     upkeep.require_person(lab.every_command)
     traces = freeze.traced(lab, trace)
@@ -278,7 +279,7 @@ def _seconds(budget: str) -> float | None:
 def _conclude(
     directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False
 ) -> int:
-    """Of a lab against itself, the run-to-run variation is kept first, so that the verdict quotes it."""
+    """Shows the verdict. For an A/A lab, the run-to-run variation is stored first, because the verdict quotes it."""
     from ironbench.cli import verdict
     from ironbench.lab import noise as noise_lab
     from ironbench.lab import upkeep
@@ -303,7 +304,7 @@ def _conclude(
 
 
 def _policy(gate: bool, undecided: str) -> Policy | None:
-    """InputError: no policy, or no gate."""
+    """Reads the options of a gate. InputError: unknown policy, or a policy without a gate."""
     if undecided and not gate:
         raise InputError("--undecided", "needs --gate", "add it, or leave --undecided out")
     if not gate:
@@ -313,14 +314,14 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
     if not more and undecided not in ("", "fail", "pass"):
         raise InputError(f"--undecided {undecided}", "is no policy", "write fail, pass, or for example more:30m")
     more_s = range_of("measure.budget").read("--undecided more", time_) if more else 0.0
-    from ironbench.lab.gate import Policy  # after what may be refused: it takes half a second
+    from ironbench.lab.gate import Policy  # imported after the checks, because it takes half a second
 
     return Policy("pass" if undecided == "pass" else "fail", more_s)
 
 
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:
-    """The gate's exit code in place of the verdict's, but where the lab did not finish or refuted what was expected:
-    then its own document takes the place of the gate's, too."""
+    """Returns the exit code of the gate. If the lab did not finish or refuted an expectation, the code and the document
+    of the verdict are used instead."""
     from ironbench.cli import verdict
     from ironbench.cli.gate import require_comparisons, shown
     from ironbench.cli.gate import whole as gate
@@ -338,7 +339,7 @@ def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: 
 
 @contextmanager
 def _resumable(directory: LabDirectory, printer: Printer) -> Iterator[None]:
-    """Ctrl-C between two trials, or before the first, ends the lab with the words that it ends with in a trial."""
+    """Ends a lab on Ctrl-C between trials with the same message as during a trial."""
     from ironbench.cli import verdict
 
     try:

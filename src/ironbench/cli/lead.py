@@ -1,4 +1,4 @@
-"""`ironbench lead`: one system's lead over another, at each number of clients and peak against peak."""
+"""`ironbench lead`: compares two systems at each number of clients, and their peaks."""
 
 from __future__ import annotations
 

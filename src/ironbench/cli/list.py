@@ -1,4 +1,4 @@
-"""`ironbench list`: what there is."""
+"""`ironbench list`: workloads, engines, devices, metrics, observers, records, labs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ RANKS = {
     "purpose": 8,
     "lab": 9,
 }
-"""In a narrow terminal columns go in this order, the highest first; those not named always stay."""
+"""In a narrow terminal, columns are dropped in this order, the highest first; columns without a rank stay."""
 
 
 def workloads() -> Rows:
@@ -107,7 +107,8 @@ def observers() -> Rows:
 
 
 def records(results: str) -> Rows:
-    labs = {name: LabDirectory(Path(results) / "labs" / name).store for name in begun_in(Path(results))}
+    runs = Store(Path(results))
+    labs = {name: runs.of_lab(name) for name in begun_in(runs.directory)}
     return [
         {
             "name": row.id,
@@ -121,24 +122,25 @@ def records(results: str) -> Rows:
             "throughput": row.throughput,
             "response_time_p99_s": row.response_time_p99_s,
         }
-        for lab, store in {"": Store(Path(results)), **labs}.items()
+        for lab, store in {"": runs, **labs}.items()
         for row in store.listed()
     ]
 
 
 def labs(results: str) -> Rows:
-    return [_lab(LabDirectory(Path(results) / "labs" / name)) for name in begun_in(Path(results))]
+    runs = Store(Path(results))
+    return [_lab(runs.directory / "labs" / name, runs.of_lab(name)) for name in begun_in(runs.directory)]
 
 
-def _lab(directory: LabDirectory) -> dict[str, Any]:
+def _lab(directory: Path, store: Store) -> dict[str, Any]:
     from ironbench.report.numbers import moment
 
-    row = {"name": directory.path.name}
+    row = {"name": directory.name}
     try:
-        plan = directory.lab()
-    except IronbenchError as error:  # a plan that is damaged is a lab still
+        plan = LabDirectory(directory).lab()
+    except IronbenchError as error:  # a lab with a damaged plan is listed, too
         return {**row, "began": "", "trials": "", "what": f"cannot be read: {error.cause}"}
-    rows = [one for one in directory.store.listed() if one.purpose == Purpose.LAB]
+    rows = [one for one in store.listed() if one.purpose == Purpose.LAB]
     began = min((one.started_at for one in rows), default="")
     measured = sum(Status(one.status).comparable for one in rows)
     trials = f"{measured} of {len(plan.trials)}"
@@ -146,7 +148,7 @@ def _lab(directory: LabDirectory) -> dict[str, Any]:
 
 
 def kinds(results: str) -> dict[str, Callable[[], Rows]]:
-    """Every kind of thing that can be listed, with the way to get it."""
+    """Returns the function that lists each kind."""
     return {
         "workloads": workloads,
         "engines": engines,
@@ -184,7 +186,7 @@ def _numeric(rows: Rows, column: str) -> bool:
 
 
 def _cells(column: str, rows: Rows) -> tuple[str, ...]:
-    """Of one column; what they have in common is looked up once, for there may be ten thousand."""
+    """Formats the cells of a column. The unit is looked up once, because there may be ten thousand rows."""
     from ironbench.report.numbers import quantity, unit_of
 
     unit = unit_of(column)
@@ -204,5 +206,5 @@ def _words(value: Any) -> str:
 
 
 def encoded(value: Any) -> str:
-    """As JSON, for programs."""
+    """Formats a value as JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -1,4 +1,4 @@
-"""Mistakes on the command line, in the form of all our errors: subject, cause, way out."""
+"""Mistakes on the command line, as errors with subject, cause and hint."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _COMMAND = re.compile(r"No such command '(.*?)'")
 
 
 def whole(option: str, known: Range) -> Callable[[Any], int]:
-    """A reader of whole numbers in the range, for an option's `parser`."""
+    """Returns a parser for whole numbers in a range."""
     return lambda text: int(known.read(option, text))
 
 
 def number(option: str, known: Range) -> Callable[[Any], float]:
-    """The same for numbers with a fraction."""
+    """Returns a parser for numbers in a range."""
     return lambda text: known.read(option, text)
 
 
 def refuse_repeated(words: Sequence[str], command: Any) -> None:
-    """InputError for an option with one value that is given twice: the parser would take the last without a word."""
+    """InputError: an option that takes one value is given twice. The parser would silently use the last."""
     options = [word.partition("=")[0] for word in words[: words.index("--") if "--" in words else None]]
     twice = {option for option in options if option.startswith("-") and options.count(option) > 1}
     if not twice:
@@ -46,8 +46,8 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
 
 
 def refuse_empty(words: Sequence[str], command: Any) -> None:
-    """InputError for an option with an empty value, e.g. of a variable of the shell that is not set: it would be taken
-    as not given, and the command would measure or examine something else."""
+    """InputError: an option has an empty value, e.g. from an unset shell variable. It would count as not given, and the
+    command would measure or examine something else."""
     given = words[: words.index("--") if "--" in words else None]
     empty = {word.removesuffix("=") for word in given if word.startswith("-") and word.find("=") == len(word) - 1}
     empty |= {word for word, value in pairwise(given) if word.startswith("-") and not value}
@@ -61,7 +61,7 @@ def refuse_empty(words: Sequence[str], command: Any) -> None:
 
 
 def _parameters(words: Sequence[str], command: Any) -> Sequence[Any]:
-    """Those of the verb that the words name."""
+    """Returns the parameters of the command that the words name."""
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
     parameters: Sequence[Any] = command.params
@@ -69,8 +69,8 @@ def _parameters(words: Sequence[str], command: Any) -> Sequence[Any]:
 
 
 def forbidden(error: OSError) -> InputError | None:
-    """A path that the user may not reach, as an error of ours. Some calls of pathlib raise it, others answer that
-    nothing is there (Python 3.14 made all of `exists` and `is_dir` answer), so it is told in one place."""
+    """Converts a PermissionError to an InputError. Some functions of pathlib raise it, others return False (in Python
+    3.14 all of `exists` and `is_dir`), so it is converted in one place."""
     if error.errno != errno.EACCES or not error.filename:
         return None
     path = Path(os.fsdecode(error.filename)).absolute()
@@ -80,7 +80,7 @@ def forbidden(error: OSError) -> InputError | None:
 
 
 def refuse_unprintable(words: Sequence[str]) -> None:
-    """InputError for an argument with control characters or bytes that are not UTF-8: labels, names, paths."""
+    """InputError: an argument has control characters or bytes that are not UTF-8."""
     for word in words:
         option = word.partition("=")[0] if word.startswith("-") else "argument"
         for char in word:
@@ -92,7 +92,7 @@ def refuse_unprintable(words: Sequence[str]) -> None:
 
 
 def unforeseen(error: Exception) -> IronbenchError:
-    """Any other exception as one line; the details go to a file, without passwords."""
+    """Converts any other exception to an error of one line; the details go to a file, without passwords."""
     if isinstance(error, OSError) and error.filename:
         return InputError(str(error.filename), error.strerror or str(error), "name another place, or change its rights")
     import tempfile
@@ -106,7 +106,7 @@ def unforeseen(error: Exception) -> IronbenchError:
         return hidden(redacted(text))
 
     words = sys.argv[1:]
-    # An address that cannot be read may have its password anywhere.
+    # A malformed DSN may have its password anywhere.
     addresses = [word for last, word in pairwise(["", *words]) if last == "--dsn" or word.startswith("--dsn=")]
     addresses += [piece for word in addresses for piece in re.split(r"\W+", word) if len(piece) > 3 and piece != "dsn"]
     text = "".join(traceback.format_exception(error))
@@ -123,7 +123,7 @@ def unforeseen(error: Exception) -> IronbenchError:
 
 
 def mistake(error: Any) -> InputError | None:
-    """What the parser found wrong, as an error of ours; None for an exception that is not the parser's."""
+    """Converts an exception of the command line parser; None for any other exception."""
     message = getattr(error, "format_message", None)
     if message is None:
         return None
@@ -156,7 +156,7 @@ def _usage(verb: str, message: str, context: Any) -> InputError:
 
 
 def _name(error: Any) -> str:
-    """The option as written, or the argument in capitals as the help page shows it."""
+    """Returns the option as written, or the argument in capitals as in the help page."""
     parameter = error.param
     if parameter is None:
         return "an argument"

@@ -1,4 +1,4 @@
-"""What verbs have in common: options, arguments, and how a group of verbs behaves."""
+"""Options and arguments that several commands have, and groups of commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.
 
 
 def group(name: str, help: str | None = None) -> typer.Typer:
-    """A verb that has verbs of its own."""
+    """Builds a command with subcommands."""
     return typer.Typer(
         name=name,
         help=help,

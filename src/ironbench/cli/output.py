@@ -1,4 +1,4 @@
-"""Files that a verb writes for others."""
+"""Output files of commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def target(output: str) -> Path:
-    """Refuses a place that cannot be written before the work is done."""
+    """Checks an output path before any work is done. InputError: it cannot be written."""
     path = Path(output)
     if path.is_dir():
         raise InputError(output, "is a directory", f"name a file, for example {path / 'report.html'}")
@@ -28,9 +28,9 @@ def target(output: str) -> Path:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Aside and renamed: whoever opens the file sees the old one or the new one, never half of one. FailureError.
+    """Writes a file atomically: under another name, then renamed. FailureError.
 
-    A link stays, and the file that it leads to is replaced; a device or pipe such as /dev/stdout is written to.
+    A symbolic link stays, and its target is replaced. A device or pipe, such as /dev/stdout, is written to.
     """
     try:
         if _is_stream(path):
@@ -51,7 +51,7 @@ def _replace(file: Path, data: bytes) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether it is there and no file: a device, a pipe, a socket."""
+    """Whether the path is an existing device, pipe or socket."""
     return path.exists() and not path.is_file()
 
 
@@ -88,7 +88,7 @@ def written(page: Page, format: str, place: Path | None) -> int:
 
 
 def delivered(data: bytes, place: Path | None, words: str) -> int:
-    """Writes the document and says so in these words, or prints it; the exit code."""
+    """Writes the document to a file and prints a message, or prints the document; returns the exit code."""
     printer = Printer()
     if place is None:
         printer.data(data.decode())

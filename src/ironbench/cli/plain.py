@@ -1,7 +1,7 @@
-"""Values of options without pydantic: its import and a schema for each option took 90 ms of every command.
+"""Reads values of options without pydantic, whose import and schemas took 90 ms of every command.
 
-Options of ours are text, switches, or read by a parser of ours (`mistakes.whole`). Whatever else an option may be is
-left to typer, and so is everything where a later typer keeps its readers elsewhere.
+ironbench's options are text, switches, or read by a parser such as `mistakes.whole`. Any other kind of option is left
+to typer, and so are all options if a later version of typer has other internals.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import typer
 
 
 def without_pydantic(command: Any) -> None:
-    """Gives the options of the command, and of those below it, readers that need no schema."""
+    """Gives the options of a command and its subcommands readers that need no schema."""
     try:
         from typer._coercion import RuntimeParam
     except ImportError:
@@ -32,11 +32,11 @@ def without_pydantic(command: Any) -> None:
         if described is not None and (described.parameter_info.parser or _is_text(described.annotation)):
             param._runtime_param = Plain(described.parameter_info, described.annotation)
         if param.param_type_name == "argument":
-            param.display_type = lambda _: ""  # `<list[str]>` is a word of Python's; the help says what it is
+            param.display_type = lambda _: ""  # `<list[str]>` means nothing to users; the help text describes the value
 
 
 def _is_text(annotation: Any) -> bool:
-    """Whether it is `str`, `list[str]` or `bool`, or one of them and None."""
+    """Whether a type is `str`, `list[str]` or `bool`, or one of these or None."""
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         kinds = [one for one in typing.get_args(annotation) if one is not types.NoneType]
         return len(kinds) == 1 and _is_text(kinds[0])

@@ -1,4 +1,4 @@
-"""`ironbench record`: records in one file, carried to another machine. One function per verb."""
+"""`ironbench record`: export to one file and import on another machine. One function per subcommand."""
 
 from __future__ import annotations
 

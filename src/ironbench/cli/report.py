@@ -1,4 +1,4 @@
-"""`ironbench report`: the records, written down for others."""
+"""`ironbench report`: a report of records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def report(
     from ironbench.cli.output import delivered, destination
 
     chosen, place = destination(output, format)
-    from ironbench.report.studies import rendered  # studies need numpy, which a refusal does not wait for
+    from ironbench.report.studies import rendered  # imports numpy, which a refusal need not wait for
 
     data, trials = rendered(selection or [], results, chosen)
     return delivered(data, place, f"report of {counted(trials, 'trial')}:")

@@ -1,4 +1,4 @@
-"""What `run --require` asks for: judged over the repeats of each configuration, shown, and made an exit code."""
+"""`run --require`: judges requirements over the repeats of each configuration, and derives the exit code."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from ironbench.study.claims import Judged
 
 Judgements = Sequence[tuple[str, "Judged"]]
-"""Name of the configuration, and what its trials show."""
+"""Name of the configuration, and the judgement."""
 
 
 def judged(claims: Sequence[Claim], records: Sequence[Record]) -> Judgements:
-    """Each requirement for each configuration, in the order they were measured."""
+    """Judges each requirement for each configuration, in the order of measurement."""
     cells = dict.fromkeys(record.cell.name for record in records)
     return [
         (name, requirement(claim, [record for record in records if record.cell.name == name]))
@@ -32,7 +32,7 @@ def judged(claims: Sequence[Claim], records: Sequence[Record]) -> Judgements:
 
 
 def text(judgements: Judgements) -> str:
-    """A table, after a line that counts."""
+    """Formats the judgements as a table below a line of counts."""
     refuted = sum(one.verdict is ClaimVerdict.REFUTED for _, one in judgements)
     confirmed = sum(one.verdict is ClaimVerdict.CONFIRMED for _, one in judgements)
     undecided = len(judgements) - refuted - confirmed
@@ -60,7 +60,7 @@ def fields(judgements: Judgements) -> list[dict[str, Any]]:
 
 
 def code(judgements: Judgements) -> int:
-    """4: a requirement was refuted; 3: one is undecided; else 0."""
+    """Returns the exit code: 4 if a requirement was refuted, 3 if one is undecided, otherwise 0."""
     ends = {one.verdict for _, one in judgements}
     if ClaimVerdict.REFUTED in ends:
         return REFUTED
@@ -68,7 +68,7 @@ def code(judgements: Judgements) -> int:
 
 
 def words(judgements: Judgements) -> str:
-    """The last line on stderr that explains the code."""
+    """Returns the line on stderr that explains the exit code."""
     wanted = ClaimVerdict.REFUTED if code(judgements) == REFUTED else ClaimVerdict.UNDECIDED
     found = [(f"{one.claim.text!r} at {name}", one) for name, one in judgements if one.verdict is wanted]
     return claims_words(code(judgements), wanted.value, found)

@@ -38,7 +38,7 @@ def run(workload: str, files: list[str] | None, **typed: Any) -> int:
 
 
 def execute(asked: RunFile) -> int:
-    """Plans, runs, shows; the exit code (docs/reference/statuses.md)."""
+    """Plans, measures and shows a run; returns the exit code (docs/reference/statuses.md)."""
     from ironbench.lab import declare, run_plan, upkeep
     from ironbench.model.system import Setup
     from ironbench.plan import requirements
@@ -64,17 +64,19 @@ def execute(asked: RunFile) -> int:
 
 
 def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claims: Sequence[Claim]) -> int:
-    # What a refused command need not import is imported here: numpy takes longer than the refusal.
+    # Imported after the checks: numpy takes longer to import than a refused command runs.
     from ironbench import engines, workloads
     from ironbench.cli import requirements, verdict
-    from ironbench.lab import declare, loop, run_plan, schedule, search, upkeep
+    from ironbench.lab import loop, run_plan, schedule, search, upkeep
     from ironbench.lab.dry_run.estimate import time_of
+    from ironbench.records.described import losses
+    from ironbench.report import wording
 
     printer = Printer()
     workload = workloads.get(plan.choice.workload)
     compiled_for = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
     cautions = workload.cautions(plan.system.engine, plan.choice, compiled_for)
-    for caution in (*cautions, *declare.durability(plan.system)):
+    for caution in (*cautions, *wording.texts(losses(plan.system))):
         printer.say(f"caution: {caution}")
     imported = plan.choice.data is not None and plan.choice.data.imported
     if (where := workload.where(plan.system)) and not imported:
@@ -95,7 +97,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
             printer.say(f"{done}{counted(len(left.trials) + left.confirmations, 'trial')}, {time_of(left)}")
         try:
             records = loop.run(plan, secrets, store, printer, before)
-        except KeyboardInterrupt:  # between two trials, or before the first
+        except KeyboardInterrupt:  # between trials
             printer.say(_goes_on(run_plan.measured(store, plan.series)))
             return verdict.INTERRUPTED
     judgements = requirements.judged(claims, records)
@@ -127,7 +129,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
 
 
 def _goes_on(records: Sequence[Record]) -> str:
-    """What Ctrl-C left, and the way on; `--resume` finds a run by its records."""
+    """Returns the message after Ctrl-C. `--resume` needs records to find the run."""
     kept = counted(sum(record.status.comparable for record in records), "trial")
     way = "the same command with --resume goes on" if records else "start it again"
     return f"interrupted: {kept} measured; {way}"

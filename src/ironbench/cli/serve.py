@@ -1,4 +1,4 @@
-"""`ironbench serve`: everything in a browser."""
+"""`ironbench serve`: labs and results in a browser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def serve(
     from pathlib import Path
 
     from ironbench.serve import server
-    from ironbench.serve.door import door
+    from ironbench.serve.auth import access_policy
 
-    found = door(listen, token_file, tls_certificate, tls_key, os.environ.get("IRONBENCH_TOKEN", ""))
+    found = access_policy(listen, token_file, tls_certificate, tls_key, os.environ.get("IRONBENCH_TOKEN", ""))
     return server.run(Path(results), found, Printer())

@@ -1,4 +1,4 @@
-"""`ironbench show`: one thing, whole."""
+"""`ironbench show`: all facts about a record, workload, engine, device, metric or observer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.printer import Printer
 from ironbench.records import Store
-from ironbench.records.labs import LabDirectory, begun_in
+from ironbench.records.labs import begun_in
 from ironbench.study.differences import machine_facts
 
 
@@ -35,11 +35,11 @@ def show(
 
 
 _SUGGESTED = 3
-"""So many near names are suggested."""
+"""Number of similar names that are suggested."""
 
 
 def shown(name: str, results: str, json: bool, everything: bool) -> int:
-    """Shows what the tool knows by that name, else the records of that id, series or label."""
+    """Shows the thing of that name, or the records of that id, series or label."""
     printer = Printer()
     store = Store(Path(results))
     known = _known()
@@ -68,7 +68,7 @@ def _page(found: Sequence[Record], store: Store, printer: Printer, everything: b
 
 
 def _known() -> dict[str, tuple[str, dict[str, Any]]]:
-    """Name → kind and thing, of everything that is not a record."""
+    """Returns everything that is not a record: name → kind and facts."""
     kinds = {
         "workload": listing.workloads,
         "engine": listing.engines,
@@ -80,12 +80,12 @@ def _known() -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]]]) -> tuple[Store, list[Record]]:
-    """With the store that has them: a trial of a lab lies in the lab's own."""
+    """Finds records in the results or their labs, and the store that contains them. InputError."""
     try:
         return store, store.select([name])
     except InputError as error:
         for lab in begun_in(store.directory):
-            of_lab = LabDirectory(store.directory / "labs" / lab).store
+            of_lab = store.of_lab(lab)
             if found := of_lab.records([row.id for row in of_lab.listed() if name in (row.id, row.series)]):
                 return of_lab, found
         kinds = {word: kind for word, (kind, _) in known.items()}

@@ -1,4 +1,4 @@
-"""`ironbench tune`: a screen of many settings, then what matters in fresh blocks."""
+"""`ironbench tune`: screens many settings, then compares those that matter in fresh blocks."""
 
 from __future__ import annotations
 

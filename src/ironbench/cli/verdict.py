@@ -1,4 +1,4 @@
-"""How a run or a lab ends: what is shown, and the exit code that follows from it."""
+"""The end of a run or a lab: what is shown, and the exit code."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
 
 def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False) -> int:
-    """Shows what is known so far; the exit code. `records`: in the order they were measured. `gated`: a gate says what
-    the code is of a lab that has finished, and prints the JSON document."""
+    """Shows the results so far; returns the exit code. `records`: in the order of measurement. `gated`: a gate decides
+    the exit code of a finished lab and prints the JSON document."""
     measured = [record for record in records if record.purpose == Purpose.LAB]
     study = labs.study(directory, records)
     if json and not gated:
@@ -53,7 +53,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
 
 def claims_words(code: int, outcome: str, claims: Sequence[tuple[str, Judged]]) -> str:
-    """The last line on stderr: which claims ended so, by name, and how many of their trials are flagged."""
+    """Returns the line on stderr that names the claims with this outcome and counts their flagged trials."""
     flags = wording.texts(reason for _, one in claims for reason in one.reasons if reason.code == FLAGGED)
     parts = [*(name for name, _ in claims), *(text.rstrip(".") for text in flags)]
     return f"exit code {code}: {outcome}: {'; '.join(parts)}"
@@ -64,7 +64,8 @@ def _named(claims: Sequence[Judged]) -> list[tuple[str, Judged]]:
 
 
 def exit_code(study: Study, records: Sequence[Record]) -> int:
-    """Interrupted, in a pilot or at the peak as well, before failed before refuted before suspect."""
+    """Returns the exit code: interrupted (also in a pilot or peak trial) before failed before refuted before
+    flagged."""
     if progress.interrupted(records):
         return INTERRUPTED
     if progress.given_up(records) or lost_in_cuts(study, records):
@@ -77,7 +78,7 @@ def exit_code(study: Study, records: Sequence[Record]) -> int:
 
 
 def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
-    """Trials that lost in their power cut what was confirmed. That another try lost nothing takes none of it back."""
+    """Finds trials that lost confirmed data in their power cut, even if another attempt lost nothing."""
     if study.lab is None or not study.lab.method.crash:
         return []
     return [
@@ -88,13 +89,14 @@ def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
 
 
 def _own(study: Study, records: Sequence[Record]) -> list[Record]:
-    """Those that a verdict rests on: that a rated cell fell behind its rate is a finding, not a flaw."""
+    """Returns the records behind a verdict. A fixed-rate configuration that missed its rate is a finding, not a
+    flaw."""
     rated = {setup.cell.name for setup in study.lab.rated} if study.lab else set()
     return [record for record in records if record.purpose == Purpose.LAB and record.cell.name not in rated]
 
 
 def suspect_words(records: Sequence[Record]) -> str:
-    """Why a run or a lab that finished ends with exit code 3, counted as its report counts."""
+    """Explains exit code 3 of a finished run or lab, with the counts of its report."""
     entered = entering(records)
     doubtful = [record for record in entered if record.status is Status.SUSPECT]
     known = causes(doubtful)
@@ -104,7 +106,7 @@ def suspect_words(records: Sequence[Record]) -> str:
 
 
 def require_kept(store: Store, records: Sequence[Record]) -> None:
-    """FailureError that names records which were written and are gone: results removed or unmounted during a run."""
+    """FailureError: records were written and are missing now, because the results were removed or unmounted."""
     if gone := store.gone(records):
         named = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
         cause = f"{len(gone)} of {counted(len(records), 'record')} were written there and are gone: {named}"
@@ -113,7 +115,7 @@ def require_kept(store: Store, records: Sequence[Record]) -> None:
 
 
 def code_of_run(records: Sequence[Record]) -> int:
-    again = [record for record in records[:-1] if record.status is not Status.CUT_SHORT]  # those were resumed
+    again = [record for record in records[:-1] if record.status is not Status.CUT_SHORT]  # these were resumed
     statuses = {record.status for record in [*again, *records[-1:]]}
     if not statuses or statuses & {Status.FAILED, Status.VOIDED}:
         return FAILED

@@ -1,25 +1,30 @@
-"""Programs that outlive ironbench: each runs in its own session and writes its output and its exit status to files.
+"""Starts ironbench in a session of its own, so that it outlives the process that starts it.
 
-A later ironbench process can read the exit status from the file.
+Its output goes to a log; its exit status, and the error that ended it, to two more files that any process can read
+later.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 
-from ironbench.errors import FailureError
+from ironbench.errors import FailureError, IronbenchError
 from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 
 _WAITS = 'place=$1; shift; "$@"; code=$?; echo $code > "$place.tmp" && mv "$place.tmp" "$place"'
-"""Shell that starts the program and writes its exit status atomically. Signals go to the program."""
+"""A shell that starts the program and writes its status whole or not at all. Signals go to the program."""
+_FAILURE = "IRONBENCH_FAILURE_FILE"
+"""Environment variable with the path of the file for the error that ends the program."""
 
 
 class Detached:
-    """A program that this process started; it continues to run after this object is deleted."""
+    """A started program. It continues when this object is deleted."""
 
     def __init__(
         self,
@@ -29,8 +34,13 @@ class Detached:
         environment: Mapping[str, str],
         keep_open: Sequence[int] = (),
     ) -> None:
-        """Starts the program. `keep_open`: descriptors that it inherits, such as locks. Raises FailureError if it
-        cannot start."""
+        """Starts the program. FailureError.
+
+        `status`: the file for its exit status; its error goes to a file beside it. `keep_open`: descriptors that the
+        program inherits, e.g. locks.
+        """
+        for left in (status, _failure_file(status)):  # by an earlier start
+            left.unlink(missing_ok=True)
         try:
             with log.open("ab") as output:
                 self._shell = subprocess.Popen(
@@ -38,7 +48,7 @@ class Detached:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
-                    env=os.environ | dict(environment),
+                    env=os.environ | dict(environment) | {_FAILURE: str(_failure_file(status))},
                     pass_fds=keep_open,
                     start_new_session=True,
                 )
@@ -48,13 +58,32 @@ class Detached:
         self.process = found or ProcessId(self._shell.pid, "")
 
     def reap(self) -> bool:
-        """Whether the program has ended; if so, its zombie process is removed."""
+        """Whether it has ended. Its zombie process is removed then."""
         return self._shell.poll() is not None
 
 
 def status_of(path: Path) -> int | None:
-    """Returns the exit status; None while the program runs, or if it was killed together with its shell."""
+    """Returns the exit status; None: the program runs, or was killed together with the shell that waited for it."""
     try:
         return int(path.read_text().strip())
     except (OSError, ValueError):
         return None
+
+
+def report_failure(error: IronbenchError, environ: MutableMapping[str, str] = os.environ) -> None:
+    """Writes the error that ends this program, if it was started by `Detached`."""
+    if path := environ.get(_FAILURE, ""):
+        content = {"subject": error.subject, "cause": error.cause, "hint": error.hint}
+        with contextlib.suppress(OSError):
+            Path(path).write_text(json.dumps(content))
+
+
+def failure_of(status: Path) -> IronbenchError | None:
+    """Returns the error that ended a program, by the path of its status; None: it ended without one."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return FailureError(**json.loads(_failure_file(status).read_text()))
+    return None
+
+
+def _failure_file(status: Path) -> Path:
+    return status.with_name("failure.json")

@@ -20,7 +20,7 @@ from pathlib import Path
 from ironbench.errors import InputError, UnwrittenError
 
 _UNFINISHED = re.compile(
-    r"\.writing-.+|\.importing-\d+|\..+\.ibr\.\d+\.tmp|\.index\.json\.\d+\.tmp|.+\.(?:json|toml|md)\.\d+\.tmp|\..+\.live",
+    r"\.writing-.+|\.importing-\d+|\..+\.ibr\.\d+\.tmp|.+\.(?:json|toml|md)\.\d+\.tmp|\..+\.live",
     re.DOTALL,
 )
 _EXPORT = re.compile(r"\..+\.ibr\.\d+\.tmp", re.DOTALL)

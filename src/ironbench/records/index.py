@@ -1,9 +1,13 @@
-"""What `list` shows and a selection asks of every record, in one file, so that ten thousand need not be opened.
+"""The index of records: an SQLite file with one row per record, so that ten thousand records need not be opened.
 
-The index is a memory, never a source: each row counts only while its `record.json` is still the file it was read from
-(inode, time of change and size), so records may come, go or break behind its back, and deleting it costs one slow
-call. Whoever finds it stale writes a new one aside and renames it; of several at once the last one stays, and what it
-lacks is read again.
+The index is derived from the records and never their source. A row counts only while its `record.json` is the file that
+it was read from (inode, time of change and size), so records may appear, vanish or break without notice to the index.
+The file can be deleted at any time. Where it cannot be used (read-only or full disk, a file system without locks), the
+same tables are made in memory.
+
+The rollback journal is SQLite's default: a killed writer leaves a journal that the next reader rolls back, and its
+locks end with it. WAL would need shared memory beside the file, which read-only directories and network file systems
+lack. See docs/adr/0039-the-index-is-sqlite.md.
 """
 
 from __future__ import annotations
@@ -11,27 +15,39 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Set
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Set
+from contextlib import closing
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import force_setattr
 
 from ironbench.model.record import Record, machine_of, machines_of
 from ironbench.model.sample import listed
 from ironbench.model.system import Choice, Load, System
-from ironbench.records.durable import unfinished_file
 from ironbench.workloads import compared
 
-NAME = "index.json"
-VERSION = 12
-Stamp = tuple[int, int, int]
-_REPEATED = ("series", "label", "workload", "cell", "purpose", "status", "alike", "engine", "machine")
-"""Fields that many rows share."""
+NAME = "ironbench-index.db"
+VERSION = 1
+"""`user_version` of the file. A file with another one is made again, so raise it when a column or its meaning
+changes."""
+Stamp = str
+"""Inode, time of change in ns, and size of a `record.json`. Text, because an inode may exceed SQLite's integers."""
+WAIT_S = 10.0
+"""How long to wait for another process that writes."""
+_SETTLED_S = 0.05
+"""A directory that changed just now may change again within the resolution of its clock."""
+_BROKEN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+"""Error codes of a file that is damaged or has other tables."""
+T = TypeVar("T")
 
 
-class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One record in short."""
+class Listed(msgspec.Struct, frozen=True, gc=False):
+    """A record's row in the index. Its fields are columns of the table, in the same order."""
 
     id: str
     series: str
@@ -43,29 +59,54 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     started_at: str
     throughput: float | None
     response_time_p99_s: float | None
-    """None, too, where the trial has too few transactions for it, or did not keep its rate."""
+    """None also if the trial has too few transactions for this percentile, or did not sustain its rate."""
     rate: float | None
-    """Of an open loop."""
+    """Target rate of an open loop."""
     clients: int
     alike: str
-    """The same for all trials of one system that did one work under one shape of load on one machine."""
-    tags: dict[str, str] = {}
+    """Equal for all trials of one system with the same work and shape of load on the same machine."""
     engine: str = ""
     machine: str = ""
-    """Content key of the fingerprint of the machine that did the work; empty: unknown."""
+    """Content key of the fingerprint of the machine that did the work; empty if unknown."""
+    tags: dict[str, str] = {}
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    version: int
-    rows: dict[str, tuple[Stamp, Listed]]
+class IndexState(msgspec.Struct, frozen=True):
+    """The part of the index that belongs to one lab, or to runs."""
+
+    stamps: dict[str, Stamp]
+    """Stamp of each row, by id."""
+    unreadable: frozenset[str]
+    """Names of files that are no readable records."""
 
 
-_DECODER = msgspec.json.Decoder(_Kept)
+_FIELDS = [name for name in Listed.__struct_fields__ if name != "tags"]
+_COLUMNS = ", ".join(_FIELDS)
+_SCHEMA = (
+    """create table record (
+        lab text not null, -- name of the lab's directory; empty: a run
+        stamp text not null,
+        searched text not null, -- label, id, cell and lab in lower case
+        id text not null, series text, label text, workload text, cell text, purpose text, status text,
+        started_at text, throughput real, response_time_p99_s real, rate real, clients integer, alike text,
+        engine text, machine text,
+        tags text, -- JSON
+        primary key (lab, id)
+    ) without rowid""",
+    "create index by_series on record (lab, series, started_at)",
+    "create index by_label on record (lab, label, started_at)",
+    "create index by_choice on record (workload, engine, machine, status)",
+    "create table unreadable (lab text not null, id text not null, primary key (lab, id)) without rowid",
+    "create table directory (lab text primary key, state text not null) without rowid",
+    f"pragma user_version = {VERSION}",
+)
+_INSERT = f"insert or replace into record values ({', '.join('?' * (len(_FIELDS) + 4))})"
+_TAGS = msgspec.json.Decoder(dict[str, str])
 """Made at import: two threads that use a type for the first time at once crash (msgspec 0.22, serve/app.py)."""
 
 
 def short(record: Record) -> Listed:
-    """The record's row."""
+    """Returns the record's row."""
     return Listed(
         id=record.id,
         series=record.series,
@@ -89,84 +130,235 @@ def short(record: Record) -> Listed:
 
 
 def alike(system: System, choice: Choice, load: Load, machines: tuple[str, str]) -> str:
-    """See `Listed.alike`. `machines`: as `machines_of` a record."""
+    """Computes `Listed.alike`. `machines`: as `machines_of` returns them for a record."""
     data = msgspec.json.encode((compared(choice), system, load.shape, machines), order="sorted")
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
-def rows(directory: Path, folders: Mapping[str, Stamp], read: Callable[[str], Record | None]) -> list[Listed]:
-    """A row for each of `folders`, oldest first; `read` opens those that the index does not hold as they are now.
+class Index:
+    """The rows of one results directory: of its runs (`lab` is empty) and of the labs below it.
 
-    A folder whose record cannot be read (None) is left out, and read again next time.
+    Each call opens the file anew, so threads may share an index, it survives a fork, and a file that was deleted is
+    noticed. No call fails because of the file: what cannot be done there is done in memory.
     """
-    kept = _kept(directory / NAME)
-    current: dict[str, tuple[Stamp, Listed]] = {}
-    for name, stamp in folders.items():
-        known = kept.get(name)
-        if known is not None and known[0] == stamp:
-            current[name] = known
-        elif (record := read(name)) is not None:
-            current[name] = (stamp, short(record))
-    if current != kept:
-        _keep(directory / NAME, current)
-    return sorted((row for _, row in current.values()), key=lambda row: (row.started_at, row.id))
+
+    def __init__(self, results: Path) -> None:
+        self._path = results / NAME
+        self._memory: sqlite3.Connection | None = None
+        """Replaces the file for the rest of this process."""
+        self._lock = threading.RLock()
+        self.refreshed: dict[str, Callable[[], None]] = {}
+        """Lab → what refreshes its rows again."""
+
+    def known(self, lab: str) -> IndexState:
+        """Returns what the index contains of a lab."""
+        return IndexState(
+            dict(self.query("select id, stamp from record where lab = ?", lab)),
+            frozenset(id for (id,) in self.query("select id from unreadable where lab = ?", lab)),
+        )
+
+    def refresh(
+        self,
+        lab: str,
+        known: IndexState,
+        state: str,
+        stamps: Mapping[str, Stamp | None],
+        read: Callable[[str], Record | None],
+    ) -> None:
+        """Makes the rows of a lab agree with its directory.
+
+        `known` and `state` (see `state_of`) were taken before the directory was listed. `stamps`: every name in it,
+        with None for one that is no readable record. `read` opens the records that are new or have changed; it returns
+        None for one that it cannot read.
+        """
+        gone = [(lab, id, stamp) for id, stamp in known.stamps.items() if stamps.get(id) != stamp]
+        # Records are read before the database is locked: a hundred thousand take seconds.
+        rows, unreadable = [], set()
+        for name, stamp in stamps.items():
+            if stamp is not None and known.stamps.get(name) == stamp:
+                continue
+            if stamp is not None and (record := read(name)) is not None:
+                rows.append(_values(short(record), lab, stamp))
+            else:
+                unreadable.add(text(name))
+        changed = gone or rows or unreadable != known.unreadable
+        if not changed and (not stamps or not state or self.states().get(lab) == state):
+            return
+
+        def write(database: sqlite3.Connection) -> int:
+            # Only rows that are still as they were: another process may have read a newer record meanwhile.
+            database.executemany("delete from record where lab = ? and id = ? and stamp = ?", gone)
+            database.executemany(_INSERT, rows)
+            database.execute("delete from unreadable where lab = ?", (lab,))
+            database.executemany("insert into unreadable values (?, ?)", [(lab, name) for name in unreadable])
+            database.execute("insert or replace into directory values (?, ?)", (lab, state))
+            found: int = database.execute("select count(*) from record where lab = ?", (lab,)).fetchone()[0]
+            return found
+
+        if self._run(write, writes=True) < len(known.stamps) - len(gone) + len(rows):
+            # The database was replaced since `known` was read.
+            self.refresh(lab, IndexState({}, frozenset()), "", stamps, read)
+
+    def forget(self, labs: Set[str]) -> None:
+        """Removes the rows of labs whose directories were deleted."""
+
+        def write(database: sqlite3.Connection) -> None:
+            for table in ("record", "unreadable", "directory"):
+                database.executemany(f"delete from {table} where lab = ?", [(lab,) for lab in labs])
+
+        if labs:
+            self._run(write, writes=True)
+
+    def states(self) -> dict[str, str]:
+        """Returns the state of each directory when its rows were refreshed, by lab."""
+        return dict(self.query("select lab, state from directory"))
+
+    def unreadable(self) -> dict[str, int]:
+        """Counts the records that cannot be read, by lab."""
+        return dict(self.query("select lab, count(*) from unreadable group by lab"))
+
+    def rows(self, where: str, *values: str | int) -> list[tuple[str, Listed]]:
+        """Returns rows, each with the name of its lab. `where`: a condition in SQL, and `order by` or `limit`."""
+        found = self.query(f"select lab, {_COLUMNS}, tags from record where {where}", *values)
+        return [(lab, Listed(*fields, tags={} if tags == "{}" else _TAGS.decode(tags))) for lab, *fields, tags in found]
+
+    def count(self, where: str, *values: str | int) -> int:
+        """Counts the rows that satisfy a condition in SQL."""
+        found: int = self.query(f"select count(*) from record where {where}", *values)[0][0]
+        return found
+
+    def query(self, sql: str, *values: str | int) -> list[Any]:
+        """Runs a query over the tables of `_SCHEMA`; returns its rows as tuples."""
+        return self._run(lambda database: database.execute(sql, values).fetchall())
+
+    def _run(self, work: Callable[[sqlite3.Connection], T], writes: bool = False) -> T:
+        """Runs `work` in one transaction. A broken or older file is made again; without a usable file, in memory."""
+        with self._lock:
+            if self._memory is None and not writes and self._is_empty():
+                self._refill()
+                if self._is_empty():
+                    with closing(_opened(":memory:")) as nothing:
+                        return work(nothing)
+            removed = False
+            while self._memory is None:
+                try:
+                    with closing(_opened(self._path)) as database, database:
+                        return work(database)
+                except sqlite3.Error as error:
+                    if not removed and _is_broken(error):
+                        removed = True
+                        self._remove()
+                    else:
+                        self._memory = _copied(self._path)
+                if not writes:
+                    self._refill()
+            with self._memory:
+                return work(self._memory)
+
+    def _is_empty(self) -> bool:
+        try:
+            return self._path.stat().st_size == 0
+        except OSError:
+            return True
+
+    def _refill(self) -> None:
+        """Refreshes the rows of every directory that this process has refreshed: a new database has none of them."""
+        directories, self.refreshed = self.refreshed, {}
+        for refresh in directories.values():
+            refresh()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):
+            # The journal first: SQLite would apply it to the next file of that name.
+            self._path.with_name(f"{NAME}-journal").unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
 
 
-def remembered(
-    directory: Path, names: Set[str], stamp: Callable[[str], Stamp | None], read: Callable[[str], Record | None]
-) -> dict[str, Listed]:
-    """A row for each of `names`, by name; those that the index holds are taken from it unseen, the others read.
+def _is_broken(error: sqlite3.Error) -> bool:
+    try:
+        return error.sqlite_errorcode & 0xFF in _BROKEN
+    except AttributeError:  # raised by Python's module, e.g. for text that is not UTF-8, or by `_opened`
+        return True
 
-    For who keeps rows in memory: a hundred thousand stamps take half a second. A record that broke, or was replaced
-    under its own name, is not noticed.
-    """
-    kept = dict(_kept(directory / NAME))
-    gone, new = kept.keys() - names, names - kept.keys()
-    for name in gone:
-        del kept[name]
-    found = False
-    for name in sorted(new):
-        # Its stamp is taken first: what changes meanwhile is read again by whoever compares stamps.
-        if (seen := stamp(name)) is not None and (record := read(name)) is not None:
-            kept[name], found = (seen, short(record)), True
-    if gone or found:
-        _keep(directory / NAME, kept)
-    known: dict[str, str] = {}
-    for _, row in kept.values():
-        for field in _REPEATED:  # one text for all rows that have it: a third of the memory
-            text = getattr(row, field)
-            force_setattr(row, field, known.setdefault(text, text))
-    return {name: row for name, (_, row) in kept.items()}
+
+def _copied(path: Path) -> sqlite3.Connection:
+    """Makes a database in memory, with the rows of the file if they can be read."""
+    memory = _opened(":memory:")
+    try:
+        with closing(_opened(path)) as file:
+            file.backup(memory)
+        memory.execute("select count(*) from record").fetchone()
+    except sqlite3.Error:
+        memory.close()
+        return _opened(":memory:")
+    return memory
+
+
+def _opened(path: Path | str) -> sqlite3.Connection:
+    """Opens a database and makes its tables where it is empty. sqlite3.Error."""
+    database = sqlite3.connect(path, timeout=WAIT_S, isolation_level="IMMEDIATE", check_same_thread=False)
+    try:
+        if _version(database) == 0:
+            with database:
+                database.execute("begin exclusive")  # of two processes, one makes the tables
+                if _version(database) == 0:
+                    for statement in _SCHEMA:
+                        database.execute(statement)
+            if isinstance(path, Path):
+                _remove_former(path.with_name("index.json"))
+        if _version(database) != VERSION:
+            raise sqlite3.DatabaseError("made by another version")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _remove_former(path: Path) -> None:
+    """Removes the index that versions before SQLite made."""
+    with contextlib.suppress(OSError):
+        with path.open("rb") as file:
+            ours = re.match(rb'{"version":\d+,"rows":{', file.read(32))
+        if ours:
+            path.unlink()
+
+
+def _version(database: sqlite3.Connection) -> int:
+    found: int = database.execute("pragma user_version").fetchone()[0]
+    return found
+
+
+def _values(row: Listed, lab: str, stamp: Stamp) -> tuple[Any, ...]:
+    searched = f"{row.label}\n{row.id}\n{row.cell}\n{lab}".lower()
+    fields = [getattr(row, name) for name in _FIELDS]
+    return (lab, stamp, searched, *fields, msgspec.json.encode(row.tags).decode())
+
+
+def text(name: str) -> str:
+    """A file name as SQLite can store it: bytes that are not UTF-8 become escapes."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def stamp_of(trials: Path, name: str) -> Stamp | None:
-    """What its record is known by; None: it has none."""
+    """Returns the stamp of a record; None if there is no `record.json`."""
     try:
         seen = os.stat(f"{os.fspath(trials)}/{name}/record.json")  # noqa: PTH116 - ten thousand Paths take as long
     except OSError:
         return None
-    return seen.st_ino, seen.st_mtime_ns, seen.st_size
+    return f"{seen.st_ino} {seen.st_mtime_ns} {seen.st_size}"
 
 
-def stamps(trials: Path) -> Iterator[tuple[str, Stamp | None]]:
-    """Each name under `trials`, and what its record is known by (None: it has none); not those in writing."""
-    with os.scandir(trials) as entries:
-        names = [entry.name for entry in entries if not entry.name.startswith(".")]
-    for name in names:
-        yield name, stamp_of(trials, name)
+def names_in(trials: Path) -> list[str]:
+    """Lists the names in a directory of trials, except records that are being written."""
+    with contextlib.suppress(OSError), os.scandir(trials) as entries:
+        return [entry.name for entry in entries if not entry.name.startswith(".")]
+    return []
 
 
-def _kept(path: Path) -> Mapping[str, tuple[Stamp, Listed]]:
-    """Empty where there is no index that this version can use."""
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        kept = _DECODER.decode(path.read_bytes())
-        if kept.version == VERSION:
-            return kept.rows
-    return {}
-
-
-def _keep(path: Path, rows: dict[str, tuple[Stamp, Listed]]) -> None:
-    """Not synced: a torn index is no index. A directory that cannot be written is read without one."""
-    with contextlib.suppress(OSError), unfinished_file(path.with_name(f".{path.name}.{os.getpid()}.tmp")) as aside:
-        aside.write_bytes(msgspec.json.encode(_Kept(VERSION, rows)))
-        aside.rename(path)
+def state_of(trials: Path) -> str:
+    """Identifies the present list of names in a directory; empty while it may change again unnoticed."""
+    try:
+        found = trials.stat()
+    except OSError:
+        return "missing"
+    return "" if time.time() - found.st_mtime < _SETTLED_S else f"{found.st_ino} {found.st_mtime_ns}"

@@ -1,9 +1,9 @@
-"""One folder per trial, written aside and renamed. Nothing edits a record.
+"""The store of records: one directory per trial, written under another name and renamed. Nothing edits a record.
 
 ```
 <results>/trials/<id>/record.json  timeline.parquet  seconds.parquet  observed.parquet  latency.hlog  log/  …
 <results>/machines/<key>.json  engines/<key>.json  scripts/<key>.json  content-addressed, shared by records
-<results>/index.json               what a list needs of each record; can be deleted at any time
+<results>/ironbench-index.db       what a list needs of each record; can be deleted at any time
 ```
 """
 
@@ -29,27 +29,26 @@ from ironbench.model.redact import HIDDEN
 from ironbench.model.secrets import hidden_in
 from ironbench.model.workers import WorkerPart
 from ironbench.printer import Printer
-from ironbench.records import durable, index
+from ironbench.records import durable
 from ironbench.records import evidence as files
 from ironbench.records.attached import INSIDE, TIMED, WORKERS
 from ironbench.records.decoded import decoded
 from ironbench.records.evidence import Columns, Evidence
-from ironbench.records.index import Listed
+from ironbench.records.index import Index, Listed, Stamp, names_in, stamp_of, state_of, text
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
 
 RECORD = "record.json"
 _RENAMED = {"run_queue_delay_share": "run_queue_waiting_per_core"}
-"""Metrics of version 0.1 → their current names. The renamed metric is no fraction, because several threads may wait at
-once."""
+"""Metrics of version 0.1 → their present names. This one is no share, because several threads wait at once."""
 _MOST_NAMED = 3
-"""Maximum number of unreadable files that are reported individually; the rest is counted."""
+"""Number of unreadable files that are named; further ones are counted."""
 T = TypeVar("T")
 
 
 def _without_passwords(record: Record) -> Record:
-    """Returns the record without passwords, which messages of servers and libraries may repeat."""
+    """Hides passwords in a record: messages of servers and libraries may contain them."""
     texts = {
         name: msgspec.to_builtins(getattr(record, name)) for name in ("causes", "warnings", "checks", "conditions")
     }
@@ -64,21 +63,24 @@ class _Files(msgspec.Struct):
 
 
 class Store:
-    """Records in a results directory. Opening it creates nothing; the first write does."""
+    """The records of a results directory. Opening a store creates nothing; the first write does."""
 
-    def __init__(self, directory: Path, printer: Printer | None = None) -> None:
+    def __init__(
+        self, directory: Path, printer: Printer | None = None, index: Index | None = None, lab: str = ""
+    ) -> None:
+        """`index`, `lab`: for a lab's directory, the index of the results that contain it, and its name there."""
         self.directory = directory = space.followed(directory)
         self._printer = printer or Printer()
         self._trials = directory / "trials"
+        self.index, self._lab = index or Index(directory), text(lab)
         self._left_out: set[Path] = set()
         self._shared: dict[tuple[str, str], dict[str, Any]] = {}
 
     def validate(self) -> None:
-        """Raises InputError if the results directory is not writable, before anything is started. Leaves no file
-        behind."""
+        """InputError: the results directory cannot be written. Leaves nothing there."""
         there = space.existing(self._trials)
-        try:  # permissions alone are not enough: root may write everywhere but to a read-only file system
-            tempfile.TemporaryFile(dir=there).close()  # without a name, if the file system supports that
+        try:  # by writing: root has every permission, even on a read-only file system
+            tempfile.TemporaryFile(dir=there).close()  # without a name if the file system supports that
         except OSError as error:
             raise InputError(
                 f"--results {self.directory}", f"cannot hold results: {error.strerror}", "name another directory"
@@ -86,14 +88,14 @@ class Store:
 
     @contextmanager
     def measuring(self, series: str) -> Iterator[None]:
-        """Prevents other processes from measuring the same series. Raises InputError if one already does."""
+        """Locks a series against other processes. InputError: another process measures it already."""
         with durable.held(self.directory / f".{series}.lock", f"run {series}", fleeting=True):
             yield
 
     def keep(self, record: Record, evidence: Evidence) -> Record:
-        """Writes a trial atomically, safe against a kill or a power cut at any time.
+        """Writes a record and its files completely or not at all, whatever kill or power cut happens.
 
-        Returns the record with the digest of each of its files. Raises UnwrittenError.
+        Returns the record with the digests of its files. UnwrittenError.
         """
         record = _without_passwords(record)
         final = self._trials / record.id
@@ -128,7 +130,7 @@ class Store:
     def shared(self, kind: str, key: str) -> dict[str, Any]:
         """Returns what `keep_shared` stored; empty, with a warning, if it is missing or damaged.
 
-        A file is read once: thousands of records share it, and its key depends on its content.
+        Each file is read once: thousands of records share it, and its key identifies its content.
         """
         if known := self._shared.get((kind, key)):
             return known
@@ -148,71 +150,93 @@ class Store:
         return self.shared("engines", key)
 
     def script(self, key: str) -> str:
-        text = self.shared("scripts", key).get("text", "")
-        return text if isinstance(text, str) else ""
+        content = self.shared("scripts", key).get("text", "")
+        return content if isinstance(content, str) else ""
 
     def all(self) -> list[Record]:
-        """Returns every record, oldest first. Unreadable ones are left out with a warning."""
-        with self._telling() as unread:
-            records = [self._read(name, unread) for name in self._folders(unread)]
+        """Reads every record, oldest first. Unreadable ones are left out with a warning."""
+        with self._warning() as unread:
+            names = [name for name in names_in(self._trials) if self._stamp(name, unread)]
+            records = [self._read(name, unread) for name in names]
         return sorted((one for one in records if one), key=lambda record: (record.started_at, record.id))
 
+    def of_lab(self, name: str) -> Store:
+        """Returns the store of a lab in these results. It shares their index."""
+        return Store(self.directory / "labs" / name, self._printer, self.index, name)
+
     def listed(self) -> list[Listed]:
-        """Every record in short, oldest first; from the index where it holds."""
-        with self._telling() as unread:
-            return index.rows(self.directory, self._folders(unread), lambda name: self._read(name, unread))
+        """Returns the index row of every record, oldest first."""
+        self.refresh()
+        return self._rows()
 
-    def remembered(self, names: Set[str]) -> dict[str, Listed]:
-        """Those of these ids in short, see `index.remembered`."""
-        with self._telling() as unread:
-            return index.remembered(
-                self.directory,
-                names,
-                lambda name: index.stamp_of(self._trials, name),
-                lambda name: self._read(name, unread),
-            )
+    def refresh(self, by_name: bool = False, retry: bool = True) -> None:
+        """Brings the index up to date. Files that are no readable records are named in a warning.
 
-    def row(self, id: str) -> Listed | None:
-        """One record in short; None where it cannot be read."""
-        record = self._read(id, [])
-        return index.short(record) if record else None
+        `by_name` skips records that have a row, because checking a hundred thousand files takes half a second; then a
+        record that was damaged or replaced under its name is not noticed. `retry` reads unreadable records again.
+        """
+        state, known = self.state(), self.index.known(self._lab)
+        stamps: dict[str, Stamp | None] = {}
+        with self._warning() as unread:
+            for name in names_in(self._trials):
+                if by_name and (name in known.stamps or (name in known.unreadable and not retry)):
+                    stamps[name] = known.stamps.get(name)
+                else:
+                    stamps[name] = self._stamp(name, unread)
+            self.index.refresh(self._lab, known, state, stamps, lambda name: self._read(name, unread))
+        self.index.refreshed[self._lab] = self.refresh
+
+    def state(self) -> str:
+        """Returns the state of the directory of trials: see `state_of`."""
+        return state_of(self._trials)
+
+    def _stamp(self, name: str, unread: list[str]) -> Stamp | None:
+        """Returns the stamp of a record; None, with a line in `unread`, for anything else."""
+        stamp = stamp_of(self._trials, name)
+        if stamp is None:
+            unread.append(f"{self._trials / name} holds no record")
+        return stamp
+
+    def _rows(self, where: str = "true", *values: str) -> list[Listed]:
+        """Returns the index rows of this store that satisfy a condition in SQL, oldest first."""
+        ordered = f"lab = ? and ({where}) order by started_at, id"
+        return [row for _, row in self.index.rows(ordered, self._lab, *values)]
 
     def select(self, selection: Sequence[str]) -> list[Record]:
-        """Returns records by id, series or label (all its series), in the order named; all records if the selection is
-        empty."""
+        """Reads records by id, series or label, in the given order; all records if nothing is selected. InputError."""
         if not selection:
             return self.all()
         sides = self.select_each(selection)
         return list({record.id: record for side in sides for record in side}.values())
 
     def select_each(self, words: Sequence[str]) -> list[list[Record]]:
-        """Returns the records of each name separately."""
-        rows = self.listed()
-        chosen = [[row.id for row in self._match(word, rows)] for word in words]
-        with self._telling() as unread:
+        """Reads the records of each word separately. InputError."""
+        self.refresh()
+        chosen = [[row.id for row in self._match(word)] for word in words]
+        with self._warning() as unread:
             return [[record for id in side if (record := self._read(id, unread))] for side in chosen]
 
     def matching(self, words: Sequence[str], wanted: Callable[[Listed], bool]) -> list[Record]:
-        """Those of `select` that are wanted by their row in the index: no other record is opened."""
+        """Reads the records of `select` whose index row is wanted. No other record is opened."""
         return self.records([row.id for row in self.rows(words) if wanted(row)])
 
     def rows(self, words: Sequence[str]) -> list[Listed]:
-        """What `select` would select, in short and in the same order."""
-        rows = self.listed()
+        """Returns the index rows of the records that `select` would read, in the same order. InputError."""
         if not words:
-            return rows
-        return list({row.id: row for word in words for row in self._match(word, rows)}.values())
+            return self.listed()
+        self.refresh()
+        return list({row.id: row for word in words for row in self._match(word)}.values())
 
     def records(self, ids: Iterable[str]) -> list[Record]:
-        """Returns records by id, in the same order; unreadable ones are left out with a warning."""
-        with self._telling() as unread:
+        """Reads records by id, in the given order. Unreadable ones are left out with a warning."""
+        with self._warning() as unread:
             return [record for id in ids if (record := self._read(id, unread))]
 
-    def _match(self, word: str, rows: list[Listed]) -> list[Listed]:
-        exact = [row for row in rows if word in (row.id, row.series)]
-        matches = exact or [row for row in rows if row.label == word]
-        if matches:
-            return matches
+    def _match(self, word: str) -> list[Listed]:
+        """Returns the index rows of an id, series or label. InputError."""
+        if found := self._rows("id = ? or series = ?", word, word) or self._rows("label = ?", word):
+            return found
+        rows = self._rows()
         known = sorted({row.label for row in rows} | {row.series for row in rows})
         hint = (
             nearest(word, known)
@@ -221,28 +245,17 @@ class Store:
         )
         raise InputError(word, "names no record, series or label", hint)
 
-    def _folders(self, unread: list[str]) -> dict[str, index.Stamp]:
-        """Folders that hold a record; what else lies there is added to `unread`."""
-        stamps: dict[str, index.Stamp] = {}
-        if not self._trials.is_dir():
-            return stamps
-        for name, stamp in index.stamps(self._trials):
-            if stamp is None:
-                unread.append(f"{self._trials / name} holds no record")
-            else:
-                stamps[name] = stamp
-        return stamps
-
     def faults(self, read: Set[str]) -> list[str]:
-        """What cannot be read, in words, without where the records lie. `read`: ids of records that could be."""
+        """Describes what cannot be read, without the path of the results. `read`: ids of records that are known to be
+        readable."""
         unread: list[str] = []
-        for name in self._folders(unread):
-            if name not in read:
+        for name in names_in(self._trials):
+            if name not in read and self._stamp(name, unread):
                 self._read(name, unread)
-        return [text.replace(f"{self._trials}/", "") for text in unread]
+        return [one.replace(f"{self._trials}/", "") for one in unread]
 
     def _read(self, name: str, unread: list[str]) -> Record | None:
-        """Returns the record in a folder; None, with the reason in `unread`, if there is no usable record."""
+        """Reads a record; None, with the reason in `unread`, if it cannot be used."""
         path = self._trials / f"{name}/record.json"
         try:
             record = decoded(path.read_bytes())
@@ -260,10 +273,10 @@ class Store:
         return record
 
     @contextmanager
-    def _telling(self) -> Iterator[list[str]]:
-        """Collects messages about unreadable files and prints them at the end: never silent, never fatal."""
+    def _warning(self) -> Iterator[list[str]]:
+        """Prints a warning about what could not be read, as collected by the caller."""
         unread: list[str] = []
-        # The objects read have no reference cycles; searching for cycles would take a tenth of the time.
+        # Records have no reference cycles, and searching for them would take a tenth of the time.
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -271,13 +284,13 @@ class Store:
         finally:
             if collects:
                 gc.enable()
-        for text in unread[:_MOST_NAMED]:
-            self._printer.say(f"left out: {text}")
+        for one in unread[:_MOST_NAMED]:
+            self._printer.say(f"left out: {one}")
         if len(unread) > _MOST_NAMED:
             self._printer.say(f"left out: {len(unread) - _MOST_NAMED} more in {self._trials}")
 
     def gone(self, records: Iterable[Record]) -> list[str]:
-        """Returns the ids of records that have disappeared: their directory was removed or unmounted meanwhile."""
+        """Returns the ids of records whose files are missing, because their directory was removed or unmounted."""
         return [record.id for record in records if not (self._trials / record.id / RECORD).is_file()]
 
     def path(self, id: str) -> Path:
@@ -290,7 +303,7 @@ class Store:
         return self._evidence(id, files.TIMELINE, files.columns, {})
 
     def observed(self, id: str) -> dict[str, Columns]:
-        """Returns series name → its columns `t_s` and `value`."""
+        """Reads the observed time series: name → columns `t_s` and `value`."""
         return _renamed(self._evidence(id, files.OBSERVED, files.series, {}))
 
     def counted(self, id: str) -> list[Counted]:
@@ -312,7 +325,7 @@ class Store:
         return self._evidence(id, WORKERS, files.workers, ())
 
     def damage(self, id: str) -> dict[str, str]:
-        """Returns the damaged files of a record, each with its fault."""
+        """Finds the damaged files of a record: name → fault."""
         faults = {}
         for name, read in files.READERS.items():
             try:
@@ -322,8 +335,7 @@ class Store:
         return faults
 
     def _evidence(self, id: str, name: str, read: Callable[[Path], T], missing: T) -> T:
-        """Returns the content of a record's file; `missing` if the file does not exist or, with a warning, is
-        damaged."""
+        """Reads a file of a record. Returns `missing` if there is no such file or, with a warning, if it is damaged."""
         try:
             content = self._read_evidence(id, name, read)
         except files.UNREADABLE as error:
@@ -350,7 +362,7 @@ class Store:
             return {}
 
     def leave_out(self, path: Path, why: str) -> None:
-        """Warns once per damaged file that it is ignored."""
+        """Prints once that a damaged file is not used."""
         if path not in self._left_out:
             self._left_out.add(path)
             self._printer.say(f"left out: {path} is damaged: {why}")
@@ -361,14 +373,14 @@ def _renamed(by_metric: dict[str, T]) -> dict[str, T]:
 
 
 def content_key(data: bytes) -> str:
-    """Returns the key of a shared file's JSON document, compact and sorted."""
+    """Returns the key of a shared file from its document, compact and sorted."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
 def is_shared(path: Path, key: str) -> bool:
-    """Whether the file is the document that its key was computed from.
+    """Whether the content of a file matches its key.
 
-    If an export has hidden a password, the document differs; it then only has to be valid JSON.
+    A file in which an export has hidden a password cannot match; it only has to be a JSON document.
     """
     try:
         data = path.read_bytes()
@@ -379,7 +391,7 @@ def is_shared(path: Path, key: str) -> bool:
 
 
 def _is_damaged(path: Path) -> bool:
-    """Whether the file is no record of any version of ironbench: missing, or no complete JSON document."""
+    """Whether the file is missing or no JSON document, so that no version of ironbench can read it."""
     try:
         msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError, RecursionError):
@@ -388,7 +400,7 @@ def _is_damaged(path: Path) -> bool:
 
 
 def _put_away(folder: Path) -> None:
-    """Renames a damaged record to a name that is not read, so that its trial can be measured again."""
+    """Renames a damaged record, so that its trial can be measured again and its bytes are kept."""
     number = 1
     while (aside := folder.with_name(f".damaged-{folder.name}-{number}")).exists():
         number += 1
@@ -399,7 +411,7 @@ def _put_away(folder: Path) -> None:
 
 
 def _encoded(record: Record) -> bytes:
-    """Encodes the record as JSON, with whole metrics as integers to keep it small."""
+    """Encodes a record as JSON. Whole numbers have no `.0`, which keeps records small."""
     content = msgspec.to_builtins(record)
     content["metrics"] = {
         name: int(value) if float(value).is_integer() and abs(value) < 2**53 else value

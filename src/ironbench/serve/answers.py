@@ -1,4 +1,4 @@
-"""The answers of labs, kept in memory: each is computed again only when the lab has changed."""
+"""A cache of the answers of labs: an answer is computed again when its lab has changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ironbench.errors import FailureError
 from ironbench.records.labs import LabDirectory
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.results import Results
 
 _MOST = 200
 
@@ -16,23 +16,23 @@ _MOST = 200
 class LabAnswer:
     question: str
     decision: str
-    """As one sentence."""
+    """The answer to the question, as one sentence."""
 
 
 class Answers:
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int], LabAnswer]] = {}
         self._lock = threading.Lock()
-        """A study takes a processor: one at a time."""
+        """Held while an answer is computed, because a study occupies a CPU."""
 
-    def newest(self, shelf: Shelf) -> list[str]:
-        """Names of labs; first that in which something was measured last."""
-        changed = {name: changes(shelf.lab(name))[0] for name in shelf.labs()}
+    def newest(self, results: Results) -> list[str]:
+        """Lists the names of labs, the most recently measured first."""
+        changed = {name: changes(results.lab(name))[0] for name in results.labs()}
         return sorted(changed, key=lambda name: -changed[name])
 
-    def of(self, shelf: Shelf, name: str) -> LabAnswer:
-        """InputError, FailureError."""
-        directory = shelf.lab(name)
+    def of(self, results: Results, name: str) -> LabAnswer:
+        """Returns the answer of a lab. InputError, FailureError."""
+        directory = results.lab(name)
         state = changes(directory)
         with self._lock:
             known = self._known.get(name)
@@ -44,7 +44,7 @@ class Answers:
 
 
 def changes(directory: LabDirectory) -> tuple[int, int]:
-    """When something was measured last, and when the plan changed (nanoseconds)."""
+    """Returns when the last trial and the plan of a lab were written (ns)."""
 
     def changed(name: str) -> int:
         try:
@@ -61,6 +61,6 @@ def _computed(directory: LabDirectory) -> LabAnswer:
 
     try:
         study = study_of(directory)
-    except (KeyError, ValueError, ArithmeticError) as error:  # a record that does not belong to this plan
+    except (KeyError, ValueError, ArithmeticError) as error:  # a record of another plan
         raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
     return LabAnswer(study.lab.question if study.lab else directory.path.name, answer(study).decision.sentence)

@@ -1,4 +1,4 @@
-"""The application: which address shows which page. Pages are made in threads; errors become pages."""
+"""The web application: routes, error pages, and the forms that change something. Pages are made in threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from ironbench.lab import imported
 from ironbench.printer import Printer
 from ironbench.serve import (
     archive,
-    archive_page,
     compared,
     gate,
     history_page,
@@ -43,96 +42,98 @@ from ironbench.serve import (
     tools,
 )
 from ironbench.serve.answers import Answers
-from ironbench.serve.door import Door
+from ironbench.serve.auth import AccessPolicy
 from ironbench.serve.guard import Application, RequestGuard, TooLargeError
 from ironbench.serve.lab_page import Events
-from ironbench.serve.machine_now import Gauge
+from ironbench.serve.machine_now import MachineMeter
 from ironbench.serve.page import page, prepare, problem, static
+from ironbench.serve.progress_page import ProgressCache
 from ironbench.serve.queue import Queue
-from ironbench.serve.shelf import Shelf, error_text
-from ironbench.serve.so_far import Known
+from ironbench.serve.results import Results, error_text
 
 Page = Callable[[Request], Response]
 
 
 class Pages:
-    """Answers of one server about one results directory."""
+    """The request handlers of a server."""
 
-    def __init__(self, shelf: Shelf, printer: Printer) -> None:
-        self.shelf, self.printer = shelf, printer
+    def __init__(self, results: Results, printer: Printer) -> None:
+        self.results, self.printer = results, printer
         self.answers = Answers()
-        self.known = Known()
-        self.queue = Queue(shelf.results, others=lambda: running.others(shelf))
-        self.events = Events(shelf, self.known, Gauge())
-        self.lookout = running.Lookout(shelf)
+        self.known = ProgressCache()
+        self.queue = Queue(results.directory, others=lambda: running.others(results))
+        self.events = Events(results, self.known, MachineMeter())
+        self.running = running.RunningCache(results)
 
     def overview(self, request: Request) -> Response:
-        return overview.overview(self.shelf, self.queue, self.lookout)
+        return overview.overview(self.results, self.queue, self.running)
 
     def state(self, request: Request) -> Response:
-        return PlainTextResponse(overview.state(self.queue, self.lookout.seen()))
+        return PlainTextResponse(overview.state(self.queue, self.running.seen()))
 
     def latest_answers(self, request: Request) -> Response:
         page = archive.page_of(request.query_params) if "page" in request.query_params else 0
-        return HTMLResponse(overview.answers(self.shelf, self.answers, page))
+        return HTMLResponse(overview.answers(self.results, self.answers, page))
 
     async def doctor(self, request: Request) -> Response:
-        # It sleeps for a second, and no page should wait for that.
-        return HTMLResponse(await asyncio.to_thread(overview.doctor, self.shelf.results))
+        # It measures for a second in a thread of its own; in the thread of pages it would block them.
+        return HTMLResponse(await asyncio.to_thread(overview.doctor, self.results.directory))
 
     def archive(self, request: Request) -> Response:
-        return archive_page.archive_page(
-            self.shelf, archive.ArchiveQuery.of(request.query_params), request.query_params.get("view", "")
+        return archive.archive_page(
+            self.results, archive.ArchiveQuery.of(request.query_params), request.query_params.get("view", "")
         )
 
     def record(self, request: Request) -> Response:
-        return measured.record(self.shelf, request.path_params.get("lab", ""), request.path_params["id"])
+        return measured.record(self.results, request.path_params.get("lab", ""), request.path_params["id"])
 
     def series(self, request: Request) -> Response:
-        return measured.series(self.shelf, request.path_params["id"])
+        return measured.series(self.results, request.path_params["id"])
 
     def label(self, request: Request) -> Response:
-        return measured.label(self.shelf, request.query_params.get("name", ""))
+        return measured.label(self.results, request.query_params.get("name", ""))
 
     def lab(self, request: Request) -> Response:
         whole = bool(request.query_params.get("report"))
         name = request.path_params["lab"]
-        return lab_page.lab(self.shelf, name, self.known, whole, self.queue.failure(name))
+        return lab_page.lab(self.results, name, self.known, whole, self.queue.failure(name))
 
     async def lab_events(self, request: Request) -> Response:
         name = request.path_params["lab"]
-        await run_in_threadpool(self.shelf.lab, name)
+        await run_in_threadpool(self.results.lab, name)
         return StreamingResponse(self.events.of(name), media_type="text/event-stream")
 
     async def post_stop(self, request: Request) -> Response:
         name = request.path_params["lab"]
-        await run_in_threadpool(self.shelf.lab, name)
-        if (one := running.experiment(self.shelf, name)) is not None:
+        await run_in_threadpool(self.results.lab, name)
+        if (one := running.experiment(self.results, name)) is not None:
             running.stop(one)
         return RedirectResponse(quote(f"/lab/{name}"), 303)
 
     def compare(self, request: Request) -> Response:
         fields = request.query_params
         picks = [pick for pick in (*fields.getlist("pick"), fields.get("a", ""), fields.get("b", "")) if pick]
-        return compared.compared(self.shelf, picks, bool(fields.get("different_work")))
+        return compared.compared(self.results, picks, bool(fields.get("different_work")))
 
     def history(self, request: Request) -> Response:
-        return history_page.history(self.shelf, request.query_params)
+        return history_page.history(self.results, request.query_params)
 
     def gate(self, request: Request) -> Response:
         fields = request.query_params
-        return gate.shown(self.shelf, request.path_params["lab"], fields.get("margin", ""), fields.get("undecided", ""))
+        return gate.shown(
+            self.results, request.path_params["lab"], fields.get("margin", ""), fields.get("undecided", "")
+        )
 
     def gate_document(self, request: Request) -> Response:
         lab, kind, fields = request.path_params["lab"], request.path_params["kind"], request.query_params
-        return gate.document(self.shelf, lab, kind, fields.get("margin", ""), fields.get("undecided", ""))
+        return gate.document(self.results, lab, kind, fields.get("margin", ""), fields.get("undecided", ""))
 
     def leaderboard(self, request: Request) -> Response:
         fields = request.query_params
-        return tools.leaderboard(self.shelf, fields.get("name", ""), fields.get("per", ""))
+        return tools.leaderboard(self.results, fields.get("name", ""), fields.get("per", ""))
 
     def cost(self, request: Request) -> Response:
-        return tools.cost(self.shelf, "", "")
+        return tools.cost(self.results, "", "")
 
     def findings(self, request: Request) -> Response:
         return page("findings.html", "Findings", at="/archive", number=archive.page_of(request.query_params))
@@ -141,12 +142,12 @@ class Pages:
         context = scratch.folder()
         folder = context.__enter__()
         try:
-            path = tools.export(self.shelf, request.query_params.getlist("pick"), folder)
+            path = tools.export(self.results, request.query_params.getlist("pick"), folder)
         except BaseException:
             context.__exit__(None, None, None)
             raise
-        # Each export is a file of its own, so nobody asks for a part of one; of a part that is not there Starlette 1
-        # answers without the task, and the folder would stay.
+        # Ranges are ignored: to a range beyond the end, Starlette 1 answers without the background task that removes
+        # the folder.
         request.scope["headers"] = [one for one in request.scope["headers"] if one[0] != b"range"]
         task = BackgroundTask(context.__exit__, None, None, None)
         return FileResponse(path, filename=path.name, media_type="application/octet-stream", background=task)
@@ -162,22 +163,22 @@ class Pages:
         text = (await form(request)).get("text", "")
 
         def keep() -> str:
-            store = self.shelf.store(lab)
+            store = self.results.store(lab)
             known = id == notes.OF_LAB if lab else False
-            rows = self.shelf.rows(lab)
-            if not known and id not in rows and not any(row.series == id for row in rows.values()):
+            record = self.results.has(id, lab)
+            if not (known or record or self.results.index().count("lab = ? and series = ?", lab, id)):
                 raise HTTPException(404)
             notes.write(store.directory, id, text)
             if known:
                 return f"/lab/{lab}"
-            return archive.record_address(lab, id) if id in rows else f"/series/{id}"
+            return archive.record_address(lab, id) if record else f"/series/{id}"
 
         return RedirectResponse(quote(await run_in_threadpool(keep)), 303)
 
     async def post_cost(self, request: Request) -> Response:
         fields = await form(request)
         return await run_in_threadpool(
-            tools.cost, self.shelf, fields.get("target", "")[:200], fields.get("systems", "")
+            tools.cost, self.results, fields.get("target", "")[:200], fields.get("systems", "")
         )
 
     async def post_import(self, request: Request) -> Response:
@@ -185,9 +186,9 @@ class Pages:
             path = folder / "arrived.ibr"
             try:
                 await tools.received(request.stream(), path)
-                return PlainTextResponse(await run_in_threadpool(tools.take, self.shelf, path))
+                return PlainTextResponse(await run_in_threadpool(tools.take, self.results, path))
             except IronbenchError as error:
-                return PlainTextResponse(error_text(error, self.shelf.results).replace(str(path), "the file"), 400)
+                return PlainTextResponse(error_text(error, self.results.directory).replace(str(path), "the file"), 400)
             except OSError as error:
                 return PlainTextResponse(f"cannot be kept: {error.strerror}", 507)
 
@@ -235,7 +236,7 @@ class Pages:
 
     async def post_resume(self, request: Request) -> Response:
         name, more = request.path_params["lab"], (await form(request)).get("more", "")
-        directory = await run_in_threadpool(self.shelf.lab, name)
+        directory = await run_in_threadpool(self.results.lab, name)
         queue_page.refuse_person(directory.lab())
         await run_in_threadpool(imported.require_trust, directory, directory.lab())
         if more and not (more.isascii() and more.isdigit() and len(more) <= 4 and 6 <= int(more) <= 1000):
@@ -246,14 +247,14 @@ class Pages:
         return RedirectResponse("/queue", 303)
 
     async def work(self) -> None:
-        """The queue, once a second, as long as the server runs."""
+        """Runs the queue once a second as long as the server lives."""
         said = ""
         while True:
             try:
-                if self.queue.folder.is_dir():  # without a queue no thread is woken
+                if self.queue.folder.is_dir():  # without a queue, no thread wakes up
                     await run_in_threadpool(self.queue.tick)
                 said = ""
-            except Exception as error:  # a full disk, or what nobody thought of: labs go on, and so does this
+            except Exception as error:  # e.g. a full disk: running labs must not be affected
                 words = str(error) if isinstance(error, IronbenchError | OSError) else repr(error)
                 if words != said:
                     said = words
@@ -301,14 +302,14 @@ class Pages:
         return [*pages, *(Route(path, change, methods=["POST"]) for path, change in changed.items())]
 
 
-def application(shelf: Shelf, door: Door, printer: Printer) -> Application:
-    """What a server runs."""
-    results, pages = shelf.results, Pages(shelf, printer)
+def application(results: Results, policy: AccessPolicy, printer: Printer) -> Application:
+    """Builds the ASGI application of a server."""
+    pages = Pages(results, printer)
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, IronbenchError)
         status = 500 if isinstance(error, FailureError) else 404
-        return problem("This cannot be shown", error_text(error, results), status)
+        return problem("This cannot be shown", error_text(error, results.directory), status)
 
     async def not_there(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -327,8 +328,8 @@ def application(shelf: Shelf, door: Door, printer: Printer) -> Application:
 
     @contextlib.asynccontextmanager
     async def working(_: Starlette) -> AsyncIterator[None]:
-        # One page at a time: threads share a processor anyway, and two that use a type of msgspec for the first time at
-        # once crash the process (msgspec 0.22, seen as SIGSEGV in `msgspec.convert`; test_serve_server.py).
+        # One page at a time: Python's threads share a CPU anyway, and two that use a type of msgspec for the first time
+        # at once crash the process (msgspec 0.22, seen as SIGSEGV in `msgspec.convert`; test_serve_server.py).
         current_default_thread_limiter().total_tokens = 1
         threading.Thread(target=prepare, name="prepare", daemon=True).start()
         task = asyncio.create_task(pages.work())
@@ -351,11 +352,11 @@ def application(shelf: Shelf, door: Door, printer: Printer) -> Application:
             Exception: failed,
         },
     )
-    return RequestGuard(app, door, printer)
+    return RequestGuard(app, policy, printer)
 
 
 async def form(request: Request) -> dict[str, str]:
-    """The fields of a form; of a field that comes twice the last."""
+    """Parses a form. The last value of a repeated field counts."""
     body = (await request.body()).decode("utf-8", errors="replace")
     try:
         parsed = parse_qs(body, keep_blank_values=True, max_num_fields=1000)

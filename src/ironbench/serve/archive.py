@@ -1,39 +1,45 @@
-"""Searching what was measured: records, series and labs, by what the index knows of them."""
+"""The archive page: searches the index for records, and lists labs and labels."""
 
 from __future__ import annotations
 
-import itertools
-import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from ironbench.records.index import Listed
+from starlette.responses import Response
+
+from ironbench.errors import IronbenchError
+from ironbench.model.purpose import Purpose
+from ironbench.records.index import Index, Listed
 from ironbench.report.cell import count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import moment, quantity
-from ironbench.serve.shelf import FIELDS, Holdings, Shelf
+from ironbench.serve.page import page
+from ironbench.serve.results import FIELDS, NEWEST, Results
+from ironbench.words import counted, grouped
 
 ON_A_PAGE = 50
 _LAST_PAGE = 10_000
+_NEWEST_LABS = 100
+"""Number of labs that are listed with their questions; older ones with their names only."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveQuery:
-    """What is looked for; empty fields allow anything."""
+    """A search. Empty fields match everything."""
 
     text: str = ""
-    """Part of a label, a record's id, a cell or the name of a lab."""
+    """Part of a label, a record id, a configuration or the name of a lab."""
     wanted: Mapping[str, str] = field(default_factory=dict)
-    """Field of the index → its value."""
+    """Column of the index → required value."""
     since: str = ""
     until: str = ""
-    """Days, `2026-11-25`, both included."""
+    """First and last day, as `2026-11-25`."""
     page: int = 1
 
     @staticmethod
     def of(fields: Mapping[str, str]) -> ArchiveQuery:
-        """From the fields of an address; what makes no sense there is left out."""
+        """Reads a search from the query of a URL. Invalid values are ignored."""
         return ArchiveQuery(
             fields.get("q", "").strip()[:200],
             {name: value for name in FIELDS if (value := fields.get(name, ""))},
@@ -42,20 +48,16 @@ class ArchiveQuery:
             page_of(fields),
         )
 
-    def matching(self, holdings: Holdings) -> list[tuple[str, Listed]]:
-        """Newest first. Each test is a pass of its own: a hundred thousand rows are looked at."""
-        found = holdings.rows
-        if self.text:
-            text = self.text.lower()
-            found = [one for one, words in zip(found, holdings.texts, strict=True) if text in words]
-        for name, value in self.wanted.items():
-            field_of = operator.attrgetter(name)
-            found = [one for one in found if field_of(one[1]) == value]
-        if self.since:
-            found = [one for one in found if one[1].started_at >= self.since]
-        if self.until:
-            found = [one for one in found if one[1].started_at[:10] <= self.until]
-        return found
+    def condition(self) -> tuple[str, list[str]]:
+        """Returns the SQL condition for `Index.rows` and its parameters."""
+        tests = {
+            "instr(searched, ?)": self.text.lower(),
+            **{f"{name} = ?": value for name, value in self.wanted.items()},
+            "started_at >= ?": self.since,
+            "substr(started_at, 1, 10) <= ?": self.until,
+        }
+        given = {test: value for test, value in tests.items() if value}
+        return " and ".join(given) or "true", list(given.values())
 
     def fields(self, page: int) -> dict[str, str]:
         shown = {"q": self.text, **self.wanted, "since": self.since, "until": self.until}
@@ -64,47 +66,48 @@ class ArchiveQuery:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of what matches, newest first."""
+    """One page of search results, newest first."""
 
     count: int
     rows: list[tuple[str, Listed]]
-    """Each with the name of its lab, or empty."""
+    """Each with the name of its lab; empty for runs."""
     choices: Mapping[str, list[str]]
-    """Field → the values that occur among all records."""
+    """Column → the values that occur in any record."""
     page: int
-    """The one that was asked for, or the last."""
+    """The requested page, or the last one."""
 
 
 def page_of(fields: Mapping[str, str]) -> int:
-    """Number of a page in the fields of an address; what is none is the first."""
+    """Reads a page number from the query of a URL; 1 if it is invalid."""
     number = fields.get("page", "1")
     return min(max(int(number), 1), _LAST_PAGE) if number.isascii() and number.isdigit() and len(number) < 9 else 1
 
 
 def _day(text: str) -> str:
-    """`2026-11-25`; empty where it is none."""
+    """Normalises a date as `2026-11-25`; empty if it is invalid."""
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
         return ""
 
 
-def search(shelf: Shelf, query: ArchiveQuery) -> Found:
-    holdings = shelf.holdings()
-    matching = query.matching(holdings)
-    page = min(query.page, last_page(len(matching)))
-    first = (page - 1) * ON_A_PAGE
-    return Found(len(matching), matching[first : first + ON_A_PAGE], holdings.choices, page)
+def search(results: Results, query: ArchiveQuery) -> Found:
+    index, (where, values) = results.index(), query.condition()
+    total = index.count(where, *values)
+    page = min(query.page, last_page(total))
+    rows = index.rows(f"{where} {NEWEST} limit ? offset ?", *values, ON_A_PAGE, (page - 1) * ON_A_PAGE)
+    return Found(total, rows, choices(index), page)
+
+
+def choices(index: Index) -> dict[str, list[str]]:
+    """Returns the values that occur in each of `FIELDS`."""
+    found = index.query(f"select distinct {', '.join(FIELDS)} from record")
+    return {name: sorted({row[place] for row in found} - {""}) for place, name in enumerate(FIELDS)}
 
 
 def last_page(rows: int) -> int:
-    """Number of the last page."""
+    """Returns the number of the last page."""
     return max(1, -(-rows // ON_A_PAGE))
-
-
-def series_rows(shelf: Shelf, most: int) -> list[tuple[str, list[Listed]]]:
-    """The newest series of runs, each with its rows, newest first."""
-    return list(itertools.islice(shelf.holdings().series.items(), most))
 
 
 def record_address(lab: str, id: str) -> str:
@@ -112,7 +115,7 @@ def record_address(lab: str, id: str) -> str:
 
 
 def shown_rows(rows: Iterable[tuple[str, Listed]]) -> list[dict[str, str]]:
-    """Records as a page lists them."""
+    """Formats rows for a list of records."""
     return [
         {
             "pick": f"{lab}/{row.id}" if lab else row.id,
@@ -131,17 +134,64 @@ def shown_rows(rows: Iterable[tuple[str, Listed]]) -> list[dict[str, str]]:
 
 
 def steps(page: int, last: int) -> list[tuple[str, int]]:
-    """What the links to other pages say, and where they lead."""
+    """Returns text and page number of the links to adjacent pages."""
     steps = [("newer", page - 1), ("older", page + 1)]
     return [(words, number) for words, number in steps if 1 <= number <= last]
 
 
-def labels(shelf: Shelf) -> Table:
-    """Labels of runs with their series and trials, the newest first."""
-    rows = tuple(
-        (label, workload, count(len({row.series for row in of_work})), count(len(of_work)))
-        for label, found in itertools.islice(shelf.holdings().labels.items(), ON_A_PAGE)
-        for workload in dict.fromkeys(row.workload for row in found)
-        for of_work in [[row for row in found if row.workload == workload]]
+def labels(results: Results) -> Table:
+    """Tabulates the most recent labels of runs: workload, number of series, number of trials."""
+    found = results.index().query(
+        "select label, workload, count(distinct series), count(*) from record where lab = ''"
+        " group by label, workload order by max(started_at) desc"
     )
-    return Table(("label", "workload", "series", "trials"), rows)
+    shown = list(dict.fromkeys(label for label, *_ in found))[:ON_A_PAGE]
+    rows = [
+        (label, workload, count(series), count(trials))
+        for label in shown
+        for of, workload, series, trials in found
+        if of == label
+    ]
+    return Table(("label", "workload", "series", "trials"), tuple(rows))
+
+
+def archive_page(results: Results, query: ArchiveQuery, view: str) -> Response:
+    if view == "labs":
+        names = results.labs()[::-1]
+        sql = "select lab, count(*), min(started_at) from record where purpose = ? group by lab"
+        trials = {lab: (count, began) for lab, count, began in results.index().query(sql, Purpose.LAB)}
+        newest = [(name, *_lab(results, name, *trials.get(name, (0, "")))) for name in names[:_NEWEST_LABS]]
+        labs = [*newest, *((name, name, "") for name in names[_NEWEST_LABS:])]
+        return page("archive.html", "Labs", at="/archive", view=view, labs=labs)
+    if view == "labels":
+        return page("archive.html", "Labels", at="/archive", view=view, labels=labels(results).texts)
+    found = search(results, query)
+    last = last_page(found.count)
+    machines = {key: _machine(results, key) for key in found.choices["machine"]}
+    return page(
+        "archive.html",
+        "Archive",
+        at="/archive",
+        view="",
+        query=query,
+        choices={field: [(one, machines.get(one, one)) for one in known] for field, known in found.choices.items()},
+        rows=shown_rows(found.rows),
+        where=f"{counted(found.count, 'record')}, page {grouped(found.page)} of {grouped(last)}",
+        steps=[(words, query.fields(number)) for words, number in steps(found.page, last)],
+    )
+
+
+def _lab(results: Results, name: str, trials: int, began: str) -> tuple[str, str]:
+    """Returns the question of a lab, and a line with its name, number of trials and start."""
+    try:
+        question = results.lab(name).frozen().lab.question
+    except IronbenchError as error:
+        question = f"cannot be read: {error.cause}"
+    when = f", {moment(began)}" if began else ""
+    return question, f"{name}: {counted(trials, 'trial')}{when}"
+
+
+def _machine(results: Results, key: str) -> str:
+    cpu = results.runs.machine(key).get("cpu")
+    model = cpu.get("model") if isinstance(cpu, dict) else None
+    return f"{model} ({key[:6]})" if model else key[:12]

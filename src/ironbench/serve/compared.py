@@ -1,8 +1,7 @@
-"""The page of two held against each other: where their difference comes from, and every metric side by side."""
+"""The comparison page: where the difference of two sides comes from, and every metric side by side."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,57 +9,55 @@ from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError
 from ironbench.serve.page import page, report_page
-from ironbench.serve.shelf import Shelf, is_name
+from ironbench.serve.results import Results, is_name
 from ironbench.words import counted
 
 if TYPE_CHECKING:
     from ironbench.records.selection import NamedRecords
 
 MOST_TRIALS = 2_000
-"""Of one side. A page of more would take a browser minutes."""
+"""Maximum number of trials on one side. With more, a browser would take minutes to show the page."""
 _OFFERED = 200
-"""Names that a field offers."""
+"""Number of names that an input field suggests."""
 
 
-def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLResponse:
-    """`picks`: as `named` takes them; none: a form to name two. InputError."""
+def compared(results: Results, picks: Sequence[str], different_work: bool) -> HTMLResponse:
+    """Shows the comparison of two picks (see `named`); without picks, a form to name two. InputError."""
     from ironbench.report.comparison import compare_named
     from ironbench.report.comparison import page as comparison
     from ironbench.report.explain import page as page_of
 
     if not picks:
-        return page("compare.html", "Compare", at="/compare", report=None, offered=_offered(shelf), picks=("", ""))
+        return page("compare.html", "Compare", at="/compare", report=None, offered=_offered(results), picks=("", ""))
     if len(picks) != 2:
         raise InputError("comparison", f"{counted(len(picks), 'side')} were named", "tick two records or name two")
-    found = compare_named(named(shelf, picks[0]), named(shelf, picks[1]), different_work)
+    found = compare_named(named(results, picks[0]), named(results, picks[1]), different_work)
     return report_page(
         "compare.html",
         page_of(found),
         "compare",
         at="/compare",
-        sides=[_open(shelf, pick) for pick in picks],
+        sides=[_open(results, pick) for pick in picks],
         picks=picks,
         different_work="1" * different_work,
         metrics=comparison(found.found, pairs=found.pairs),
-        offered=_offered(shelf),
+        offered=_offered(results),
     )
 
 
-def named(shelf: Shelf, pick: str) -> NamedRecords:
-    """A record, series or label of runs; `LAB/NAME` a record, cell or level of a lab. InputError: any other path."""
+def named(results: Results, pick: str) -> NamedRecords:
+    """Finds the records of a pick: a record, series or label of runs, or `LAB/NAME` for a record, configuration or
+    value of a lab. InputError: there is none of that name."""
     from ironbench.records.selection import NamedRecords, named_in
 
     lab, slash, inner = pick.partition("/")
-    if is_name(lab) and (slash or pick not in shelf.rows()) and lab in shelf.labs():
+    if is_name(lab) and (slash or not results.has(pick)) and lab in results.labs():
         if inner:
-            return named_in(inner, shelf.lab(lab))
-        cells = [setup.cell.name for setup in shelf.lab(lab).lab().possible]
+            return named_in(inner, results.lab(lab))
+        cells = [setup.cell.name for setup in results.lab(lab).lab().possible]
         raise InputError(pick, f"stands for {counted(len(cells), 'cell')}", f"name one, e.g. {lab}/{cells[0]}")
-    store, holdings = shelf.store(), shelf.holdings()
-    if pick in shelf.rows():
-        ids = [pick]
-    else:
-        ids = [row.id for row in holdings.series.get(pick, ()) or holdings.labels.get(pick, ())]
+    store = results.runs
+    ids = [pick] if results.has(pick) else [row.id for row in results.series(pick) or results.label(pick)]
     if len(ids) > MOST_TRIALS:
         raise InputError(pick, f"has more than {counted(MOST_TRIALS, 'trial')}", "name a series, or a record")
     found = store.records(reversed(ids))
@@ -69,20 +66,21 @@ def named(shelf: Shelf, pick: str) -> NamedRecords:
     return NamedRecords(pick, found, store)
 
 
-def _offered(shelf: Shelf) -> list[str]:
-    """Names that a field offers: labels, and cells of labs."""
-    holdings = shelf.holdings()
-    cells = dict.fromkeys(f"{lab}/{row.cell}" for lab, row in itertools.islice(holdings.rows, 20 * _OFFERED) if lab)
-    return [*itertools.islice(holdings.labels, _OFFERED), *itertools.islice(cells, _OFFERED)]
+def _offered(results: Results) -> list[str]:
+    """Lists the most recent labels and configurations of labs."""
+    index, latest = results.index(), "order by max(started_at) desc limit ?"
+    labels = index.query(f"select label from record where lab = '' group by label {latest}", _OFFERED)
+    cells = index.query(f"select lab, cell from record where lab <> '' group by lab, cell {latest}", _OFFERED)
+    return ["/".join(names) for names in (*labels, *cells)]
 
 
-def _open(shelf: Shelf, pick: str) -> tuple[str, str, dict[str, str]]:
-    """The path, the words and the query of a link to what a side stands for."""
+def _open(results: Results, pick: str) -> tuple[str, str, dict[str, str]]:
+    """Returns path, text and query of a link to the records of a side."""
     lab, slash, inner = pick.partition("/")
-    if slash and is_name(lab) and lab in shelf.labs():
-        return f"/lab/{lab}/record/{inner}" if inner in shelf.rows(lab) else f"/lab/{lab}", inner, {}
-    if pick in shelf.rows():
+    if slash and is_name(lab) and lab in results.labs():
+        return f"/lab/{lab}/record/{inner}" if results.has(inner, lab) else f"/lab/{lab}", inner, {}
+    if results.has(pick):
         return f"/record/{pick}", pick, {}
-    if pick in shelf.holdings().series:
+    if results.series(pick):
         return f"/series/{pick}", pick, {}
     return "/label", pick, {"name": pick}

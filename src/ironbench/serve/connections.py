@@ -1,4 +1,4 @@
-"""Limits on connections: whoever opens many and says nothing must not keep others from their pages.
+"""Limits on connections, so that a client with many idle connections cannot lock others out.
 
 A connection must send a whole request header within `PATIENCE_S` of being accepted, and again after each answer. At
 the limit, the connection that has waited longest without a request makes room for a new one.
@@ -18,13 +18,14 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST = 256
-"""Connections at a time: a browser opens six for each host."""
+"""Maximum number of open connections; a browser opens six for each host."""
 PATIENCE_S = 10.0
 """How long a connection may take for its next request header."""
 _MOST_ENDING = 8
-"""Ended connections that may wait to be closed while others are accepted: each still takes a file descriptor."""
+"""Number of shut-down connections that may wait for their close while others are accepted. Each still uses a file
+descriptor."""
 _QUIET_S = 60.0
-"""How long the same message is not repeated on the terminal."""
+"""How long a repeated message is suppressed on the terminal."""
 
 
 class Listener(socket.socket):
@@ -37,13 +38,16 @@ class Listener(socket.socket):
         self._open: dict[int, _Accepted] = {}
         """By file descriptor."""
         self._ending: set[int] = set()
-        """Those that were ended here and are not closed yet."""
+        """Connections that were shut down here and are not closed yet."""
         self._waiting: dict[int, asyncio.TimerHandle] = {}
-        """Those without a request, by file descriptor, the longest waiting first."""
+        """Idle connections by file descriptor, the longest idle first."""
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """BlockingIOError while ended connections are still being closed, ConnectionAbortedError where all are busy;
-        asyncio takes both for "nothing to accept" (selector_events.py, `_accept_connection`)."""
+        """Accepts a connection. At the limit, the longest idle one is shut down in exchange.
+
+        BlockingIOError: shut-down connections are still being closed. ConnectionAbortedError: all are busy. asyncio
+        takes both as "nothing to accept" (selector_events.py, `_accept_connection`).
+        """
         if len(self._ending) >= _MOST_ENDING:
             raise BlockingIOError
         descriptor, address = self._accept()  # type: ignore[attr-defined]
@@ -58,7 +62,7 @@ class Listener(socket.socket):
         return one, address
 
     def wait_for_request(self, descriptor: int) -> None:
-        """The connection must send a request header from now on."""
+        """Starts the time limit for the next request header of a connection."""
         self.request_came(descriptor)
         if descriptor in self._open:
             loop = asyncio.get_running_loop()
@@ -69,11 +73,11 @@ class Listener(socket.socket):
             timer.cancel()
 
     def _end(self, descriptor: int) -> None:
-        """Its transport sees the end of the stream and closes it."""
+        """Shuts a connection down; its transport then sees the end of the stream and closes it."""
         self.request_came(descriptor)
         if one := self._open.get(descriptor):
             self._ending.add(descriptor)
-            with contextlib.suppress(OSError):  # the other side was faster
+            with contextlib.suppress(OSError):  # closed by the peer already
                 one.shutdown(socket.SHUT_RDWR)
 
     def _forget(self, descriptor: int) -> None:
@@ -83,7 +87,7 @@ class Listener(socket.socket):
 
 
 class _Accepted(socket.socket):
-    """One connection; it says when it is closed."""
+    """An accepted connection that calls back when it is closed."""
 
     def __init__(self, family: int, kind: int, protocol: int, descriptor: int, closed: Callable[[int], None]) -> None:
         super().__init__(family, kind, protocol, fileno=descriptor)
@@ -96,7 +100,7 @@ class _Accepted(socket.socket):
 
 
 def protocol(listener: Listener) -> type[H11Protocol]:
-    """HTTP that tells the listener when a connection waits for a request."""
+    """Returns an HTTP protocol that reports idle connections to the listener."""
 
     class WatchedConnection(H11Protocol):
         descriptor = -1
@@ -112,15 +116,15 @@ def protocol(listener: Listener) -> type[H11Protocol]:
                 listener.request_came(self.descriptor)
 
         def on_response_complete(self) -> None:
-            listener.wait_for_request(self.descriptor)  # first, because the next request may have come already
+            listener.wait_for_request(self.descriptor)  # first, because the next request may have arrived already
             super().on_response_complete()
 
     return WatchedConnection
 
 
 def most_connections() -> int:
-    """At most half of the files that this process may open, after raising that limit as far as it goes (getrlimit(2)):
-    the rest is for records, labs and pages."""
+    """Returns `MOST`, or half of the process's file descriptors if that is less, after raising their limit
+    (getrlimit(2)). The other half is for records and pages."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -129,8 +133,8 @@ def most_connections() -> int:
 
 
 class QuietHandler(logging.Handler):
-    """Says the server's messages in one line each, and the same one at most once a minute: what strangers send must not
-    fill a terminal or a log file."""
+    """Prints log messages as one line each, and the same line at most once a minute: invalid requests must not flood a
+    terminal or a log file."""
 
     def __init__(self, say: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)

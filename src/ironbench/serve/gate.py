@@ -1,4 +1,4 @@
-"""Whether a change that a lab measured may pass: in short on its page, as a page, and as documents."""
+"""The gate of a lab: a summary for its page, a page, and the documents of `ironbench gate -o`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse, Response
 
 from ironbench.errors import InputError
 from ironbench.serve.page import report_page
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.results import Results
 
 if TYPE_CHECKING:
     from ironbench.study.gate import Gate
@@ -19,7 +19,7 @@ _MOST_MARGIN = 10.0
 
 
 def judged(study: Study, margin: float | None = None, undecided: str = "fail") -> Gate | None:
-    """Every comparison of a lab, at the lab's own margin where none is given; None: it compares nothing."""
+    """Judges every comparison of a lab. `margin`: by default that of the lab. None: the lab has no comparison."""
     from ironbench.study.gate import gate
 
     effects = [*study.effects, *study.claimed]
@@ -29,7 +29,7 @@ def judged(study: Study, margin: float | None = None, undecided: str = "fail") -
 
 
 def summary(study: Study) -> dict[str, Any] | None:
-    """For the page of a lab: whether the gate is closed, a word and a sentence; None where there is no gate."""
+    """Returns the result of the gate for the page of a lab; None if the lab has no comparison."""
     from ironbench.report.gate import sentence
 
     found = judged(study)
@@ -38,11 +38,11 @@ def summary(study: Study) -> dict[str, Any] | None:
     return {"closed": found.closed, "word": "closed" if found.closed else "open", "sentence": sentence(found)}
 
 
-def shown(shelf: Shelf, lab: str, margin: str, undecided: str) -> HTMLResponse:
-    """The page. InputError."""
+def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLResponse:
+    """The page of a gate. InputError."""
     from ironbench.report.gate import page as page_of
 
-    found = _asked(shelf, lab, margin, undecided)
+    found = _asked(results, lab, margin, undecided)
     return report_page(
         "gate.html",
         page_of(found),
@@ -59,22 +59,22 @@ def shown(shelf: Shelf, lab: str, margin: str, undecided: str) -> HTMLResponse:
     )
 
 
-def document(shelf: Shelf, lab: str, kind: str, margin: str, undecided: str) -> Response:
-    """What `ironbench gate -o` writes. InputError."""
+def document(results: Results, lab: str, kind: str, margin: str, undecided: str) -> Response:
+    """The document that `ironbench gate -o` writes, by its file suffix. InputError."""
     from ironbench.report.gate import FORMATS, written
 
     if kind not in _KINDS:
         raise InputError(f"gate.{kind}", "is no document of a gate", f"ask for {', '.join(_KINDS)}")
-    content = written(_asked(shelf, lab, margin, undecided), FORMATS[kind])
+    content = written(_asked(results, lab, margin, undecided), FORMATS[kind])
     headers = {"content-disposition": f'attachment; filename="gate.{kind}"'}
     return Response(content, media_type=_KINDS[kind], headers=headers)
 
 
-def _asked(shelf: Shelf, lab: str, margin: str, undecided: str) -> Gate:
+def _asked(results: Results, lab: str, margin: str, undecided: str) -> Gate:
     from ironbench.report.studies import study_of
     from ironbench.study.gate import POLICIES
 
-    directory = shelf.lab(lab)
+    directory = results.lab(lab)
     found = judged(study_of(directory), _share(margin), undecided if undecided in POLICIES else "fail")
     if found is None:
         raise InputError(f"lab {lab}", "compares nothing", "a gate needs a lab that varies something")
@@ -82,7 +82,7 @@ def _asked(shelf: Shelf, lab: str, margin: str, undecided: str) -> Gate:
 
 
 def _share(text: str) -> float | None:
-    """None: the lab's own. InputError."""
+    """Reads a margin; None if the text is empty. InputError."""
     if not text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The first thing that sees a request: it lets in who may, and says in every answer what a page may do."""
+"""The middleware around all pages: checks access, limits sizes, and adds security headers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from ironbench.errors import IronbenchError
 from ironbench.printer import Printer
-from ironbench.serve.door import Door, tokens_of
+from ironbench.serve.auth import AccessPolicy, tokens_of
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -16,8 +16,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BYTES = 1 << 20
-"""Of a form; whoever takes more says so by a path of its own."""
+"""Maximum size of a form."""
 LARGE_BYTES = 4 << 30
+"""Maximum size of an imported file."""
 LARGE = "/import"
 _DRAWS = "'unsafe-eval'"
 """Vega compiles expressions of charts (https://vega.github.io/vega/docs/api/parser/); inline scripts stay forbidden."""
@@ -33,14 +34,14 @@ _HEADERS = {
 
 
 class TooLargeError(Exception):
-    """A body is larger than it may be."""
+    """The body of a request exceeds its limit."""
 
 
 class RequestGuard:
-    """Around the application."""
+    """Wraps the application as ASGI middleware."""
 
-    def __init__(self, app: Application, door: Door, printer: Printer) -> None:
-        self._app, self._door, self._printer = app, door, printer
+    def __init__(self, app: Application, policy: AccessPolicy, printer: Printer) -> None:
+        self._app, self._policy, self._printer = app, policy, printer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -65,42 +66,42 @@ class RequestGuard:
         try:
             await self._app(scope, _limited(receive, most), marked)
         except Exception as error:
-            # Whatever a page stumbles on, the server goes on; what it was stands on its terminal.
+            # The server must survive the failure of a page; the terminal shows the error.
             said = str(error) if isinstance(error, IronbenchError) else repr(error)
             self._printer.say(f"page {scope['path']!r} failed: {said}")
             if not started:
                 await answer(marked, 500, "This page could not be made; the terminal of the server says why.")
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, dict[str, str]] | None:
-        """Status, words and headers of an answer in place of the page; None: come in."""
-        door, method, host = self._door, scope["method"], headers.get("host", "")
-        if not door.is_us(host):
+        """Returns status, text and headers of a refusal or redirect; None: the request may pass."""
+        policy, method, host = self._policy, scope["method"], headers.get("host", "")
+        if not policy.is_us(host):
             return 421, "This server is not reached by that name. Open the address that it printed.", {}
         query = scope["query_string"].decode("latin-1")
-        shown = tokens_of(headers.get("cookie", ""), query, headers.get("authorization", ""), door.cookie)
-        found = {where for where, token in shown if door.fits(token)}
+        shown = tokens_of(headers.get("cookie", ""), query, headers.get("authorization", ""), policy.cookie)
+        found = {where for where, token in shown if policy.fits(token)}
         if not found:
             return 401, "The token is missing or wrong. Open the address that `ironbench serve` printed.", {}
         if "header" in found:
             return None
         if method not in ("GET", "HEAD"):
-            if not door.is_our_page(headers.get("origin", ""), host):
+            if not policy.is_our_page(headers.get("origin", ""), host):
                 return 403, "Only pages of this server may change something.", {}
             if "cookie" not in found:
                 return 401, "Open the address that `ironbench serve` printed first.", {}
             return None
         if "address" in found:
             rest = [(name, value) for name, value in parse_qsl(query) if name != "token"]
-            # The address bar, the history and a copied link are then without the token.
+            # Removes the token from the address bar, the browser history and copied links.
             target = "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")
-            flags = "; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000" + "; Secure" * bool(door.certificate)
-            cookie = f"{door.cookie}={door.token}{flags}"
+            flags = "; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000" + "; Secure" * bool(policy.certificate)
+            cookie = f"{policy.cookie}={policy.token}{flags}"
             return 303, "", {"location": _ascii(target), "set-cookie": cookie}
         return None
 
 
 async def answer(send: Send, status: int, text: str, headers: dict[str, str] | None = None) -> None:
-    """A few words instead of a page."""
+    """Sends a plain-text answer."""
     body = text.encode()
     fields = {**_HEADERS, "content-type": "text/plain; charset=utf-8", "content-length": str(len(body))}
     fields |= {"cache-control": "no-store", **(headers or {})}
@@ -123,7 +124,7 @@ def _limited(receive: Receive, most: int) -> Receive:
 
 
 def _private(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Pages are not kept by anybody, but for what says itself for how long."""
+    """Forbids caching unless the answer has a caching header of its own."""
     if any(name.lower() == b"cache-control" for name, _ in headers):
         return headers
     return [*headers, (b"cache-control", b"no-store")]

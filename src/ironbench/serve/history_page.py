@@ -1,4 +1,4 @@
-"""The page of history: a metric of like trials over time, of everything that a search of the archive finds."""
+"""The history page: a metric over time, of the trials that match a search."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from starlette.responses import HTMLResponse
 from ironbench import catalogue
 from ironbench.errors import InputError, IronbenchError
 from ironbench.records.index import Listed
-from ironbench.serve.archive import ArchiveQuery
+from ironbench.serve.archive import ArchiveQuery, choices
 from ironbench.serve.compared import MOST_TRIALS
 from ironbench.serve.page import page, report_page
-from ironbench.serve.shelf import Shelf, error_text
+from ironbench.serve.results import NEWEST, Results, error_text
 from ironbench.study.archive import Archives
 from ironbench.words import counted
 
@@ -22,50 +22,51 @@ if TYPE_CHECKING:
 
 _WAYS = ("date", "commit", "version")
 _SELECTED = ("workload", "engine")
-"""Fields of a search that the page itself offers."""
+"""Columns for which the page has a selection field."""
 Found = Sequence[tuple[str, Listed]]
 
 
-def history(shelf: Shelf, fields: Mapping[str, str]) -> HTMLResponse:
-    """`fields`: those of a search, and `of` (a label, a series, a lab), `metric`, `by`."""
+def history(results: Results, fields: Mapping[str, str]) -> HTMLResponse:
+    """Shows the history. `fields`: those of `ArchiveQuery`, and `of` (a label, series or lab), `metric` and `by`."""
     from ironbench.report.history import page as page_of
 
-    query, holdings = ArchiveQuery.of(fields), shelf.holdings()
+    query, index = ArchiveQuery.of(fields), results.index()
     name, metric, by = (fields.get(one, "")[:200] for one in ("of", "metric", "by"))
     by = by or "date"
-    matching = _named(query.matching(holdings), name) if name else query.matching(holdings)
-    tags = sorted({f"tag:{key}" for _, row in matching[:MOST_TRIALS] for key in row.tags if key not in _WAYS})
+    where, values = query.condition()
+    if name:
+        where, values = f"{where} and ? in (label, series, lab)", [*values, name]
+    matching = index.rows(f"{where} {NEWEST} limit ?", *values, MOST_TRIALS)
+    tags = sorted({f"tag:{key}" for _, row in matching for key in row.tags if key not in _WAYS})
+    offered = choices(index)
     form: dict[str, Any] = {
         "query": query,
         "hidden": {key: value for key, value in query.fields(1).items() if value and key not in _SELECTED},
-        "selects": {field: holdings.choices[field] for field in _SELECTED},
+        "selects": {field: offered[field] for field in _SELECTED},
         "of": name,
         "metric": metric,
         "metrics": list(catalogue.metrics()),
         "by": by,
         "ways": list(dict.fromkeys((*_WAYS, *tags, by))),
-        "any_records": bool(holdings.rows),
+        "any_records": bool(index.count("true")),
     }
     if not matching:
         return page("history.html", "History", at="/history", report=None, problem="", **form)
     try:
-        found = _histories(shelf, matching[:MOST_TRIALS], metric, by)
+        found = _histories(results, matching, metric, by)
     except IronbenchError as error:
-        words = error_text(error, shelf.results)
+        words = error_text(error, results.directory)
         return page("history.html", "History", at="/history", report=None, problem=words, **form)
-    rest = len(matching) - MOST_TRIALS
+    rest = index.count(where, *values) - len(matching)
     left_out = counted(rest, "older trial") if rest > 0 else ""
     return report_page(
         "history.html", page_of(found), "history", title="History", at="/history", left_out=left_out, **form
     )
 
 
-def _named(rows: Found, name: str) -> Found:
-    return [(lab, row) for lab, row in rows if name in (row.label, row.series, lab)]
-
-
-def _histories(shelf: Shelf, rows: Found, metric: str, by: str) -> Histories:
-    """InputError: there is no such metric or order, or nothing of it."""
+def _histories(results: Results, rows: Found, metric: str, by: str) -> Histories:
+    """Reads the records of the rows and finds their history. InputError: unknown metric or order, or no usable
+    trial."""
     from ironbench.report.wording import sentences
     from ironbench.study.history import histories, require_order
 
@@ -75,7 +76,7 @@ def _histories(shelf: Shelf, rows: Found, metric: str, by: str) -> Histories:
     ids: dict[str, list[str]] = {}
     for lab, row in rows:
         ids.setdefault(lab, []).append(row.id)
-    stores = {lab: shelf.store(lab) for lab in ids}
+    stores = {lab: results.store(lab) for lab in ids}
     records = [record for lab, found in ids.items() for record in stores[lab].records(found)]
     found = histories(records, Archives(list(stores.values())), metric, by)
     if not found.all:

@@ -1,4 +1,4 @@
-"""The page of a lab: live while it is measured, the report when it is over."""
+"""The page of a lab: live while it runs, the report afterwards."""
 
 from __future__ import annotations
 
@@ -19,58 +19,59 @@ from ironbench.errors import IronbenchError
 from ironbench.host.processes import ProcessId
 from ironbench.records.labs import LabDirectory
 from ironbench.serve import measured, notes, running
-from ironbench.serve.machine_now import Gauge
+from ironbench.serve.machine_now import MachineMeter
 from ironbench.serve.page import page, part
+from ironbench.serve.progress_page import LabProgress, ProgressCache
+from ironbench.serve.results import Results, error_text
 from ironbench.serve.running import Experiment
-from ironbench.serve.shelf import Shelf, error_text
-from ironbench.serve.so_far import Known, SoFar
 
 _PERIOD_S = 1.0
 _GLANCE_S = 0.2
-"""How often the file of a trial's state is asked whether it has changed,"""
+"""How often the state file of a trial is checked for changes."""
 _QUIET_S = 0.6
-"""and how long it is not, once it has: it is written about once a second (`ironbench.trial.drive.live`)."""
+"""How long the check pauses after a change: the file is written about once a second (`ironbench.trial.drive.live`)."""
 _HEARTBEAT_S = 15
-"""An answer that says nothing for longer may be ended by what lies between."""
+"""Maximum silence of an event stream; proxies may cut a stream that is silent for longer."""
 
-_Made = tuple[tuple[int, int], SoFar]
+_Made = tuple[tuple[int, int], LabProgress]
 
 
-def lab(shelf: Shelf, name: str, known: Known, whole: bool, failure: str) -> HTMLResponse:
-    """`whole`: the report, although the lab is measured. `failure`: why its last start from the queue failed."""
-    so_far = known.of(shelf.lab(name))[1]
-    one = running.experiment(shelf, name)
+def lab(results: Results, name: str, known: ProgressCache, whole: bool, failure: str) -> HTMLResponse:
+    """Shows the report or the live page. `whole`: the report even while the lab runs. `failure`: why its last start
+    from the queue failed."""
+    progress = known.of(results.lab(name))[1]
+    one = running.experiment(results, name)
     if one is None or whole:
-        return measured.lab(shelf, name, so_far, failure)
-    return live(shelf, name, one, so_far)
+        return measured.lab(results, name, progress, failure)
+    return live(results, name, one, progress)
 
 
-def live(shelf: Shelf, name: str, one: Experiment, so_far: SoFar) -> HTMLResponse:
-    directory = shelf.lab(name)
+def live(results: Results, name: str, one: Experiment, progress: LabProgress) -> HTMLResponse:
+    directory = results.lab(name)
     question = directory.lab().question
     return page(
         "live.html",
         question,
         at="/archive",
-        charts=so_far.charts,
+        charts=progress.charts,
         question=question,
         name=name,
         pid=one.process.pid,
-        so_far=so_far.parts,
+        progress=progress.parts,
         note=notes.note(directory.path, notes.OF_LAB, f"/lab/{name}/note/{notes.OF_LAB}"),
     )
 
 
 class Events:
-    """What open pages hear. However many there are, files are read when a state has changed, or once a second; and
-    only while there are any."""
+    """The event streams of open live pages. However many pages are open, files are read only once a second, and when a
+    state has changed."""
 
-    def __init__(self, shelf: Shelf, known: Known, gauge: Gauge) -> None:
-        self._shelf, self._known, self._gauge = shelf, known, gauge
+    def __init__(self, results: Results, known: ProgressCache, meter: MachineMeter) -> None:
+        self._results, self._known, self._meter = results, known, meter
         self._states: dict[str, _LabRead] = {}
 
     async def of(self, name: str) -> AsyncIterator[bytes]:
-        """Server-sent events (HTML standard, section 9.2) until the lab is over: `state`, `parts`, `over`."""
+        """Yields server-sent events (HTML standard, section 9.2) until the lab has ended: `state`, `parts`, `over`."""
         seen: tuple[int, int] | None = None
         last_sent, last_state = 0.0, b""
         making: asyncio.Task[_Made | None] | None = None
@@ -81,17 +82,17 @@ class Events:
                 if state is None:
                     yield _event("over", {})
                     return
-                directory = self._shelf.lab(name)
+                directory = self._results.lab(name)
                 known = self._known.at_hand(directory) if making is None else None
-                if known is None:  # a page that hears no state meanwhile would take the server for gone (`serve.js`)
+                if known is None:  # without a state meanwhile, the page would report a lost server (`serve.js`)
                     if making is None:
                         wanted = CancelScope()
                         making = asyncio.create_task(self._made(directory, wanted))
                     if (await asyncio.wait({making}, timeout=_GLANCE_S))[0]:
                         known, making = making.result(), None
                 if known is not None and known[0] != seen:
-                    seen, so_far = known
-                    yield _event("parts", {"parts": so_far.parts, "charts": so_far.charts})
+                    seen, progress = known
+                    yield _event("parts", {"parts": progress.parts, "charts": progress.charts})
                 now_s = time.monotonic()
                 if state != last_state or now_s - last_sent > _HEARTBEAT_S:
                     last_state, last_sent = state, now_s
@@ -101,32 +102,36 @@ class Events:
             wanted.cancel()
 
     async def _made(self, directory: LabDirectory, wanted: CancelScope) -> _Made | None:
-        """None: the page was left before it began. What has begun ends: threads cannot be called back."""
+        """Computes the progress in a thread; None: the page was closed before the thread started. A started thread runs
+        to its end."""
         with wanted:
             try:
                 return await run_in_threadpool(self._known.of, directory, False)
             except IronbenchError as error:
-                return (0, 0), SoFar({"answer": part("so_far.html", "problem", error_text(error, self._shelf.results))})
+                return (0, 0), LabProgress(
+                    {"answer": part("progress.html", "problem", error_text(error, self._results.directory))}
+                )
         return None
 
     async def _news(self, name: str) -> None:
-        """Until there may be some. All pages look at the same moments: waking a processor costs more than to look."""
+        """Waits until there may be news. All pages check at the same moments, because waking a CPU costs more than the
+        check."""
         until_s, seen = time.monotonic() + _PERIOD_S, self._states[name]
         await _sleep(_QUIET_S)
         while time.monotonic() < until_s and seen.written_ns == running.written(seen.file):
             await _sleep(_GLANCE_S)
 
     def _state(self, name: str) -> bytes | None:
-        """The event of its state; None: the lab is not measured any more."""
+        """Returns the `state` event of a lab; None: the lab is not running any more."""
         now_s = time.monotonic()
         seen = self._states.get(name)
-        written_ns = running.written(seen.file) if seen else 0  # before it is read: what is written meanwhile is news
+        written_ns = running.written(seen.file) if seen else 0  # taken before the file is read: a later write is news
         if seen is None or now_s - seen.at_s >= 0.9 * _PERIOD_S or seen.written_ns != written_ns:
             known = None if seen is None or now_s > seen.asked_s + running.ASKED_S else seen.process
             if known is not None and not known.alive():
                 known = None
-            one = running.experiment(self._shelf, name, process=known)
-            state = None if one is None else _event("state", {"trial": shown(one), "machine": self._gauge.now()})
+            one = running.experiment(self._results, name, process=known)
+            state = None if one is None else _event("state", {"trial": shown(one), "machine": self._meter.now()})
             file, process = (one.file, one.process) if one else (None, None)
             same = seen is not None and file == seen.file
             asked_s = seen.asked_s if seen is not None and known is not None else now_s
@@ -136,27 +141,27 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class _LabRead:
-    """What was read of a lab."""
+    """The last known state of a running lab."""
 
     at_s: float
     file: Path | None
-    """Of its trial's state; None: there is none yet."""
+    """The state file of its trial; None: no trial has started yet."""
     written_ns: int
     state: bytes | None
-    """The event; None: the lab is over."""
+    """The `state` event; None: the lab has ended."""
     process: ProcessId | None
     asked_s: float
-    """When the kernel was asked whether it holds the lab."""
+    """When the lock of the lab was checked."""
 
 
 async def _sleep(least_s: float) -> None:
-    """Until the first moment after that time at which all pages look."""
+    """Sleeps until the first common moment at least that much later."""
     now_s = time.monotonic()
     await asyncio.sleep(math.ceil((now_s + least_s) / _GLANCE_S) * _GLANCE_S - now_s)
 
 
 def shown(one: Experiment) -> dict[str, Any] | None:
-    """The state of its trial as pages take it."""
+    """Returns the state of the trial as JSON types; None: no trial has started."""
     return None if one.state is None else msgspec.to_builtins(one.state)
 
 

@@ -1,4 +1,4 @@
-"""CPU and devices of this machine, second by second, for pages that are open; without them nothing is read."""
+"""CPU and device utilisation of this machine, for open pages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from ironbench.host.tree import Tree
 
 _SECTOR = 512
-"""Bytes, whatever the device has (Documentation/admin-guide/iostats.rst)."""
+"""Bytes per sector in /proc/diskstats, whatever the device uses (Documentation/admin-guide/iostats.rst)."""
 _OURS = ("loop", "ram", "dm-", "zram", "sr")
-"""Beginnings of names of devices that lie on others, or on none."""
+"""Name prefixes of virtual devices, which are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class _MachineCounters:
     at_s: float
     cpu: tuple[int, ...]
     devices: dict[str, tuple[int, int, int]]
-    """Name → sectors read and written, milliseconds busy."""
+    """Name → sectors read, sectors written, milliseconds busy."""
 
 
-class Gauge:
-    """Differences of counters between two moments."""
+class MachineMeter:
+    """Computes utilisation from the difference of two readings of the kernel's counters."""
 
     def __init__(self, tree: Tree | None = None) -> None:
         self._tree = tree or Tree()
@@ -31,8 +31,9 @@ class Gauge:
         self._shown: dict[str, Any] = {}
 
     def now(self, now_s: float | None = None) -> dict[str, Any]:
-        """`busy`: share of all cores; `steal`; `devices`: name, bytes read and written per second, share of the time
-        busy. Empty at first. Asked twice within a second it answers the same: many pages cost what one does."""
+        """Returns `busy` and `steal` (shares of all cores) and `devices` (name, bytes read and written per second,
+        share of time busy). The first call returns nothing. Calls within a second return the same values, so many pages
+        cost no more than one."""
         at_s = time.monotonic() if now_s is None else now_s
         if self._last is not None and at_s - self._last.at_s < 0.9:
             return self._shown
@@ -62,14 +63,15 @@ def _between(before: _MachineCounters, after: _MachineCounters) -> dict[str, Any
         if any(rate):
             share = min(1.0, rate[2] / 1000)
             moved.append({"name": name, "read": rate[0] * _SECTOR, "written": rate[1] * _SECTOR, "busy": share})
-    # A partition moves what its disk moves: the disk comes first in the file and is shown alone.
+    # The I/O of a partition is counted for its disk, too; only the disk is shown.
     whole = [one for one in moved if not any(_is_part(str(one["name"]), other) for other in after.devices)]
     idle = sum(ticks[3:5])
     return {"busy": 1 - idle / total, "steal": ticks[7] / total if len(ticks) > 7 else 0.0, "devices": whole}
 
 
 def _is_part(name: str, disk: str) -> bool:
-    """A name that ends in a digit has a `p` before the number of a partition (Linux, block/partitions/core.c,
-    `add_partition`): nvme0n1p1 is a part of nvme0n1, and nvme0n10 another disk."""
+    """Whether the name is that of a partition of the disk. After a disk name that ends in a digit, the kernel writes
+    `p` before the partition number (Linux, block/partitions/core.c, `add_partition`): nvme0n1p1 is a partition of
+    nvme0n1, and nvme0n10 is another disk."""
     before = f"{disk}p" if disk[-1:].isdigit() else disk
     return name.startswith(before) and name[len(before) :].isdigit()

@@ -1,4 +1,4 @@
-"""Pages of what was measured: a record, a series, a label, a lab."""
+"""Report pages of a record, a series, a label or a lab."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ironbench.serve import gate, notes
 from ironbench.serve.archive import shown_rows
 from ironbench.serve.compared import MOST_TRIALS
 from ironbench.serve.page import page, report_page
-from ironbench.serve.shelf import Shelf, is_name
-from ironbench.serve.so_far import SoFar
+from ironbench.serve.progress_page import LabProgress
+from ironbench.serve.results import Results, is_name
 from ironbench.words import counted
 
 if TYPE_CHECKING:
     from ironbench.study.archive import Archive
 
 Link = tuple[str, str, dict[str, str]]
-"""A path, words, and the query of its address."""
+"""Path, text and query of a link."""
 _ARCHIVE: Link = ("/archive", "archive", {})
 
 
-def record(shelf: Shelf, lab: str, id: str) -> HTMLResponse:
-    store = shelf.store(lab)
+def record(results: Results, lab: str, id: str) -> HTMLResponse:
+    store = results.store(lab)
     found = require(store.records([id] if is_name(id) else []), f"record {id}")
     series = found[0].series
     above: list[Link] = (
@@ -38,47 +38,48 @@ def record(shelf: Shelf, lab: str, id: str) -> HTMLResponse:
     return _report(found, store, [*above, export], notes.note(store.directory, id, f"{where}/note/{id}"))
 
 
-def series(shelf: Shelf, name: str) -> HTMLResponse:
-    return _of_runs(shelf, shelf.holdings().series.get(name, ()), f"series {name}", name)
+def series(results: Results, name: str) -> HTMLResponse:
+    return _of_runs(results, results.series(name), f"series {name}", name)
 
 
-def label(shelf: Shelf, name: str) -> HTMLResponse:
-    return _of_runs(shelf, shelf.holdings().labels.get(name, ()), f"label {name}", "")
+def label(results: Results, name: str) -> HTMLResponse:
+    return _of_runs(results, results.label(name), f"label {name}", "")
 
 
-def lab(shelf: Shelf, name: str, so_far: SoFar, failure: str) -> HTMLResponse:
-    """The report of a lab as far as it is measured, and how it came about. `failure`: why it ended, where it failed."""
+def lab(results: Results, name: str, progress: LabProgress, failure: str) -> HTMLResponse:
+    """Shows the report of a lab, with the history of its trials. `failure`: why its last start from the queue
+    failed."""
     from ironbench.report.document import report
     from ironbench.report.studies import study_of
 
-    directory = shelf.lab(name)
+    directory = results.lab(name)
     study = study_of(directory)
-    rows = sorted(shelf.rows(name).values(), key=lambda row: (row.started_at, row.id))
+    rows = results.index().rows("lab = ? order by started_at, id", name)
     return report_page(
         "lab.html",
         report(study),
         "study",
         at="/archive",
-        charts=so_far.charts,
+        charts=progress.charts,
         name=name,
-        failure=failure if study.missing else "",  # else somebody has gone on with it in a terminal
+        failure=failure if study.missing else "",  # otherwise it was resumed in a terminal
         gate=gate.summary(study) if directory.frozen().gate else None,
-        so_far=so_far.parts,
+        progress=progress.parts,
         cells=[setup.cell.name for setup in directory.lab().possible],
-        rows=shown_rows((name, row) for row in rows),
+        rows=shown_rows(rows),
         note=notes.note(directory.path, notes.OF_LAB, f"/lab/{name}/note/{notes.OF_LAB}"),
     )
 
 
-def _of_runs(shelf: Shelf, rows: Sequence[Listed], what: str, series: str) -> HTMLResponse:
-    """`rows`: newest first."""
+def _of_runs(results: Results, rows: Sequence[Listed], what: str, series: str) -> HTMLResponse:
+    """Shows the report of runs. `rows`: newest first."""
     if len(rows) > MOST_TRIALS:
         raise InputError(what, f"has {counted(len(rows), 'trial')}", "open one of its series from the archive")
-    found = require(shelf.store().records([row.id for row in reversed(rows)]), what)
+    found = require(results.store().records([row.id for row in reversed(rows)]), what)
     name = series or found[0].system.label
     links: list[Link] = [_ARCHIVE, ("/export", "export", {"pick": name}), ("/history", "history", {"of": name})]
-    note = notes.note(shelf.store().directory, series, f"/note/{series}") if series else None
-    return _report(found, shelf.store(), links, note)
+    note = notes.note(results.store().directory, series, f"/note/{series}") if series else None
+    return _report(found, results.store(), links, note)
 
 
 def require(found: list[Record], what: str) -> list[Record]:

@@ -1,4 +1,5 @@
-"""Notes that people make on records and labs: files beside them, `notes/ID.md`, never in them."""
+"""Notes that users write on records, series and labs. They are files beside the records (`notes/ID.md`), never in
+them."""
 
 from __future__ import annotations
 
@@ -6,16 +7,16 @@ from pathlib import Path
 
 from ironbench.errors import InputError
 from ironbench.records import durable
-from ironbench.serve.shelf import is_name
+from ironbench.serve.results import is_name
 
 LONGEST = 65_536
-"""Bytes of a note."""
+"""Maximum size of a note, bytes."""
 OF_LAB = "lab"
-"""What the note on a whole lab is called."""
+"""Id of the note on a whole lab."""
 
 
 def read(store: Path, id: str) -> str:
-    """Empty where there is none."""
+    """Returns a note; empty if there is none."""
     try:
         return _path(store, id).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -23,7 +24,7 @@ def read(store: Path, id: str) -> str:
 
 
 def write(store: Path, id: str, text: str) -> None:
-    """An empty text removes the note. InputError, UnwrittenError."""
+    """Writes a note; an empty text removes it. InputError, UnwrittenError."""
     path, data = _path(store, id), text.replace("\r\n", "\n").strip().encode(errors="replace")
     if len(data) > LONGEST:
         raise InputError(f"note on {id}", f"is longer than {LONGEST >> 10} KiB", "shorten it")
@@ -34,7 +35,7 @@ def write(store: Path, id: str, text: str) -> None:
 
 
 def note(store: Path, id: str, action: str) -> tuple[str, str]:
-    """For a form: the text, and where a new one is sent."""
+    """Returns text and action of the form for a note."""
     return read(store, id), action
 
 

@@ -1,4 +1,4 @@
-"""What runs, what waits, the latest answers, the machine's health and room on its disk."""
+"""The overview page: running and queued experiments, latest answers, disk space, and the doctor's findings."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from ironbench.records import running_labs
 from ironbench.records.index import Listed
 from ironbench.report.numbers import moment
 from ironbench.serve.answers import Answers
-from ironbench.serve.archive import series_rows, steps
+from ironbench.serve.archive import steps
 from ironbench.serve.page import fragment, page
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import CANCELLED, FAILED, WAITING, QueueEntry
 from ironbench.serve.queue_entry import moment as queue_moment
 from ironbench.serve.queue_page import state as queue_state
-from ironbench.serve.running import Experiment, Lookout
-from ironbench.serve.shelf import Shelf, without_place
+from ironbench.serve.results import Results, without_place
+from ironbench.serve.running import Experiment, RunningCache
 from ironbench.words import clean_lines, counted, some
 
 _LATEST = 5
 _MOST_ENDED = 10
 _ON_A_PAGE = 20
-"""Labs, with their answers: the first time each takes about a tenth of a second."""
+"""Number of labs with answers on a page; the first time, each takes about 0.1 s."""
 _DAY_S = 24 * 3600.0
 _ABOUT_FULL = 0.05
-"""Share of a file system below which its room is a warning."""
+"""Free share of a file system below which the page shows a warning."""
 
 
-def overview(shelf: Shelf, queue: Queue, lookout: Lookout) -> HTMLResponse:
-    experiments, entries = lookout.seen(at_once=True), queue.entries()
+def overview(results: Results, queue: Queue, running: RunningCache) -> HTMLResponse:
+    experiments, entries = running.seen(at_once=True), queue.entries()
     waiting = [one for one in entries if one.state == WAITING]
     since = time.time() - _DAY_S
     known = [one for one in entries if one.ended_at > since and one.state != CANCELLED]
-    ended = sorted(known, key=lambda one: (one.state != FAILED, -one.ended_at))  # what failed comes first
-    # Records that could not be read when they were first seen: nothing else on these pages would miss them.
-    damaged = [(one.lab, counted(count, "record")) for one in shelf.places() if (count := one.stock.unreadable())]
+    ended = sorted(known, key=lambda one: (one.state != FAILED, -one.ended_at))  # failures first
+    # No other page would notice these.
+    damaged = [(lab, counted(count, "record")) for lab, count in sorted(results.index().unreadable().items())]
     return page(
         "overview.html",
         "Overview",
@@ -56,40 +56,38 @@ def overview(shelf: Shelf, queue: Queue, lookout: Lookout) -> HTMLResponse:
         ended=[_ended(queue, one) for one in ended[:_MOST_ENDED]],
         more_ended=max(0, len(ended) - _MOST_ENDED),
         damaged=damaged[:_MOST_ENDED],
-        runs=[_run(name, rows) for name, rows in series_rows(shelf, _LATEST)],
-        space=[
-            _space(name, path) for name, path in (("results", shelf.results), ("data of databases", data_dirs.base()))
-        ],
+        runs=[_run(newest, trials) for newest, trials in results.newest_series(_LATEST)],
+        space=[_space("results", results.directory), _space("data of databases", data_dirs.base())],
     )
 
 
 def state(queue: Queue, experiments: Sequence[Experiment]) -> str:
-    """Changes when the page would; of what is measured, when it begins and when it ends."""
+    """Returns a text that changes when the page should be loaded again."""
     return clean_lines("\n".join([*(f"{one.name} {one.process.pid}" for one in experiments), queue_state(queue)]))
 
 
 def _ended(queue: Queue, one: QueueEntry) -> tuple[QueueEntry, str, str]:
-    """With the address that tells most, when it ended, and why."""
+    """Returns the entry, the URL of its lab or log, and a line with end and reason."""
     address = f"/lab/{one.lab}" if one.state != FAILED and queue.begun(one) else f"/queue/{one.id}"
     return one, address, ": ".join(filter(None, (queue_moment(one.ended_at), one.why)))
 
 
-def _run(series: str, rows: Sequence[Listed]) -> tuple[str, str, str]:
-    first = rows[0]
-    words = f"{first.workload}, {counted(len(rows), 'trial')}, {moment(first.started_at)}"
-    return series, first.label or series, words
+def _run(newest: Listed, trials: int) -> tuple[str, str, str]:
+    """Returns series, name and a line about a run."""
+    words = f"{newest.workload}, {counted(trials, 'trial')}, {moment(newest.started_at)}"
+    return newest.series, newest.label or newest.series, words
 
 
-def answers(shelf: Shelf, known: Answers, page: int = 0) -> str:
-    """The decisions of the labs that were measured last; or a page of all."""
-    labs = known.newest(shelf)
+def answers(results: Results, known: Answers, page: int = 0) -> str:
+    """Renders the answers of the most recently measured labs; `page`: a page of all labs instead."""
+    labs = known.newest(results)
     last = max(1, -(-len(labs) // _ON_A_PAGE))
     page = min(page, last)
     first = (page - 1) * _ON_A_PAGE
     rows = []
     for name in labs[first : first + _ON_A_PAGE] if page else labs[:_LATEST]:
         try:
-            answer = known.of(shelf, name)
+            answer = known.of(results, name)
         except IronbenchError as error:
             text, question = f"cannot be read: {error.cause}", name
         else:
@@ -100,7 +98,7 @@ def answers(shelf: Shelf, known: Answers, page: int = 0) -> str:
 
 
 def doctor(results: Path) -> str:
-    """What spoils numbers on this machine, the worst first."""
+    """Renders the doctor's findings about this machine, the worst first. Takes a second."""
     from ironbench.host.capability_tests import LocalCapabilityTests
     from ironbench.host.doctor import examine
     from ironbench.host.host_view import OwnProcesses, watch_host
@@ -129,7 +127,7 @@ def doctor(results: Path) -> str:
 
 
 def _space(name: str, path: Path) -> tuple[str, str, str, bool]:
-    """What is free, of how much, and whether that is little."""
+    """Returns the name, free and total space of a file system, and whether it is nearly full."""
     there = os.statvfs(space.existing(path))
     free, size = there.f_bavail * there.f_frsize, there.f_blocks * there.f_frsize
     return name, units.stored(free), units.stored(size), free < _ABOUT_FULL * size

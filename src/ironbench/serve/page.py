@@ -1,4 +1,4 @@
-"""Pages from the templates in `templates/`, with their style and scripts."""
+"""Renders the templates in `templates/`, and serves their style and scripts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from ironbench.report.page import Page
 
-DOORS = {"/": "Overview", "/queue": "Queue", "/archive": "Archive", "/compare": "Compare", "/history": "History"}
-"""What the navigation names."""
+NAVIGATION = {"/": "Overview", "/queue": "Queue", "/archive": "Archive", "/compare": "Compare", "/history": "History"}
+"""Entries of the navigation: path → name."""
 
 
 @cache
@@ -30,7 +30,7 @@ def environment() -> Environment:
     from ironbench.report import markup
 
     made = markup.environment("ironbench.serve", "ironbench.report")
-    made.globals |= {"address": address, "static": _address, "doors": DOORS}
+    made.globals |= {"address": address, "static": _address, "navigation": NAVIGATION}
     made.globals["forms"] = made.get_template("forms.html").module
     return made
 
@@ -43,25 +43,25 @@ def page(
     charts: Mapping[str, dict[str, Any]] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """A page from its template, which gets `values`. `charts`: specifications by the id of their places; None: the page
-    never has any. `at`: the navigation entry that it belongs to."""
+    """Renders a page from its template and `values`. `charts`: Vega-Lite specifications by the id of their elements;
+    None: the page never has charts. `at`: path of the page's navigation entry."""
     text = environment().get_template(template).render(title=title, at=at, charts=charts, **values)
     return HTMLResponse(text, status)
 
 
 def fragment(template: str, **values: Any) -> str:
-    """What an open page fills into itself."""
+    """Renders HTML that an open page inserts."""
     return environment().get_template(template).render(**values)
 
 
 def part(template: str, macro: str, *values: Any) -> Markup:
-    """A part of a page, from a macro of its template."""
+    """Renders a macro of a template."""
     made: Markup = getattr(environment().get_template(template).module, macro)(*values)
     return made
 
 
 def report_page(template: str, report: Page, prefix: str, **values: Any) -> HTMLResponse:
-    """A page around a report, titled as it."""
+    """Renders a page around a report; its title is that of the report by default."""
     return page(
         template,
         values.pop("title", report.title),
@@ -72,18 +72,18 @@ def report_page(template: str, report: Page, prefix: str, **values: Any) -> HTML
 
 
 def problem(title: str, text: str, status: int) -> HTMLResponse:
-    """What cannot be shown or done, and why."""
+    """Renders an error page."""
     return page("problem.html", title, status=status, text=text)
 
 
 def address(path: str, **query: str) -> str:
-    """A path and the fields of its query that have a value."""
+    """Returns a URL from a path and the query fields that have a value."""
     given = {name: value for name, value in query.items() if value}
     return quote(path) + (f"?{urlencode(given)}" if given else "")
 
 
 def static(name: str) -> Response | None:
-    """A style or script; None: there is none of that name."""
+    """Returns a style sheet or script; None: unknown name."""
     if name not in _KINDS:
         return None
     kind = _KINDS[name]
@@ -111,15 +111,15 @@ def _content(name: str) -> str:
 
 @cache
 def _address(name: str) -> str:
-    """With what tells its content from another, so that a browser may keep it."""
-    if name == "vega.js":  # the first page does not wait until it is made
+    """Returns the URL of a static file with a version, so that browsers may cache it for ever."""
+    if name == "vega.js":  # its content takes seconds to make
         return f"/static/{name}?v={importlib.metadata.version('vl-convert-python')}"
     return f"/static/{name}?v={hashlib.sha256(_content(name).encode()).hexdigest()[:12]}"
 
 
 def load() -> None:
-    """Loads what pages are made with, half a second that the first page need not wait for. Before there is a second
-    thread: see `ironbench.serve.app` on msgspec."""
+    """Imports the modules that pages need, which takes half a second. Called before other threads start: see
+    `ironbench.serve.app` on msgspec."""
     for name in _MAKERS:
         importlib.import_module(name)
 
@@ -137,5 +137,5 @@ _MAKERS = (
 
 
 def prepare() -> None:
-    """Makes what takes seconds the first time on a machine."""
+    """Makes the JavaScript libraries, which takes seconds the first time on a machine."""
     _content("vega.js")

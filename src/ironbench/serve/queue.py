@@ -1,7 +1,7 @@
-"""Labs that wait for their turn, as files: `queue/ID.json` and `queue/ID/NAME.toml` of a results directory.
+"""The queue of labs: files `queue/ID.json` and `queue/ID/NAME.toml` in a results directory.
 
-A server decides once a second which is next. It may be killed at any moment: a lab that it began goes on by itself, and
-the next server finds it by its process and, when it is over, by its exit status.
+Once a second, a server decides which lab is next. The server may be killed at any moment: a started lab continues on
+its own, and the next server finds its process or, after its end, its exit status.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from msgspec.structs import replace
 
 from ironbench.errors import FailureError, InputError, IronbenchError, UnwrittenError
 from ironbench.host import measurement_locks, processes
-from ironbench.host.detached import Detached, status_of
+from ironbench.host.detached import Detached, failure_of, status_of
 from ironbench.host.processes import ProcessId
-from ironbench.records import durable
+from ironbench.printer import Printer
+from ironbench.records import Store, durable
 from ironbench.records.labs import PLAN, LabDirectory
+from ironbench.report import wording
 from ironbench.serve.queue_entry import (
     CANCELLED,
     DONE,
@@ -36,32 +38,32 @@ from ironbench.serve.queue_entry import (
     STOPPED,
     WAITING,
     QueueEntry,
-    Wish,
+    QueueRequest,
     moment,
     next_at,
 )
-from ironbench.serve.shelf import without_place
+from ironbench.serve.results import error_text, without_place
 
 MOST_TRIES = 3
-"""How often a lab whose process was killed is begun or resumed."""
+"""How often a lab is started or resumed after its process was killed."""
 LONGEST_NAME = 80
-"""Characters of the name of a lab file; the directory of its lab has it, too."""
+"""Maximum length of the name of a lab file, which is also part of a directory name."""
 _INTERRUPTED = 130
 _REFUTED = 4
 _SUSPECT = 3
 _KEPT = 200
-"""Ended entries that stay."""
+"""Number of ended entries that are kept."""
 _LOG_BYTES = 64 << 10
 SETTLED_NS = 50_000_000
-"""A folder that changed just now may change again within the resolution of its clock."""
+"""After this time (ns), a further change of a directory is visible in its modification time."""
 
 
 Begin = Callable[[QueueEntry, int], ProcessId]
-"""Begins an entry's lab, which holds the lock of that descriptor."""
+"""Starts the lab of an entry, which inherits the lock with this file descriptor."""
 
 
 class Queue:
-    """Of one results directory. Several servers may change it; one decides what begins."""
+    """The queue of a results directory. Several servers may change it; one of them starts labs."""
 
     def __init__(
         self,
@@ -70,21 +72,23 @@ class Queue:
         begin: Begin | None = None,
         others: Callable[[], str] = lambda: "",
     ) -> None:
-        """`others`: what is measured here besides the queue, in words; empty: nothing."""
+        """`others` describes what is measured here besides the queue; empty: nothing."""
         self.results, self.folder = results, results / "queue"
         self._now, self._begin, self._others = now, begin or self._started, others
         self._held = contextlib.ExitStack()
         self._decides = False
         self._kept_from = ""
-        """Why what is due does not begin."""
+        """Why the entry that is due has not started."""
         self._began: list[Detached] = []
         self._threads, self._inside = threading.RLock(), False
         self._read: tuple[int, list[QueueEntry]] = 0, []
-        """When the folder changed last, and the entries that it has had since."""
+        """Modification time (ns) of the directory, and its entries."""
 
     def entries(self) -> list[QueueEntry]:
-        """In their order; what cannot be read, or bears another id than its file, is left out: an id names a folder.
-        Files are read when the folder has changed: who waits in a queue with a history takes nothing from a trial."""
+        """Returns the entries in their order, without unreadable files and those whose id is not their file name.
+
+        Files are read only when the directory has changed, so that a long history takes no CPU time from trials.
+        """
         try:
             changed_ns = self.folder.stat().st_mtime_ns
         except OSError:
@@ -107,40 +111,40 @@ class Queue:
         return sorted(found, key=lambda one: (one.order, one.made_at, one.id))
 
     def entry(self, id: str) -> QueueEntry:
-        """InputError."""
+        """Returns an entry. InputError: there is none with this id."""
         for one in self.entries():
             if one.id == id:
                 return one
         raise InputError(f"queue entry {id}", "is not there", "see the queue")
 
-    def put(self, wish: Wish) -> QueueEntry:
-        """InputError, UnwrittenError."""
-        letters = wish.name.replace("-", "").replace("_", "")
-        if len(wish.name) > LONGEST_NAME or not (letters.isascii() and letters.isalnum()):
+    def put(self, request: QueueRequest) -> QueueEntry:
+        """Adds a lab to the queue. InputError, UnwrittenError."""
+        letters = request.name.replace("-", "").replace("_", "")
+        if len(request.name) > LONGEST_NAME or not (letters.isascii() and letters.isalnum()):
             hint = f"use letters, digits, - and _, at most {LONGEST_NAME} characters"
-            raise InputError(f"name {wish.name[:LONGEST_NAME]!r}", "is no name of a lab file", hint)
-        if wish.nightly:
-            next_at(wish.nightly, self._now())
-        if wish.after:
-            self.entry(wish.after)
+            raise InputError(f"name {request.name[:LONGEST_NAME]!r}", "is no name of a lab file", hint)
+        if request.nightly:
+            next_at(request.nightly, self._now())
+        if request.after:
+            self.entry(request.after)
         with self._changing():
             id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
-            not_before = wish.not_before or (next_at(wish.nightly, self._now()) if wish.nightly else 0.0)
+            not_before = request.not_before or (next_at(request.nightly, self._now()) if request.nightly else 0.0)
             entry = QueueEntry(
                 id=id,
-                name=wish.name,
+                name=request.name,
                 made_at=self._now(),
                 order=self._last() + 1,
-                lab=f"{wish.name}-{id}",
+                lab=f"{request.name}-{id}",
                 resumes=False,
                 more=0,
-                follows=wish.follows,
+                follows=request.follows,
                 not_before=not_before,
-                after=wish.after,
-                nightly=wish.nightly,
+                after=request.after,
+                nightly=request.nightly,
             )
             try:
-                durable.write_whole(self.file(entry), wish.text.encode())
+                durable.write_whole(self.file(entry), request.text.encode())
                 self._keep(entry)
             except UnwrittenError:
                 self._forget(entry)
@@ -148,7 +152,7 @@ class Queue:
         return entry
 
     def resume(self, lab: str, more: int = 0) -> QueueEntry:
-        """Goes on with a lab, or adds a round of `more` blocks."""
+        """Queues the continuation of a lab, or a further round of `more` blocks. InputError, UnwrittenError."""
         with self._changing():
             for one in self.entries():
                 if one.lab == lab and one.state in (WAITING, RUNNING):
@@ -166,11 +170,11 @@ class Queue:
             return ""
 
     def begun(self, entry: QueueEntry) -> bool:
-        """Whether its lab can be watched: its plan is written."""
+        """Whether the lab has a plan, so that it has a page."""
         return (self.results / "labs" / entry.lab / PLAN).is_file()
 
     def log(self, entry: QueueEntry) -> str:
-        """The end of what it said, without where the results lie on this machine."""
+        """Returns the last 64 KiB of the lab's output, without paths of the results."""
         try:
             with self._log(entry).open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
@@ -179,15 +183,15 @@ class Queue:
             return ""
 
     def failure(self, lab: str) -> str:
-        """Why the last start of a lab failed; empty where it did not, or was none of this queue."""
+        """Why the last start of a lab failed; empty if it did not fail, or was not started from this queue."""
         last = max((one for one in self.entries() if one.lab == lab), key=lambda one: one.begun_at, default=None)
         return last.why if last is not None and last.state == FAILED else ""
 
     def stop(self, id: str) -> None:
-        """As Ctrl-C: a lab that runs can be resumed; one whose plan is still being made is given up."""
+        """Interrupts a running lab as Ctrl-C does. It can be resumed, unless its plan was still being made."""
         entry = self.entry(id)
         if entry.state == RUNNING and ProcessId(entry.pid, entry.born).alive():
-            # The process that the entry knows is a shell that waits for the lab, and notes its status.
+            # The entry's process is the shell that waits for the lab.
             for pid in processes.children(entry.pid):
                 if (lab := processes.identify(pid)) is not None:
                     lab.signal(signal.SIGINT)
@@ -199,14 +203,14 @@ class Queue:
                 self._keep(replace(entry, state=CANCELLED, ended_at=self._now()))
 
     def remove(self, id: str) -> None:
-        """Of an ended one; its records stay."""
+        """Removes an ended entry. Its records stay."""
         with self._changing():
             entry = self.entry(id)
             if entry.state in ENDED:
                 self._forget(entry)
 
     def move(self, id: str, by: int) -> None:
-        """Among those that wait, before or after its neighbour."""
+        """Swaps a waiting entry with the next (`by` 1) or previous one (-1)."""
         with self._changing():
             waiting = [one for one in self.entries() if one.state == WAITING]
             place = next((number for number, one in enumerate(waiting) if one.id == id), None)
@@ -219,7 +223,7 @@ class Queue:
             self._keep(replace(second, order=orders[1]))
 
     def decides(self) -> bool:
-        """Whether this server is the one that begins labs; it becomes so when no other is."""
+        """Whether this server starts the labs. It takes over when no other server does."""
         if not self._decides:
             with contextlib.suppress(IronbenchError, OSError):
                 self._held.enter_context(durable.held(self.folder / "lock", f"queue {self.folder}"))
@@ -232,7 +236,7 @@ class Queue:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """No other thread or server changes entries between our reading and our writing. UnwrittenError."""
+        """Locks out other threads and servers while entries are read and written. UnwrittenError."""
         with self._threads:
             if self._inside:
                 yield
@@ -245,7 +249,7 @@ class Queue:
                     self._inside = False
 
     def tick(self) -> None:
-        """Notes what has ended, and begins what is due. To be called once a second. UnwrittenError."""
+        """Records what has ended and starts what is due. Called once a second. UnwrittenError."""
         self._began = [began for began in self._began if not began.reap()]
         with self._threads:
             if self.folder.is_dir() and self.decides():
@@ -264,7 +268,7 @@ class Queue:
                 self._forget(old)
 
     def _begin_alone(self, due: QueueEntry) -> None:
-        """Unless something else is measured here. UnwrittenError."""
+        """Starts a lab unless something else is measured on this machine. UnwrittenError."""
         try:
             lock = measurement_locks.alone()
         except IronbenchError as error:
@@ -278,7 +282,7 @@ class Queue:
                 os.close(lock)
 
     def waits(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
-        """Why it does not begin now; empty: it is due."""
+        """Why an entry does not start now; empty: it is due."""
         now = self._now()
         if entry.not_before > now:
             return f"it begins at {moment(entry.not_before)}"
@@ -297,7 +301,8 @@ class Queue:
         return ""
 
     def waits_for(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
-        """The same for people; never empty. What is measured elsewhere is seen by the machine's lock alone."""
+        """Why an entry waits, for a page; never empty. Measurements of other results are known from the machine's
+        lock."""
         return self.waits(entry, entries) or self._kept_from or "it begins now"
 
     def file(self, entry: QueueEntry) -> Path:
@@ -307,13 +312,14 @@ class Queue:
         return any(one.id == entry.after and one.state not in ENDED for one in entries)
 
     def _launch(self, entry: QueueEntry, lock: int) -> None:
-        # A full disk or a kill between the two brings us here again: the next night is put in once.
+        # After a full disk or a kill this runs again, but the next night must be queued only once.
         if entry.nightly and not entry.tries and not any(one.follows == entry.id for one in self.entries()):
             at = next_at(entry.nightly, self._now())
-            self.put(Wish(entry.name, self.text(entry), at, "", entry.nightly, entry.id))
+            self.put(QueueRequest(entry.name, self.text(entry), at, "", entry.nightly, entry.id))
         rounds = entry.rounds if entry.tries else self._rounds(entry)
         entry = replace(entry, state=RUNNING, begun_at=self._now(), tries=entry.tries + 1, why="", rounds=rounds)
-        # Noted first: killed between the two, the next server finds an entry without a process, and begins it anew.
+        # Written first: after a kill between the two, the next server finds an entry without a process and starts it
+        # again.
         self._keep(entry)
         try:
             process = self._begin(entry, lock)
@@ -332,7 +338,6 @@ class Queue:
         else:
             verb = ["run", str(self.file(entry)), "--results", str(directory)]
         (self.folder / entry.id).mkdir(exist_ok=True)
-        self._status(entry).unlink(missing_ok=True)
         environment = {"IRONBENCH_RESULTS": str(self.results.absolute()), measurement_locks.QUEUED: "1"}
         words = [sys.executable, "-m", "ironbench.start", "lab", *verb]
         began = Detached(words, self._log(entry), self._status(entry), environment, [lock])
@@ -352,10 +357,17 @@ class Queue:
         if status in (0, _SUSPECT, _REFUTED):
             why = {_SUSPECT: "some trials are suspect", _REFUTED: "an expectation was refuted"}.get(status, "")
             return replace(entry, state=DONE, why=why, ended_at=now)
-        return replace(entry, state=FAILED, why=_last_error(self.log(entry)) or f"exit code {status}", ended_at=now)
+        return replace(entry, state=FAILED, why=self._failure(entry) or f"exit code {status}", ended_at=now)
+
+    def _failure(self, entry: QueueEntry) -> str:
+        """Why a lab failed: the error that ended it, else what failed its last trial; empty if neither is known."""
+        if error := failure_of(self._status(entry)):
+            return error_text(error, self.results)
+        records = Store(self.results / "labs" / entry.lab, Printer.silent()).all()
+        return next((wording.cause(one) for one in reversed(records) if one.causes), "")
 
     def _rounds(self, entry: QueueEntry) -> int:
-        """That were added to its lab; nobody asks where it adds none."""
+        """Counts the rounds that were added to the lab of an entry; 0 if the entry adds none."""
         with contextlib.suppress(IronbenchError):
             declared = LabDirectory(self.results / "labs" / entry.lab).declared() if entry.more else ()
             return sum(one.stage.added for one in declared)
@@ -376,10 +388,3 @@ class Queue:
 
     def _status(self, entry: QueueEntry) -> Path:
         return self.folder / entry.id / "status"
-
-
-def _last_error(log: str) -> str:
-    """The last error that it said, with what helps."""
-    lines = log.splitlines()
-    places = [number for number, line in enumerate(lines) if line.startswith("error: ")]
-    return " ".join(line.strip() for line in lines[places[-1] :][:12]).removeprefix("error: ")[:600] if places else ""

@@ -1,4 +1,4 @@
-"""What a queue keeps of a lab: who waits, since when, until when, and how it ended."""
+"""Entries of the queue, and their times."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ class QueueEntry(msgspec.Struct, frozen=True):
 
     id: str
     name: str
-    """Of its lab file, without suffix."""
+    """Name of the lab file, without suffix."""
     made_at: float
-    """Seconds since the epoch, as all times here."""
+    """Seconds since the epoch, as all times in this file."""
     order: float
-    """The smallest goes first."""
+    """Position: the smallest starts first."""
     lab: str
-    """Name of the lab's directory, once it has begun."""
+    """Name of the lab's directory."""
     resumes: bool = False
-    """It goes on with a lab that is there."""
+    """Whether it continues an existing lab."""
     more: int = 0
-    """Blocks that are added to it."""
+    """Number of blocks to add to the lab."""
     follows: str = ""
-    """Id of the entry whose next night it is."""
+    """Id of the nightly entry that this one follows."""
     not_before: float = 0.0
     after: str = ""
-    """Id of the entry that must have ended."""
+    """Id of the entry that must end first."""
     nightly: str = ""
-    """`22:00`, in the server's time zone: it is put in again for the next night when it begins."""
+    """Time of day, `22:00`, in the server's time zone. When the entry starts, the next night is queued."""
     state: str = WAITING
     why: str = ""
-    """Why it ended as it did."""
+    """Why it ended in this state."""
     pid: int = 0
     born: str = ""
-    """Of its process."""
+    """Start time of its process, which identifies the process together with `pid`."""
     begun_at: float = 0.0
     ended_at: float = 0.0
     tries: int = 0
     rounds: int = 0
-    """That had been added to its lab before it began: once there is another, `more` is done."""
+    """Number of rounds that had been added to the lab before this entry started; one more means that `more` is done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What somebody wants to be queued."""
+class QueueRequest:
+    """A lab to queue."""
 
     name: str
     text: str
@@ -62,7 +62,7 @@ class Wish:
 
 
 def next_at(clock: str, now: float) -> float:
-    """The next time that clocks here show `22:00`, later than now. InputError."""
+    """Returns the next time, later than now, at which it is `22:00` here. InputError."""
     try:
         hour, minute = (int(part) for part in clock.split(":"))
         at = datetime.fromtimestamp(now).replace(hour=hour, minute=minute, second=0, microsecond=0)
@@ -72,13 +72,13 @@ def next_at(clock: str, now: float) -> float:
 
 
 def at_time(text: str) -> float:
-    """Of a form's `2026-11-25T22:00`, in the server's time zone; 0 where it is empty. InputError."""
+    """Reads a form's `2026-11-25T22:00` in the server's time zone; 0 if it is empty. InputError."""
     if not text:
         return 0.0
     try:
         found = datetime.fromisoformat(text)
         at = found.timestamp()
-        moment(at)  # what no page could show
+        moment(at)  # out of range for a page
     except (ValueError, OverflowError, OSError):
         raise InputError(f"time {text[:40]!r}", "is no time", "write it as 2026-11-25T22:00") from None
     if found.tzinfo is not None:

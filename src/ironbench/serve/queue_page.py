@@ -1,4 +1,4 @@
-"""The queue: what waits and why, what runs, what ended; and a lab file edited with its plan beside it."""
+"""Pages of the queue: waiting, running and ended labs, and an editor for lab files with their plan."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ironbench.host import scratch, trust
 from ironbench.model.lab import Lab
 from ironbench.serve.page import fragment, page
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import ENDED, RUNNING, STOPPED, WAITING, QueueEntry, Wish, at_time, moment
-from ironbench.serve.shelf import is_name
+from ironbench.serve.queue_entry import ENDED, RUNNING, STOPPED, WAITING, QueueEntry, QueueRequest, at_time, moment
+from ironbench.serve.results import is_name
 from ironbench.units import span
 from ironbench.words import counted
 
@@ -34,7 +34,7 @@ memory = ["64MB", "256MB"]
 
 
 _STAMP = re.compile(r"-\d{8}T\d{6}-[0-9a-f]{4}$")
-"""What makes the directory of a lab unique, after the name of its file."""
+"""The unique suffix of the name of a lab's directory."""
 
 
 def show(queue: Queue) -> HTMLResponse:
@@ -54,7 +54,7 @@ def show(queue: Queue) -> HTMLResponse:
 
 
 def state(queue: Queue) -> str:
-    """Changes when the page would."""
+    """Returns a text that changes when the page should be loaded again."""
     entries = queue.entries()
     return "\n".join(
         f"{one.id} {one.state} {one.order} {queue.waits_for(one, entries) if one.state == WAITING else one.why} "
@@ -64,7 +64,7 @@ def state(queue: Queue) -> str:
 
 
 def _listed(entry: QueueEntry, begun: bool, words: str, actions: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
-    """An entry of a list. `actions`: label, address, and what is asked before."""
+    """Describes an entry for a list. `actions`: label, URL and confirmation of each button."""
     what = f"{counted(entry.more, 'block')} more of {entry.lab}" if entry.more else entry.name
     what = f"resume {entry.lab}" if entry.resumes and not entry.more else what
     return {
@@ -102,7 +102,7 @@ def _ended(entry: QueueEntry, queue: Queue, entries: list[QueueEntry]) -> dict[s
 
 
 def entry_page(queue: Queue, id: str) -> HTMLResponse:
-    """Its lab file and its log."""
+    """Shows the lab file and the log of an entry."""
     entry = queue.entry(id)
     return page(
         "queue_entry.html",
@@ -117,7 +117,7 @@ def entry_page(queue: Queue, id: str) -> HTMLResponse:
 
 
 def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLResponse:
-    """`fields`: what was typed so far; `clone`: the entry to begin from."""
+    """Shows the editor. `fields`: the input so far; `clone` among them: the entry to copy."""
     name, text = fields.get("name", ""), fields.get("text", "")
     if clone := fields.get("clone", ""):
         entry = queue.entry(clone)
@@ -138,7 +138,7 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
 
 
 def plan(name: str, text: str) -> str:
-    """What the lab would do, or the mistakes. Runs no program that the text names."""
+    """Renders the plan of a lab file, or its mistakes. Runs no program that the text names."""
     try:
         with trust.reading_only():
             return fragment("plan.html", plan=planned(name, text), problem="")
@@ -148,7 +148,7 @@ def plan(name: str, text: str) -> str:
 
 
 def planned(name: str, text: str, *, queued: bool = False) -> str:
-    """InputError. `queued`: it is to be measured without a terminal."""
+    """Returns the plan as text. `queued`: the lab will run without a terminal. InputError."""
     from ironbench.lab import declare
     from ironbench.lab.dry_run import lab as planning
 
@@ -168,21 +168,21 @@ def planned(name: str, text: str, *, queued: bool = False) -> str:
 
 
 def put(queue: Queue, fields: Mapping[str, str]) -> QueueEntry:
-    """InputError: it would not run. Machines of a cluster are looked for when it begins."""
+    """Queues a lab file. InputError: it would not run. The machines of a cluster are only checked when it starts."""
     text = fields.get("text", "").replace("\r\n", "\n")
-    wish = Wish(
+    request = QueueRequest(
         fields.get("name", "").strip(),
         text,
         at_time(fields.get("at", "")),
         fields.get("after", ""),
         fields.get("nightly", ""),
     )
-    planned(wish.name, text, queued=True)
-    return queue.put(wish)
+    planned(request.name, text, queued=True)
+    return queue.put(request)
 
 
 def refuse_person(lab: Lab) -> None:
-    """InputError: a person is to be asked, and a queued lab has no terminal."""
+    """InputError: the lab asks a person, and a queued lab has no terminal."""
     for one in lab.every_command:
         if one.by_hand:
             cause = "waits for a person, and a queued lab has no terminal to ask on"

@@ -1,4 +1,4 @@
-"""Who measures under a results directory now: whoever holds the lock of a lab or of a run."""
+"""Finds running experiments: processes that hold the lock of a lab or a run."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from pathlib import Path
 from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 from ironbench.records import running_labs
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.results import Results
 from ironbench.trial.drive import live
 from ironbench.trial.drive.live import LiveTrial
 
 ASKED_S = 10.0
-"""How long who measures counts as known while its process lives: to ask takes the kernel milliseconds."""
+"""How long a found experiment counts as running while its process lives; reading the kernel's locks takes
+milliseconds."""
 _LOCKS = Path("/proc/locks")
 Locks = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One that is being measured."""
+    """A running lab or run."""
 
     lab: str
     """Name of the lab's directory; empty: a run."""
     series: str
     process: ProcessId
     state: LiveTrial | None
-    """None: no trial has begun."""
+    """None: no trial has started."""
     file: Path | None = None
-    """Where the state is from."""
+    """File of the state."""
     elsewhere: str = ""
-    """Of a lab in another directory than these results (`lab run --results DIR`): the name of its directory."""
+    """For a lab outside these results (`lab run --results DIR`): the name of its directory."""
 
     @property
     def name(self) -> str:
@@ -44,25 +45,25 @@ class Experiment:
         return self.lab or f"run {self.series}"
 
 
-def experiments(shelf: Shelf) -> list[Experiment]:
-    """Labs, then runs. What another container measures is not seen."""
+def experiments(results: Results) -> list[Experiment]:
+    """Finds running labs, then runs. Experiments in other containers are not visible."""
     found, held = [], locks()
-    for name in shelf.labs():
-        if (one := experiment(shelf, name, held)) is not None:
+    for name in results.labs():
+        if (one := experiment(results, name, held)) is not None:
             found.append(one)
     with contextlib.suppress(OSError):
-        for entry in sorted(os.scandir(shelf.results), key=lambda entry: entry.name):
+        for entry in sorted(os.scandir(results.directory), key=lambda entry: entry.name):
             if entry.name.startswith(".") and entry.name.endswith(".lock"):
                 series = entry.name.removesuffix(".lock")[1:]
                 if (process := holder(Path(entry.path), held)) is not None:
-                    state = live.read(live.place(shelf.results, series))
+                    state = live.read(live.place(results.directory, series))
                     found.append(Experiment("", series, process, state))
-    return found + elsewhere(shelf)
+    return found + elsewhere(results)
 
 
-def elsewhere(shelf: Shelf) -> list[Experiment]:
+def elsewhere(results: Results) -> list[Experiment]:
     """Running labs of this user whose directories are not among these results."""
-    here = (shelf.results / "labs").resolve()
+    here = (results.directory / "labs").resolve()
     return [
         Experiment("", "", lab.process, *_state(lab.directory, lab.process), lab.directory.name)
         for lab in running_labs.known()
@@ -70,29 +71,29 @@ def elsewhere(shelf: Shelf) -> list[Experiment]:
     ]
 
 
-class Lookout:
-    """What is measured now, for a page that is open and asks each second."""
+class RunningCache:
+    """Running experiments, cached for open pages, which ask every second."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, results: Results) -> None:
+        self._results = results
         self._found: list[Experiment] = []
         self._asked_s = 0.0
 
     def seen(self, at_once: bool = False) -> list[Experiment]:
-        """`at_once`: else what has begun within the last seconds may be missing; what has ended is not there."""
+        """Returns the running experiments. Without `at_once`, one that has just started may be missing."""
         now_s = time.monotonic()
         if at_once or now_s - self._asked_s > ASKED_S:
-            self._found, self._asked_s = experiments(self._shelf), now_s
+            self._found, self._asked_s = experiments(self._results), now_s
         self._found = [one for one in self._found if one.process.alive()]
         return self._found
 
 
 def experiment(
-    shelf: Shelf, name: str, held: Locks | None = None, process: ProcessId | None = None
+    results: Results, name: str, held: Locks | None = None, process: ProcessId | None = None
 ) -> Experiment | None:
-    """Of a lab by the name of its directory; None: nobody measures it. `held`: what `locks` gave, for who asks of many.
-    `process`: the one that held its lock a moment ago."""
-    directory = shelf.results / "labs" / name
+    """Finds a running lab by the name of its directory; None: it is not running. `held`: the result of `locks`, for a
+    caller that checks many labs. `process`: the process that held the lock a moment ago."""
+    directory = results.directory / "labs" / name
     process = process or holder(directory / "lock", locks() if held is None else held)
     if process is None:
         return None
@@ -100,7 +101,7 @@ def experiment(
 
 
 def _state(directory: Path, process: ProcessId) -> tuple[LiveTrial | None, Path | None]:
-    """Of a lab. One lab, one series: whichever state is there is its own."""
+    """Reads the state of a lab's trial, and its file. A lab has one series, so every state file there is its own."""
     for path in directory.glob(".*.live"):
         if (state := live.read(path)) is not None and state.pid == process.pid:
             return state, path
@@ -108,21 +109,21 @@ def _state(directory: Path, process: ProcessId) -> tuple[LiveTrial | None, Path 
 
 
 def written(state: Path | None) -> int:
-    """When a file of a state was written (nanoseconds); 0: it is not there."""
+    """Returns when a state file was written (ns); 0: there is no file."""
     with contextlib.suppress(OSError):
         return state.stat().st_mtime_ns if state is not None else 0
     return 0
 
 
-def others(shelf: Shelf) -> str:
-    """What is measured here, in words; empty: nothing."""
-    found = [one.name for one in experiments(shelf)]
+def others(results: Results) -> str:
+    """Describes what is measured here; empty: nothing."""
+    found = [one.name for one in experiments(results)]
     are = "are" if len(found) > 1 else "is"
     return f"{' and '.join(found)} {are} measured, and this queue did not begin it" if found else ""
 
 
 def locks() -> Locks:
-    """All that are held by flock(2): process and inode (proc_locks(5)). The kernel takes milliseconds to tell."""
+    """Reads all flock(2) locks: process and inode (proc_locks(5)). Takes milliseconds."""
     with contextlib.suppress(OSError):
         lines = [line.split() for line in _LOCKS.read_text().splitlines()]
         return frozenset(
@@ -132,7 +133,8 @@ def locks() -> Locks:
 
 
 def holder(lock: Path, held: Locks) -> ProcessId | None:
-    """The process that holds a lock file (`durable.held`): asked of the kernel, for trying it would lock it."""
+    """Returns the process that holds a lock file (`durable.held`), from the kernel's list: trying the lock would take
+    it."""
     try:
         with lock.open("rb") as file:
             written, inode = file.read(32).decode(errors="replace").strip(), os.fstat(file.fileno()).st_ino
@@ -142,5 +144,5 @@ def holder(lock: Path, held: Locks) -> ProcessId | None:
 
 
 def stop(one: Experiment) -> bool:
-    """As Ctrl-C: its trial ends within a second, what was begun is undone, and it can be resumed. False: it is over."""
+    """Interrupts an experiment as Ctrl-C does; it can be resumed. False: it has ended already."""
     return one.process.signal(signal.SIGINT)

@@ -19,27 +19,27 @@ from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.serve import connections
 from ironbench.serve.app import application
-from ironbench.serve.door import Door
+from ironbench.serve.auth import AccessPolicy
 from ironbench.serve.page import load
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.results import Results
 
 _PATIENCE_S = 2
-"""How long open pages may keep the end waiting."""
+"""How long open pages may delay the shutdown."""
 _READING_S = 5
-"""How long the address waits for records to be read: so a first page comes as fast as the next."""
+"""How long the start waits for records to be indexed, so that the first page is as fast as later ones."""
 
 
-def run(results: Path, door: Door, printer: Printer) -> int:
-    """InputError: the address is taken, or nothing can be written to the results."""
-    Store(results, printer).validate()
+def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
+    """Runs the server until it is interrupted. InputError: the address is in use, or the results cannot be written."""
+    Store(directory, printer).validate()
     load()
-    with _listening(door) as listener:
-        door = replace(door, port=listener.getsockname()[1])
-        shelf = Shelf(results)
-        reading = threading.Thread(target=shelf.holdings, name="reading", daemon=True)
+    with _listening(policy) as listener:
+        policy = replace(policy, port=listener.getsockname()[1])
+        results = Results(directory)
+        reading = threading.Thread(target=results.index, name="reading", daemon=True)
         reading.start()
         config = uvicorn.Config(
-            application(shelf, door, printer),
+            application(results, policy, printer),
             log_config=None,
             http=connections.protocol(listener),
             access_log=False,
@@ -48,8 +48,8 @@ def run(results: Path, door: Door, printer: Printer) -> int:
             ws="none",
             lifespan="on",
             timeout_graceful_shutdown=_PATIENCE_S,
-            ssl_certfile=door.certificate or None,
-            ssl_keyfile=door.key or None,
+            ssl_certfile=policy.certificate or None,
+            ssl_keyfile=policy.key or None,
         )
         _keep_quiet(printer)
         try:
@@ -61,16 +61,16 @@ def run(results: Path, door: Door, printer: Printer) -> int:
         reading.join(_READING_S)
         if reading.is_alive():
             printer.say("many records are read for the first time; pages and the queue wait for it")
-        printer.data(door.url())
+        printer.data(policy.url())
         printer.say("open this address in a browser; Ctrl-C ends the server, and nothing that it has begun")
-        with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+        with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop the server
             _Server(config).run(sockets=[listener])
     return 0
 
 
 class _Server(uvicorn.Server):
-    """Sleeps until a signal ends it. Uvicorn's own (0.54) asks ten times a second whether one has come, which took 3 ms
-    of each second from what is measured on the same machine (`python -m bench serve_cost`)."""
+    """A server that sleeps until a signal ends it. Uvicorn's own main loop (0.54) wakes up ten times a second, which
+    took 3 ms of CPU per second from trials on the same machine (`python -m bench serve_cost`)."""
 
     _ended: asyncio.Event | None = None
 
@@ -93,16 +93,18 @@ def _keep_quiet(printer: Printer) -> None:
         logger.handlers, logger.propagate, logger.level = [handler], False, logging.WARNING
 
 
-def _listening(door: Door) -> connections.Listener:
-    listener = connections.Listener(socket.AF_INET6 if ":" in door.address else socket.AF_INET)
+def _listening(policy: AccessPolicy) -> connections.Listener:
+    listener = connections.Listener(socket.AF_INET6 if ":" in policy.address else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((door.address, door.port))
-        listener.listen(128)  # whoever opens the printed address at once waits, and is not refused
+        listener.bind((policy.address, policy.port))
+        listener.listen(128)  # a browser that connects at once waits instead of being refused
     except OSError as error:
         listener.close()
         hint = "name another port, or 0 for a free one"
         if error.errno == errno.EADDRNOTAVAIL:
             hint = "name an address of this machine"
-        raise InputError(f"--listen {door.address}:{door.port}", f"cannot be used: {error.strerror}", hint) from None
+        raise InputError(
+            f"--listen {policy.address}:{policy.port}", f"cannot be used: {error.strerror}", hint
+        ) from None
     return listener

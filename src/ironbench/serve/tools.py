@@ -1,4 +1,4 @@
-"""Pages of the leaderboard and of cost; records in one file, out and in."""
+"""Pages of the leaderboard and of cost; export and import of records."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ironbench.records.importer import take_in
 from ironbench.records.labs import LabDirectory
 from ironbench.serve.compared import named
 from ironbench.serve.page import page
-from ironbench.serve.shelf import Shelf, error_text
+from ironbench.serve.results import Results, error_text
 from ironbench.words import counted
 
 
-def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
+def leaderboard(results: Results, name: str, per: str) -> HTMLResponse:
     from ironbench.report import leaderboard as report
     from ironbench.study.leaderboard import PER
 
@@ -34,12 +34,12 @@ def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
         per=per,
         orders=[one for one in PER if one != "currency"],
         caveat=report.NOT_COMPARABLE,
-        report=report.page(report.rankings(name, per, "", "", (), str(shelf.results))),
+        report=report.page(report.rankings(name, per, "", "", (), str(results.directory))),
     )
 
 
-def cost(shelf: Shelf, target: str, systems: str) -> HTMLResponse:
-    """`systems`: the text of a systems file."""
+def cost(results: Results, target: str, systems: str) -> HTMLResponse:
+    """Shows the cost page. `systems`: the text of a systems file."""
     from ironbench.report.cost import compared
     from ironbench.report.cost import page as report
 
@@ -49,21 +49,22 @@ def cost(shelf: Shelf, target: str, systems: str) -> HTMLResponse:
             with scratch.folder() as folder:
                 path = folder / "systems.toml"
                 path.write_text(systems, encoding="utf-8", errors="replace")
-                found = compared((), target, str(path) if systems.strip() else "", (), "", str(shelf.results))
+                found = compared((), target, str(path) if systems.strip() else "", (), "", str(results.directory))
             shown = report(found)
         except IronbenchError as error:
-            problem = error_text(error, shelf.results)
+            problem = error_text(error, results.directory)
     return page("cost.html", "Cost", at="/archive", target=target, systems=systems, problem=problem, report=shown)
 
 
-def export(shelf: Shelf, picks: Sequence[str], folder: Path) -> Path:
-    """One file of what the picks stand for, in `folder`: `LAB/` a whole lab, else as `compared.named`. InputError."""
+def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
+    """Writes the picks to one file in `folder`. `LAB/` is a whole lab; other picks: see `compared.named`.
+    InputError."""
     if len(picks) == 1 and picks[0].endswith("/"):
-        directory = shelf.lab(picks[0][:-1])
+        directory = results.lab(picks[0][:-1])
         path = folder / f"{directory.path.name}{SUFFIX}"
         write(directory.store, directory.records(), path, directory)
         return path
-    sides = [named(shelf, pick) for pick in picks]
+    sides = [named(results, pick) for pick in picks]
     stores = {side.store.directory for side in sides}
     if len(stores) != 1:
         cause = "nothing was named" if not sides else "records of several labs were named"
@@ -80,11 +81,11 @@ async def received(parts: AsyncIterator[bytes], path: Path) -> None:
             await run_in_threadpool(file.write, part)
 
 
-def take(shelf: Shelf, bundle: Path) -> str:
-    """What came, in words. InputError: it is damaged, newer, or holds what does not belong."""
+def take(results: Results, bundle: Path) -> str:
+    """Imports a file and describes what arrived. InputError: it is damaged, of a newer version, or invalid."""
     with Reader(bundle) as reader:
         lab = reader.manifest.lab
-        arrived = take_in(reader, shelf.results / "labs" / lab if lab else shelf.results)
+        arrived = take_in(reader, results.directory / "labs" / lab if lab else results.directory)
     known = f", {arrived.known} here already" if arrived.known else ""
     where = f" in the lab {LabDirectory(arrived.directory).path.name}" if lab else ""
     return f"{counted(len(arrived.new), 'new record')}{known}{where}."

@@ -13,7 +13,7 @@ from served import LAB, browser, stocked
 
 from ironbench.printer import Printer
 from ironbench.records import Store
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.results import Results
 
 
 @pytest.fixture
@@ -52,14 +52,14 @@ def test_on_a_full_disk_pages_are_shown_and_what_cannot_be_kept_is_refused(full:
 def test_records_that_arrive_are_seen_when_the_clock_was_set_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = Shelf(stocked(tmp_path / "results"))
-    before = len(shelf.holdings().rows)
+    results = Results(stocked(tmp_path / "results"))
+    before = results.index().count("true")
     now = time.time
     monkeypatch.setattr("time.time", lambda: now() - 86_400)
     store = Store(tmp_path / "results", Printer.silent())
     gone = store.all()[0]
     trials = tmp_path / "results" / "trials"
     (trials / gone.id).rename(tmp_path / "away")
-    assert len(shelf.holdings().rows) == before - 1
+    assert results.index().count("true") == before - 1
     (tmp_path / "away").rename(trials / gone.id)
-    assert len(shelf.holdings().rows) == before
+    assert results.index().count("true") == before

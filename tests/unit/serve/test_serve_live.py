@@ -23,9 +23,9 @@ from ironbench.records import durable
 from ironbench.records.labs import LabDirectory
 from ironbench.serve import lab_page, machine_now, running
 from ironbench.serve.lab_page import Events
-from ironbench.serve.machine_now import Gauge
-from ironbench.serve.shelf import Shelf
-from ironbench.serve.so_far import Known, SoFar
+from ironbench.serve.machine_now import MachineMeter
+from ironbench.serve.progress_page import LabProgress, ProgressCache
+from ironbench.serve.results import Results
 from ironbench.trial.drive.live import IN_TURN, PREPARING, LiveFile, place, read
 
 TRIAL = Trial(Cell("log=disk", Load(8, duration_s=30.0)), 1)
@@ -187,9 +187,9 @@ def test_the_overview_changes_when_a_lab_begins_in_a_terminal_and_when_it_ends(
 
 
 def test_pages_are_told_of_the_trial_the_answer_and_the_end(tmp_path: Path, measured: subprocess.Popen[str]) -> None:
-    shelf, known = Shelf(tmp_path), Known()
-    known.of(shelf.lab(LAB))  # by the page
-    events = Events(shelf, known, Gauge())
+    results, known = Results(tmp_path), ProgressCache()
+    known.of(results.lab(LAB))  # by the page
+    events = Events(results, known, MachineMeter())
 
     async def told() -> list[bytes]:
         stream: AsyncIterator[bytes] = events.of(LAB)
@@ -212,13 +212,13 @@ def test_pages_are_told_of_the_trial_while_the_answer_is_made(
 ) -> None:
     may = threading.Event()
 
-    class Slow(Known):
-        def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], SoFar]:
+    class Slow(ProgressCache):
+        def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], LabProgress]:
             may.wait(60)
             return super().of(directory, at_once)
 
     monkeypatch.setattr(lab_page, "_HEARTBEAT_S", 0)
-    events = Events(Shelf(tmp_path), Slow(), Gauge())
+    events = Events(Results(tmp_path), Slow(), MachineMeter())
 
     async def told() -> list[str]:
         stream: AsyncIterator[bytes] = events.of(LAB)
@@ -237,8 +237,8 @@ def test_pages_are_told_of_the_trial_while_the_answer_is_made(
 def test_what_a_page_that_was_left_still_waits_for_is_not_made(tmp_path: Path, measured: subprocess.Popen[str]) -> None:
     made: list[LabDirectory] = []
 
-    class Counting(Known):
-        def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], SoFar]:
+    class Counting(ProgressCache):
+        def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], LabProgress]:
             made.append(directory)
             return super().of(directory, at_once)
 
@@ -246,7 +246,7 @@ def test_what_a_page_that_was_left_still_waits_for_is_not_made(tmp_path: Path, m
         limiter = current_default_thread_limiter()
         limiter.total_tokens = 1
         async with limiter:  # another page is being made
-            stream = Events(Shelf(tmp_path), Counting(), Gauge()).of(LAB)
+            stream = Events(Results(tmp_path), Counting(), MachineMeter()).of(LAB)
             await asyncio.wait_for(anext(stream), 30)
             await stream.aclose()  # type: ignore[attr-defined]
             await asyncio.sleep(0.1)
@@ -258,35 +258,35 @@ def test_what_a_page_that_was_left_still_waits_for_is_not_made(tmp_path: Path, m
 
 def test_the_interval_is_drawn_after_each_block_from_the_third(tmp_path: Path) -> None:
     directory = begun(tmp_path)
-    _, so_far = Known().of(directory)
-    chart = next(iter(so_far.charts.values()))
+    _, progress = ProgressCache().of(directory)
+    chart = next(iter(progress.charts.values()))
     steps = chart["datasets"]["steps"]
     assert [step["blocks"] for step in steps] == list(range(3, 11))
     widths = [step["high"] / step["low"] for step in steps]
     assert widths[-1] < widths[0]
-    assert "still needs" in so_far.parts["needs"]
+    assert "still needs" in progress.parts["needs"]
 
 
 def test_what_a_block_that_is_measured_now_still_lacks_is_no_mistake(tmp_path: Path) -> None:
     directory = begun(tmp_path, share=0.55)  # ten blocks; the sixth has one of its two trials
     assert len(directory.records()) % 2 == 1
-    _, so_far = Known().of(directory)
-    words = " ".join(so_far.parts.values())
+    _, progress = ProgressCache().of(directory)
+    words = " ".join(progress.parts.values())
     assert "was not measured" not in words and "lab resume" not in words
     assert f"{len(directory.records())} trials of {len(directory.lab().trials)} measured" in words
 
 
 def test_nothing_is_decided_before_the_look_that_decides(tmp_path: Path) -> None:
     directory = begun(tmp_path / "before", share=0.7)  # seven of the ten blocks before the only interim analysis
-    needs = Known().of(directory)[1].parts["needs"]
+    needs = ProgressCache().of(directory)[1].parts["needs"]
     assert ">faster" in needs and "the look after block 10" in needs and "it is decided" not in needs
-    assert "it is decided" in Known().of(begun(tmp_path / "after"))[1].parts["needs"]
+    assert "it is decided" in ProgressCache().of(begun(tmp_path / "after"))[1].parts["needs"]
 
 
 def test_a_lab_without_a_record_says_so(tmp_path: Path) -> None:
-    _, so_far = Known().of(begun(tmp_path, share=0.0))
-    assert "No trial" in so_far.parts["answer"]
-    assert so_far.parts["strip"].count("to come") == 20
+    _, progress = ProgressCache().of(begun(tmp_path, share=0.0))
+    assert "No trial" in progress.parts["answer"]
+    assert progress.parts["strip"].count("to come") == 20
 
 
 def test_nobody_holds_a_lock_that_is_only_there(tmp_path: Path) -> None:
@@ -304,23 +304,23 @@ def test_differences_of_counters_become_shares_and_rates(tmp_path: Path) -> None
         lines = [f" 8 0 sda 1 0 {sectors} 1 1 0 0 1 0 {sectors} 1", f" 8 1 sda1 1 0 {sectors} 1 1 0 0 1 0 {sectors} 1"]
         (tmp_path / "proc" / "diskstats").write_text("\n".join(lines))
 
-    gauge = Gauge(Tree(tmp_path))
+    meter = MachineMeter(Tree(tmp_path))
     now(100, 0)
-    assert gauge.now(0.0) == {}
+    assert meter.now(0.0) == {}
     (tmp_path / "proc" / "stat").write_text("cpu  250 0 0 150 0 0 0 0 0 0\n")
     now_lines = [" 8 0 sda 1 0 2000 1 1 0 0 1 0 500 1", " 8 1 sda1 1 0 2000 1 1 0 0 1 0 500 1"]
     (tmp_path / "proc" / "diskstats").write_text("\n".join(now_lines))
-    shown = gauge.now(1.0)
+    shown = meter.now(1.0)
     assert shown["busy"] == pytest.approx(150 / 200)
     assert shown["devices"] == [{"name": "sda", "read": 2000 * 512, "written": 0.0, "busy": 0.5}]
-    assert gauge.now(1.5) is shown  # many pages cost as much as one
+    assert meter.now(1.5) is shown  # many pages cost as much as one
 
 
 def test_time_passes_between_looks() -> None:
-    gauge = Gauge()
-    gauge.now()
+    meter = MachineMeter()
+    meter.now()
     time.sleep(1.0)
-    assert 0.0 <= gauge.now()["busy"] <= 1.0
+    assert 0.0 <= meter.now()["busy"] <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_a_partition_is_told_from_another_disk_by_the_names_of_the_kernel(name: 
 
 
 def test_an_open_page_has_a_lab_computed_seldom_and_a_new_one_at_once(tmp_path: Path) -> None:
-    directory, known = begun(tmp_path, share=0.5), Known()
+    directory, known = begun(tmp_path, share=0.5), ProgressCache()
     first = known.of(directory)
     gone = next((directory.path / "trials").iterdir())
     gone.rename(tmp_path / "gone")
@@ -349,7 +349,7 @@ def test_an_open_page_has_a_lab_computed_seldom_and_a_new_one_at_once(tmp_path: 
 
 
 def test_an_open_page_is_told_what_is_known_until_the_lab_has_changed(tmp_path: Path) -> None:
-    directory, known = begun(tmp_path, share=0.5), Known()
+    directory, known = begun(tmp_path, share=0.5), ProgressCache()
     assert known.at_hand(directory) is None
     made = known.of(directory)
     assert known.at_hand(directory) == made

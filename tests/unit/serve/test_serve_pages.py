@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from ironbench.records import Store
 from ironbench.serve import archive
 from ironbench.serve.queue_entry import DONE, FAILED, STOPPED, QueueEntry
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.results import Results
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,11 @@ def test_a_record_a_series_a_label_and_a_lab_open_as_reports(client: TestClient,
 
 
 def test_search_finds_by_text_workload_engine_machine_status_and_day(client: TestClient, results: Path) -> None:
-    shelf = Shelf(results)
-    every = len(list(shelf.holdings().rows))
+    known = Results(results)
+    every = known.index().count("true")
 
     def count(**fields: str) -> int:
-        return archive.search(shelf, archive.ArchiveQuery.of(fields)).count
+        return archive.search(known, archive.ArchiveQuery.of(fields)).count
 
     assert count() == every
     assert 0 < count(q="MEMORY") < every

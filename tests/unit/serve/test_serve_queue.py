@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,17 +12,21 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from factories import record
 from hypothesis import given
 from hypothesis import strategies as st
 from patience import eventually
 from queued import NOON, Clock, Labs, put, states
 from served import LAB, browser, stocked
 
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.host import measurement_locks
-from ironbench.host.detached import Detached, status_of
+from ironbench.host.detached import Detached, failure_of, report_failure, status_of
 from ironbench.host.processes import ProcessId
 from ironbench.lab import schedule
+from ironbench.model.note import text_note
+from ironbench.model.record import Status
+from ironbench.records import Evidence, Store
 from ironbench.records.labs import PLAN, LabDirectory
 from ironbench.serve import queue as serve_queue
 from ironbench.serve import queue_page
@@ -183,13 +188,49 @@ def test_blocks_are_added_once_however_often_the_lab_is_killed(tmp_path: Path, m
 def test_why_a_lab_failed_is_told_without_where_the_results_lie(queue: Queue, labs: Labs, tmp_path: Path) -> None:
     entry = put(queue, "one")
     queue.tick()
-    said = f"error: lab {tmp_path}/labs/x: was measured on another machine\n"
-    (tmp_path / "queue" / entry.id).mkdir(exist_ok=True)
-    (tmp_path / "queue" / entry.id / "log").write_text(said)
+    folder = tmp_path / "queue" / entry.id
+    folder.mkdir(exist_ok=True)
+    (folder / "log").write_text(f"error: lab {tmp_path}/labs/x: has ended\n")
+    error = FailureError(f"lab {tmp_path}/labs/x", "was measured on another machine", "go there")
+    report_failure(error, {"IRONBENCH_FAILURE_FILE": str(folder / "failure.json")})
     labs.end(1)
     queue.tick()
     (ended,) = queue.entries()
-    assert "was measured on another machine" in ended.why and str(tmp_path) not in ended.why + queue.log(ended)
+    assert ended.why == f"lab {tmp_path.name}/labs/x: was measured on another machine (go there)"
+    assert str(tmp_path) not in queue.log(ended)
+
+
+def test_a_lab_whose_last_trial_failed_names_its_cause(queue: Queue, labs: Labs, tmp_path: Path) -> None:
+    entry = put(queue, "one")
+    queue.tick()
+    failed = record(status=Status.FAILED, causes=(text_note("the server did not start"),))
+    Store(tmp_path / "labs" / entry.lab).keep(failed, Evidence())
+    labs.end(1)
+    queue.tick()
+    assert "the server did not start" in queue.entries()[0].why
+
+
+@pytest.mark.parametrize("content", [None, b"", b"[]", b'{"subject": "x"}'])
+def test_without_a_readable_error_the_exit_code_is_named(
+    content: bytes | None, queue: Queue, labs: Labs, tmp_path: Path
+) -> None:
+    entry = put(queue, "one")
+    queue.tick()
+    (tmp_path / "queue" / entry.id).mkdir(exist_ok=True)
+    if content is not None:
+        (tmp_path / "queue" / entry.id / "failure.json").write_bytes(content)
+    labs.end(2)
+    queue.tick()
+    assert queue.entries()[0].why == "exit code 2"
+
+
+def test_a_detached_ironbench_leaves_the_error_that_ended_it(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "ironbench.start", "show", "nothing-of-that-name"]
+    (tmp_path / "failure.json").write_text("of an earlier start")
+    Detached(words, tmp_path / "log", tmp_path / "status", {"IRONBENCH_RESULTS": str(tmp_path / "results")})
+    assert eventually(lambda: status_of(tmp_path / "status") is not None, 20.0)
+    error = failure_of(tmp_path / "status")
+    assert error is not None and error.subject == "nothing-of-that-name"
 
 
 def test_a_stopped_lab_stays_stopped(queue: Queue, labs: Labs) -> None:

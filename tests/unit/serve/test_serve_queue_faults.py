@@ -15,7 +15,7 @@ from queued import Clock, Labs, put, states
 from ironbench.errors import UnwrittenError
 from ironbench.host import measurement_locks
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import CANCELLED, RUNNING, WAITING, Wish
+from ironbench.serve.queue_entry import CANCELLED, RUNNING, WAITING, QueueRequest
 
 PLAN = """question = "x"
 workload.name = "select-only"
@@ -117,7 +117,7 @@ def test_without_a_place_for_the_lock_an_entry_says_why_it_waits(
 
 def test_a_lab_whose_plan_is_still_made_can_be_stopped(tmp_path: Path) -> None:
     with contextlib.closing(Queue(tmp_path)) as queue:
-        entry = queue.put(Wish("one", PLAN))
+        entry = queue.put(QueueRequest("one", PLAN))
         queue.tick()
         time.sleep(0.3)  # it is importing the program and has written no plan
         assert not queue.begun(entry)

@@ -6,27 +6,27 @@ import socket
 from pathlib import Path
 
 import pytest
-from served import DOOR, TOKEN, US
+from served import POLICY, TOKEN, US
 from starlette.testclient import TestClient
 
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.serve.app import application
-from ironbench.serve.door import Door, door, tokens_of
+from ironbench.serve.auth import AccessPolicy, access_policy, tokens_of
+from ironbench.serve.results import Results
 from ironbench.serve.server import _listening
-from ironbench.serve.shelf import Shelf
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> TestClient:
-    return TestClient(application(Shelf(tmp_path), DOOR, Printer.silent()), base_url=US, follow_redirects=False)
+    return TestClient(application(Results(tmp_path), POLICY, Printer.silent()), base_url=US, follow_redirects=False)
 
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x", "\x00", "ü"])
 def test_a_missing_or_wrong_token_shows_nothing(client: TestClient, token: str) -> None:
     for answer in (
         client.get("/", params={"token": token}),
-        client.get("/archive", headers={"cookie": f"{DOOR.cookie}=no"}),
+        client.get("/archive", headers={"cookie": f"{POLICY.cookie}=no"}),
         client.get("/", headers={"authorization": "Bearer no"}),
         client.post("/import", headers={"origin": US}),
     ):
@@ -45,11 +45,11 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(client: TestClient) -
     assert again.status_code == 303 and again.headers["location"] == "/archive"
 
 
-@pytest.mark.parametrize("other", ['prefs={"a":1}', "a b=c", "x", 'y="', f"{DOOR.cookie}=of-another-server", ""])
+@pytest.mark.parametrize("other", ['prefs={"a":1}', "a b=c", "x", 'y="', f"{POLICY.cookie}=of-another-server", ""])
 def test_a_cookie_of_another_program_locks_nobody_out(client: TestClient, other: str) -> None:
-    for cookies in (f"{other}; {DOOR.cookie}={TOKEN}", f"{DOOR.cookie}={TOKEN}; {other}"):
+    for cookies in (f"{other}; {POLICY.cookie}={TOKEN}", f"{POLICY.cookie}={TOKEN}; {other}"):
         assert client.get("/", headers={"cookie": cookies}).status_code == 200
-    assert client.get("/", headers={"cookie": f"{other}; {DOOR.cookie}-1={TOKEN}"}).status_code == 401
+    assert client.get("/", headers={"cookie": f"{other}; {POLICY.cookie}-1={TOKEN}"}).status_code == 401
 
 
 def test_the_address_after_the_token_stays_on_this_server(client: TestClient) -> None:
@@ -69,20 +69,20 @@ def test_a_name_that_is_not_ours_is_refused_even_with_the_token(client: TestClie
 
 @pytest.mark.parametrize("host", ["127.0.0.1:7373", "localhost:7373", "[::1]:7373", "LOCALHOST"])
 def test_names_of_this_machine_are_ours(host: str) -> None:
-    assert DOOR.is_us(host)
+    assert POLICY.is_us(host)
 
 
 def test_an_address_of_another_machine_and_a_taken_port_are_refused_with_what_helps() -> None:
     with pytest.raises(InputError) as caught:
-        _listening(Door("192.0.2.1", 0, TOKEN))  # documentation address (RFC 5737)
+        _listening(AccessPolicy("192.0.2.1", 0, TOKEN))  # documentation address (RFC 5737)
     assert caught.value.hint == "name an address of this machine"
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as caught:
-        _listening(Door("127.0.0.1", taken.getsockname()[1], TOKEN))
+        _listening(AccessPolicy("127.0.0.1", taken.getsockname()[1], TOKEN))
     assert "another port" in caught.value.hint
 
 
 def test_others_reach_a_server_that_listens_for_them_by_address_but_not_by_a_strangers_name() -> None:
-    wide = Door("0.0.0.0", 7373, TOKEN)
+    wide = AccessPolicy("0.0.0.0", 7373, TOKEN)
     assert wide.is_us("192.168.1.2:7373") and not wide.is_us("evil.example:7373")
 
 
@@ -90,7 +90,7 @@ def test_others_reach_a_server_that_listens_for_them_by_address_but_not_by_a_str
     "origin", [None, "null", "https://evil.example", "http://127.0.0.1:9999", "https://127.0.0.1:7373"]
 )
 def test_a_page_of_another_site_changes_nothing(client: TestClient, origin: str | None) -> None:
-    client.cookies.set(DOOR.cookie, TOKEN)
+    client.cookies.set(POLICY.cookie, TOKEN)
     answer = client.post("/note/x", data={"text": "x"}, headers={"origin": origin} if origin else {})
     assert answer.status_code == 403
 
@@ -101,7 +101,7 @@ def test_a_program_that_shows_the_token_itself_needs_no_page(client: TestClient)
 
 
 def test_every_answer_forbids_inline_scripts_frames_and_other_places(client: TestClient) -> None:
-    client.cookies.set(DOOR.cookie, TOKEN)
+    client.cookies.set(POLICY.cookie, TOKEN)
     for path in ("/", "/nothing", "/static/serve.js"):
         policy = client.get(path).headers["content-security-policy"]
         assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
@@ -111,35 +111,35 @@ def test_every_answer_forbids_inline_scripts_frames_and_other_places(client: Tes
 
 
 def test_a_body_of_more_than_a_mebibyte_is_refused(client: TestClient) -> None:
-    client.cookies.set(DOOR.cookie, TOKEN)
+    client.cookies.set(POLICY.cookie, TOKEN)
     answer = client.post("/cost", data={"systems": "x" * (10 << 20)}, headers={"origin": US})
     assert answer.status_code == 413
 
 
 def test_an_address_that_others_reach_needs_a_token_of_ones_own_or_tls(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="others would reach it: it needs a token that you chose, or TLS"):
-        door("0.0.0.0:7373", "", "", "")
+        access_policy("0.0.0.0:7373", "", "", "")
     file = tmp_path / "token"
     file.write_text("short\n")
     with pytest.raises(InputError, match="no token of 16"):
-        door("0.0.0.0:7373", str(file), "", "")
+        access_policy("0.0.0.0:7373", str(file), "", "")
     file.write_text(f"{TOKEN}\n")
-    assert door("0.0.0.0:7373", str(file), "", "").token == TOKEN
-    assert door("0.0.0.0:7373", "", "", "", TOKEN).token == TOKEN
+    assert access_policy("0.0.0.0:7373", str(file), "", "").token == TOKEN
+    assert access_policy("0.0.0.0:7373", "", "", "", TOKEN).token == TOKEN
     with pytest.raises(InputError, match="missing"):
-        door("0.0.0.0:7373", "", str(file), "")
-    assert door("0.0.0.0:7373", "", str(file), str(file)).scheme == "https"
+        access_policy("0.0.0.0:7373", "", str(file), "")
+    assert access_policy("0.0.0.0:7373", "", str(file), str(file)).scheme == "https"
 
 
 def test_each_server_without_a_chosen_token_has_one_of_its_own() -> None:
-    one, other = (door("127.0.0.1:0", "", "", "") for _ in range(2))
+    one, other = (access_policy("127.0.0.1:0", "", "", "") for _ in range(2))
     assert len(one.token) >= 32 and one.token != other.token
 
 
 @pytest.mark.parametrize("listen", ["nothing:80", "127.0.0.1:x", "127.0.0.1:70000", "1.2.3.4.5:80"])
 def test_what_is_no_address_is_refused(listen: str) -> None:
     with pytest.raises(InputError, match="is no"):
-        door(listen, "", "", "")
+        access_policy(listen, "", "", "")
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_what_is_no_address_is_refused(listen: str) -> None:
     ],
 )
 def test_addresses_are_read_as_they_are_written(listen: str, address: str, port: int) -> None:
-    found = door(listen, "", "", "")
+    found = access_policy(listen, "", "", "")
     assert (found.address, found.port) == (address, port)
 
 
 def test_neither_many_fields_nor_half_an_address_as_origin_is_let_in() -> None:
     assert not list(tokens_of("", "&".join(f"a{field}=1" for field in range(200)), "", "cookie"))
-    assert not Door("127.0.0.1", 1, "token").is_our_page("http://[", "127.0.0.1:1")
+    assert not AccessPolicy("127.0.0.1", 1, "token").is_our_page("http://[", "127.0.0.1:1")

@@ -1,8 +1,9 @@
-"""Who may come in: a token, the names we are reached by, and pages of ours alone.
+"""Access control: a token, the host names under which the server may be called, and same-origin forms.
 
-The token in the printed address becomes a cookie that other sites' pages can neither read nor send. A page of another
-site may still make a browser call us by a name of its own that it points at this machine (DNS rebinding), so a request
-must name us by an address or a name of this machine; whatever changes something must come from a page of ours.
+The token in the printed address becomes a cookie that pages of other sites can neither read nor send. Such a page may
+still make a browser call this server under the page's own host name, resolved to this machine (DNS rebinding). A
+request must therefore name an address or a host name of this machine, and a request that changes something must come
+from one of this server's pages.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from ironbench.catalogue import typed
 from ironbench.errors import InputError
 
 LEAST_TOKEN = 16
-"""Characters of a token that a user chooses for an address that others reach."""
+"""Minimum length of a token that a user chooses."""
 PORT = 7373
 _LOCAL_NAMES = frozenset({"localhost", "localhost.localdomain"})
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """Where we listen, and what a request must show."""
+class AccessPolicy:
+    """The address of the server, and what a request must present."""
 
     address: str
     port: int
     token: str
     certificate: str = ""
     key: str = ""
-    """Files of TLS (PEM); empty: plain HTTP."""
+    """TLS certificate and key (PEM files); empty: plain HTTP."""
 
     @property
     def local(self) -> bool:
@@ -48,18 +49,19 @@ class Door:
 
     @property
     def cookie(self) -> str:
-        """Its name; browsers share cookies among all ports of a host."""
+        """The name of the cookie. It contains the port, because browsers share cookies among all ports of a host."""
         return f"ironbench-{self.port}"
 
     def url(self, named: str = "") -> str:
-        """What a user opens; `named`: a name for an address that means all of them."""
+        """Returns the URL that a user opens. `named`: the host name if the server listens on all addresses."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         if not self.local and ipaddress.ip_address(self.address).is_unspecified:
             host = named or socket.gethostname()
         return f"{self.scheme}://{host}:{self.port}/?token={self.token}"
 
     def is_us(self, host: str) -> bool:
-        """Whether a `Host` header names this machine. An address cannot be rebound; of names only our own count."""
+        """Whether a `Host` header names this machine: by an address, which cannot be rebound, or by a known host
+        name."""
         name = _host_name(host)
         try:
             there = ipaddress.ip_address(name)
@@ -69,10 +71,10 @@ class Door:
         return there.is_loopback or not self.local
 
     def is_our_page(self, origin: str, host: str) -> bool:
-        """Whether the page that sends a request is one of ours."""
+        """Whether a request comes from a page of this server."""
         try:
             parts = urlsplit(origin)
-        except ValueError:  # e.g. half an address of IPv6
+        except ValueError:  # e.g. an incomplete IPv6 address
             return False
         return parts.scheme == self.scheme and parts.netloc.lower() == host.lower()
 
@@ -80,8 +82,8 @@ class Door:
         return hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
 
 
-def door(listen: str, token_file: str, certificate: str, key: str, environ_token: str = "") -> Door:
-    """InputError: an address that others reach has neither a token that the user chose nor TLS."""
+def access_policy(listen: str, token_file: str, certificate: str, key: str, environ_token: str = "") -> AccessPolicy:
+    """Reads the options. InputError: an address that other machines reach needs a token chosen by the user, or TLS."""
     address, port = _address(listen)
     chosen = _chosen(token_file, environ_token)
     if bool(certificate) != bool(key):
@@ -95,7 +97,7 @@ def door(listen: str, token_file: str, certificate: str, key: str, environ_token
             "others would reach it: it needs a token that you chose, or TLS",
             "choose a token with --token-file, or name --tls-certificate and --tls-key",
         )
-    return Door(address, port, chosen or secrets.token_urlsafe(24), certificate, key)
+    return AccessPolicy(address, port, chosen or secrets.token_urlsafe(24), certificate, key)
 
 
 def _address(listen: str) -> tuple[str, int]:
@@ -137,26 +139,26 @@ def _is_loopback(address: str) -> bool:
 
 
 def _host_name(host: str) -> str:
-    """Of a `Host` header, without its port."""
+    """Returns the host of a `Host` header without the port."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-@functools.cache  # a resolver that does not answer would keep every request waiting
+@functools.cache  # a resolver that does not answer would delay every request
 def _own_names() -> frozenset[str]:
     return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
 
 def tokens_of(cookies: str, query: str, authorization: str, cookie: str) -> Iterator[tuple[str, str]]:
-    """Every token a request shows, with where: `header`, `cookie` or `address`."""
+    """Yields each token in a request with its source: `header`, `cookie` or `address`."""
     if authorization.startswith("Bearer "):
         yield "header", authorization.removeprefix("Bearer ").strip()
-    # Cookies of other programs on this host come, too, and `http.cookies` stops at the first that it cannot read.
+    # Other programs on this host set cookies, too, and `http.cookies` stops at the first invalid one.
     for one in cookies.split(";"):
         name, _, value = one.strip().partition("=")
         if name == cookie:
             yield "cookie", value
-    with contextlib.suppress(ValueError):  # more fields than any page of ours has
+    with contextlib.suppress(ValueError):  # too many fields
         for value in parse_qs(query, max_num_fields=100).get("token", [])[:1]:
             yield "address", value

@@ -1,4 +1,4 @@
-"""A lab as far as it is measured: its answer, what each comparison still needs, its blocks and trials."""
+"""The progress of a running lab: the answer so far, what each comparison still needs, blocks and trials."""
 
 from __future__ import annotations
 
@@ -26,50 +26,52 @@ from ironbench.words import counted, in_percent
 if TYPE_CHECKING:
     from ironbench.report.charts.base import Chart, Table
 
-_PARTS = "so_far.html"
+_PARTS = "progress.html"
 _MOST_COMPARISONS = 4
 _SHARE = 0.003
-"""Of a processor, that open pages have labs computed for."""
+"""Share of one CPU that computing progress for open pages may use."""
 _MOST_LABS = 50
-"""That are kept in memory."""
+"""Number of labs whose progress is cached."""
 _MOST_STEPS = 40
-"""Blocks of which the chart shows the last ones."""
+"""Number of blocks that the chart shows."""
 
 
 Steps = dict[int, tuple[tuple[int, int], Sequence[Finding]]]
-"""Block → of how many records up to it, at which look, and what they find."""
+"""Block → (number of records up to this block, stage) and the findings from them."""
 
 
 @dataclass(frozen=True, slots=True)
-class SoFar:
-    """Parts of a page: id → HTML, and the chart."""
+class LabProgress:
+    """Parts of a page: element id → HTML, and the chart."""
 
     parts: dict[str, str]
     charts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class Known:
-    """What was made of a lab, until the lab has changed."""
+class ProgressCache:
+    """A cache of the progress of labs."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[tuple[int, int], SoFar]] = {}
+        self._kept: dict[str, tuple[tuple[int, int], LabProgress]] = {}
         self._steps: dict[str, Steps] = {}
         self._next_s: dict[str, float] = {}
-        """When a page that is open may have a lab computed again."""
+        """Earliest time (monotonic clock) at which an open page may have a lab computed again."""
         self._lock = threading.Lock()
 
-    def at_hand(self, directory: LabDirectory) -> tuple[tuple[int, int], SoFar] | None:
-        """What `of` gives a page that is open, where it need not be made now; None: it is to be made. Never waits."""
+    def at_hand(self, directory: LabDirectory) -> tuple[tuple[int, int], LabProgress] | None:
+        """Returns what `of` would return to an open page, if it is cached; otherwise None. Never waits."""
         name = directory.path.name
         known = self._kept.get(name)
         if known is None or (time.monotonic() >= self._next_s.get(name, 0.0) and known[0] != changes(directory)):
             return None
         return known
 
-    def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], SoFar]:
-        """With its state, so that a page knows whether it has it. `at_once`: else it may be of half a minute ago, and
-        of longer where the lab is large: watching takes a small share of a processor from what is measured.
-        InputError, FailureError."""
+    def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], LabProgress]:
+        """Returns the progress of a lab with a state that changes with it. InputError, FailureError.
+
+        `at_once`: compute it now if it has changed. Otherwise it may be half a minute old, or more for a large lab, so
+        that watching a lab takes little CPU time from its trials.
+        """
         name, state = directory.path.name, changes(directory)
         with self._lock:
             known = self._kept.get(name)
@@ -86,7 +88,7 @@ class Known:
             return known
 
 
-def _made(directory: LabDirectory, steps: Steps) -> SoFar:
+def _made(directory: LabDirectory, steps: Steps) -> LabProgress:
     from ironbench.report import studies as labs
     from ironbench.report.answer import answer
     from ironbench.report.document import cautions
@@ -97,10 +99,12 @@ def _made(directory: LabDirectory, steps: Steps) -> SoFar:
     whole = _of_whole_blocks(lab, measured)
     if not any(record.status.comparable for record in whole):
         words = "No trial of a block has ended yet." if not records else "No block can be compared yet."
-        return SoFar({"answer": part(_PARTS, "nothing", words), "needs": "", "strip": strip, "trial": _waits(records)})
+        return LabProgress(
+            {"answer": part(_PARTS, "nothing", words), "needs": "", "strip": strip, "trial": _waits(records)}
+        )
     try:
         study = labs.study(directory, whole)
-    except (KeyError, ValueError, ArithmeticError) as error:  # a record that does not belong to this plan
+    except (KeyError, ValueError, ArithmeticError) as error:  # a record of another plan
         raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
     known = cautions(replace(study, warnings=tuple(one for one in study.warnings if one.code != MISSING)))
     chart = _chart(lab, measured, steps)
@@ -110,25 +114,25 @@ def _made(directory: LabDirectory, steps: Steps) -> SoFar:
         "strip": strip,
         "trial": _waits(records),
     }
-    return SoFar(parts, {f"so-far-chart-{chart.id}": chart.embedded} if chart else {})
+    return LabProgress(parts, {f"so-far-chart-{chart.id}": chart.embedded} if chart else {})
 
 
 def _of_whole_blocks(lab: Lab, records: Sequence[Record]) -> Sequence[Record]:
-    """Without those of the block that is measured now: what it lacks is no mistake yet."""
+    """Returns the records without those of an unfinished block."""
     last = max((record.block for record in records), default=0)
     under_way = progress.missing([trial for trial in lab.trials if trial.block == last], records)
     return [record for record in records if record.block < last] if under_way else records
 
 
 def _needs(study: Any, stage: int) -> Table | None:
-    """What each comparison still needs; None where there is none. `stage`: the number of the last one that has
-    begun."""
+    """Tabulates what each comparison still needs; None if nothing was compared. `stage`: number of the last stage that
+    has started."""
     from ironbench.report.cell import count
     from ironbench.report.charts.base import Table
     from ironbench.report.findings import interval_cell, ratio_cell, verdict
 
     of_look = [trial.block for trial in study.lab.trials if trial.stage <= stage]
-    # Only a look decides: until then the next blocks may still take a verdict back.
+    # Only an interim analysis decides: until then, further blocks may still change a verdict.
     rest = f"the look after block {max(of_look) + 1}" if study.missing and of_look else "nothing: it is decided"
     rows = tuple(
         (
@@ -146,7 +150,7 @@ def _needs(study: Any, stage: int) -> Table | None:
 
 
 def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | None:
-    """Intervals after each block. `known_steps`: those of blocks that have not changed."""
+    """Draws the confidence intervals after each block. `known_steps`: a cache of the findings by block."""
     from ironbench.report.charts.narrowing import narrowing
     from ironbench.study.findings import declared, findings
 
@@ -169,7 +173,7 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | N
 
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
-    """A row for each cell, a mark for each trial: what it came to, and why."""
+    """Renders a row per configuration with a mark per trial."""
     places = progress.by_place(records)
     blocks = sorted({trial.block for trial in lab.trials} | {block for _, block in places})
     cells = list(dict.fromkeys([setup.cell.name for setup in lab.all_setups if not setup.skipped]))
@@ -185,7 +189,7 @@ _SIGNS = {"ok": "●", "suspect": "◐", "voided": "✕", "failed": "✕", "cut-
 
 
 def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str, str]:
-    """A trial, or the place of one that is still to come."""
+    """Describes the mark of a trial, or of one that has not run yet."""
     where = f"{cell}, block {block + 1}"
     if not found:
         return {"words": where, "record": ""}
@@ -203,7 +207,7 @@ def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str
 
 
 def _waits(records: Sequence[Record]) -> str:
-    """Where the time of the last trial's transactions went: known once it is over."""
+    """Renders the five longest waits of the last finished trial; empty if there are none."""
     last = next((one for one in reversed(records) if one.status is not Status.CUT_SHORT), None)
     shares = {
         name.partition("=")[2].rstrip("}"): value

@@ -1,0 +1,101 @@
+"""The results directory that a server shows: its runs, its labs and their rows in the index."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+
+from ironbench.errors import InputError, IronbenchError
+from ironbench.host import data_dirs
+from ironbench.printer import Printer
+from ironbench.records import Store
+from ironbench.records.index import Index, Listed, text
+from ironbench.records.labs import PLAN, LabDirectory, begun_in
+
+FIELDS = ("workload", "engine", "machine", "status")
+"""Columns of the index that a search can filter by."""
+NEWEST = "order by started_at desc, id desc"
+_OF_RUNS = "lab = ''"
+
+
+class Results:
+    """Everything under one results directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        # Warnings about damaged records appear on pages; a terminal would repeat them at every request.
+        self.runs = Store(directory, Printer.silent())
+        self._refreshed: set[str] = set()
+        """Labs (and the empty name, for runs) whose unreadable records this process has tried to read."""
+        self._lock = threading.Lock()
+
+    def index(self) -> Index:
+        """The index, brought up to date with directories that have changed."""
+        index = self.runs.index
+        with self._lock:
+            states, unreadable = index.states(), index.unreadable()
+            stores = {"": self.runs, **{text(name): self.runs.of_lab(name) for name in self.labs()}}
+            for lab, store in stores.items():
+                retry = lab in unreadable and lab not in self._refreshed
+                if retry or not (state := store.state()) or states.get(lab, "missing") != state:
+                    store.refresh(by_name=True, retry=retry)
+                self._refreshed.add(lab)
+            index.forget(states.keys() - stores.keys())
+        return index
+
+    def labs(self) -> list[str]:
+        """Names of the directories of labs that have begun, oldest first."""
+        return begun_in(self.directory)
+
+    def lab(self, name: str) -> LabDirectory:
+        """The directory of a lab. InputError: there is none of that name."""
+        if not is_name(name) or not (self.directory / "labs" / name / PLAN).is_file():
+            raise InputError(f"lab {name}", "is not among these results", "see the archive")
+        directory = LabDirectory(self.directory / "labs" / name)
+        directory.store = self.runs.of_lab(name)
+        return directory
+
+    def store(self, lab: str = "") -> Store:
+        """The store of a lab, or of runs. InputError."""
+        return self.lab(lab).store if lab else self.runs
+
+    def has(self, id: str, lab: str = "") -> bool:
+        """Whether there is such a record."""
+        return bool(self.index().query("select 1 from record where lab = ? and id = ?", lab, id))
+
+    def series(self, name: str) -> list[Listed]:
+        """Rows of a series of runs, newest first."""
+        return [row for _, row in self.index().rows(f"{_OF_RUNS} and series = ? {NEWEST}", name)]
+
+    def label(self, name: str) -> list[Listed]:
+        """Rows of runs with this label, newest first."""
+        return [row for _, row in self.index().rows(f"{_OF_RUNS} and label = ? {NEWEST}", name)]
+
+    def newest_series(self, most: int) -> list[tuple[Listed, int]]:
+        """The newest row of each of the newest series of runs, and how many rows the series has."""
+        index, latest = self.index(), "group by series order by max(started_at) desc limit ?"
+        found = index.query(f"select series, count(*) from record where {_OF_RUNS} {latest}", most)
+        newest = f"{_OF_RUNS} and series = ? {NEWEST} limit 1"
+        return [(row, count) for name, count in found for _, row in index.rows(newest, name)]
+
+
+def is_name(text: str) -> bool:
+    """Whether the text can be the name of a file in our directories, and no path."""
+    return bool(text) and len(text) <= 255 and not text.startswith(".") and "/" not in text and "\0" not in text
+
+
+def error_text(error: IronbenchError, results: Path) -> str:
+    """An error on a page, without the path of the results on this machine."""
+    return without_place(str(error) + (f" ({error.hint})" if error.hint else ""), results)
+
+
+def without_place(text: str, results: Path) -> str:
+    """Shortens the paths of the results and of the databases in a text to their last names."""
+    places = [results]
+    with contextlib.suppress(IronbenchError):  # without a home there is no such directory
+        places.append(data_dirs.base())
+    for path in places:
+        for there in sorted({str(path.absolute()), str(path)} - {".", ""}, key=len, reverse=True):
+            text = text.replace(there, path.name or "results")
+    return text
