@@ -107,12 +107,12 @@ def test_what_a_killed_process_left_is_removed_with_the_rest(tmp_path: Path) -> 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from ironbench.trial.drive.live import Live
+from ironbench.trial.drive.live import LiveFile
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.records.labs import LabDirectory
 directory = LabDirectory(Path(sys.argv[1]))
 with directory.locked():
-    live = Live(directory.path, "s")
+    live = LiveFile(directory.path, "s")
     live.begin(Trial(Cell("log=disk", Load(8, duration_s=30.0)), 1), "trial 2 of 20")
     print("holds", flush=True)
     try:
