@@ -1,4 +1,4 @@
-"""The command line. Each command is a line in `VERBS` and the module of its name; the other modules are shared."""
+"""The command line. A command is a line in `VERBS` and the module of its name. The other modules are shared."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ VERBS = {
 }
 """Command → help text. `ironbench --help` shows the first sentence, which has at most 60 characters.
 
-The module of that name in this package has a function of the same name, or `app` for a command with subcommands. It is
-imported when the command is used."""
+The module of that name in this package has a function of the same name, or `app` for a command with subcommands.
+The module is imported when the command is used."""
 
 
 def _version(asked: bool) -> None:

@@ -1,4 +1,4 @@
-"""`ironbench lab`: declared experiments. One function per subcommand; heavy imports wait until one runs."""
+"""`ironbench lab`: declared experiments. A subcommand is a function. Heavy imports wait until a subcommand runs."""
 
 from __future__ import annotations
 

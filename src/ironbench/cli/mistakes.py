@@ -46,8 +46,8 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
 
 
 def refuse_empty(words: Sequence[str], command: Any) -> None:
-    """InputError: an option has an empty value, e.g. from an unset shell variable. It would count as not given, and the
-    command would measure or examine something else."""
+    """InputError: an option has an empty value, e.g. from an unset shell variable. The option would count as not
+    given, and the command would measure or examine something else."""
     given = words[: words.index("--") if "--" in words else None]
     empty = {word.removesuffix("=") for word in given if word.startswith("-") and word.find("=") == len(word) - 1}
     empty |= {word for word, value in pairwise(given) if word.startswith("-") and not value}

@@ -1,4 +1,4 @@
-"""`ironbench record`: export to one file and import on another machine. One function per subcommand."""
+"""`ironbench record`: export to one file and import on another machine. A subcommand is a function."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Starts ironbench in a session of its own, so that it outlives the process that starts it.
+"""Starts ironbench in a new session, so that the program outlives the process that starts it.
 
-Its output goes to a log; its exit status, and the error that ended it, to two more files that any process can read
-later.
+The output goes to a log. Two more files get the exit status and the error that ended the program; any process can read
+them later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FAILURE = "IRONBENCH_FAILURE_FILE"
 
 
 class Detached:
-    """A started program. It continues when this object is deleted."""
+    """A started program. The program continues when this object is deleted."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Detached:
         self.process = found or ProcessId(self._shell.pid, "")
 
     def reap(self) -> bool:
-        """Whether it has ended. Its zombie process is removed then."""
+        """Whether the program has ended. If so, this removes the zombie process."""
         return self._shell.poll() is not None
 
 

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class Listed(msgspec.Struct, frozen=True, gc=False):
-    """A record's row in the index. Its fields are columns of the table, in the same order."""
+    """A record's row in the index. The fields are columns of the table, in the same order."""
 
     id: str
     series: str
@@ -59,7 +59,8 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     started_at: str
     throughput: float | None
     response_time_p99_s: float | None
-    """None also if the trial has too few transactions for this percentile, or did not sustain its rate."""
+    """None if the trial has no such metric, has too few transactions for this percentile, or did not sustain its
+    rate."""
     rate: float | None
     """Target rate of an open loop."""
     clients: int
@@ -138,8 +139,8 @@ def alike(system: System, choice: Choice, load: Load, machines: tuple[str, str])
 class Index:
     """The rows of one results directory: of its runs (`lab` is empty) and of the labs below it.
 
-    Each call opens the file anew, so threads may share an index, it survives a fork, and a file that was deleted is
-    noticed. No call fails because of the file: what cannot be done there is done in memory.
+    Every call opens the file, so threads may share an index, an index survives a fork, and a deleted file is noticed.
+    No call fails because of the file: what cannot be done there is done in memory.
     """
 
     def __init__(self, results: Path) -> None:

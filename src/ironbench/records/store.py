@@ -130,7 +130,7 @@ class Store:
     def shared(self, kind: str, key: str) -> dict[str, Any]:
         """Returns what `keep_shared` stored; empty, with a warning, if it is missing or damaged.
 
-        Each file is read once: thousands of records share it, and its key identifies its content.
+        A shared file is read once: thousands of records refer to it, and the key identifies its content.
         """
         if known := self._shared.get((kind, key)):
             return known
@@ -161,7 +161,7 @@ class Store:
         return sorted((one for one in records if one), key=lambda record: (record.started_at, record.id))
 
     def of_lab(self, name: str) -> Store:
-        """Returns the store of a lab in these results. It shares their index."""
+        """Returns the store of a lab in these results. Both share an index."""
         return Store(self.directory / "labs" / name, self._printer, self.index, name)
 
     def listed(self) -> list[Listed]:
@@ -203,7 +203,7 @@ class Store:
         return [row for _, row in self.index.rows(ordered, self._lab, *values)]
 
     def select(self, selection: Sequence[str]) -> list[Record]:
-        """Reads records by id, series or label, in the given order; all records if nothing is selected. InputError."""
+        """Reads records by id, series or label, in the given order; without a selection, all records. InputError."""
         if not selection:
             return self.all()
         sides = self.select_each(selection)

@@ -76,7 +76,7 @@ class Pages:
         return HTMLResponse(overview.answers(self.results, self.answers, page))
 
     async def doctor(self, request: Request) -> Response:
-        # It measures for a second in a thread of its own; in the thread of pages it would block them.
+        # The doctor measures for a second, which would block the thread of pages.
         return HTMLResponse(await asyncio.to_thread(overview.doctor, self.results.directory))
 
     def archive(self, request: Request) -> Response:
@@ -328,8 +328,9 @@ def application(results: Results, policy: AccessPolicy, printer: Printer) -> App
 
     @contextlib.asynccontextmanager
     async def working(_: Starlette) -> AsyncIterator[None]:
-        # One page at a time: Python's threads share a CPU anyway, and two that use a type of msgspec for the first time
-        # at once crash the process (msgspec 0.22, seen as SIGSEGV in `msgspec.convert`; test_serve_server.py).
+        # Pages are made one at a time: Python's threads share a CPU anyway, and two that use a type of msgspec for the
+        # first time at once crash the process (msgspec 0.22, seen as SIGSEGV in `msgspec.convert`;
+        # test_serve_server.py).
         current_default_thread_limiter().total_tokens = 1
         threading.Thread(target=prepare, name="prepare", daemon=True).start()
         task = asyncio.create_task(pages.work())

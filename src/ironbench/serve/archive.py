@@ -66,11 +66,11 @@ class ArchiveQuery:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One page of search results, newest first."""
+    """A page of search results, newest first."""
 
     count: int
     rows: list[tuple[str, Listed]]
-    """Each with the name of its lab; empty for runs."""
+    """Name of the lab (empty for runs) and row."""
     choices: Mapping[str, list[str]]
     """Column → the values that occur in any record."""
     page: int

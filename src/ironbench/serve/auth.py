@@ -49,7 +49,8 @@ class AccessPolicy:
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie. It contains the port, because browsers share cookies among all ports of a host."""
+        """The name of the cookie. The name contains the port, because browsers share cookies among all ports of a
+        host."""
         return f"ironbench-{self.port}"
 
     def url(self, named: str = "") -> str:
@@ -154,7 +155,7 @@ def tokens_of(cookies: str, query: str, authorization: str, cookie: str) -> Iter
     """Yields each token in a request with its source: `header`, `cookie` or `address`."""
     if authorization.startswith("Bearer "):
         yield "header", authorization.removeprefix("Bearer ").strip()
-    # Other programs on this host set cookies, too, and `http.cookies` stops at the first invalid one.
+    # Other programs on this host also set cookies, and `http.cookies` stops at the first invalid one.
     for one in cookies.split(";"):
         name, _, value = one.strip().partition("=")
         if name == cookie:

@@ -22,8 +22,8 @@ MOST = 256
 PATIENCE_S = 10.0
 """How long a connection may take for its next request header."""
 _MOST_ENDING = 8
-"""Number of shut-down connections that may wait for their close while others are accepted. Each still uses a file
-descriptor."""
+"""Number of shut-down connections that may wait for their close while others are accepted. A connection uses a file
+descriptor until then."""
 _QUIET_S = 60.0
 """How long a repeated message is suppressed on the terminal."""
 

@@ -19,7 +19,8 @@ _MOST_MARGIN = 10.0
 
 
 def judged(study: Study, margin: float | None = None, undecided: str = "fail") -> Gate | None:
-    """Judges every comparison of a lab. `margin`: by default that of the lab. None: the lab has no comparison."""
+    """Judges every comparison of a lab. `margin`: by default that of the lab. Returns None if the lab has no
+    comparison."""
     from ironbench.study.gate import gate
 
     effects = [*study.effects, *study.claimed]

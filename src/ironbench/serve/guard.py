@@ -124,7 +124,7 @@ def _limited(receive: Receive, most: int) -> Receive:
 
 
 def _private(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Forbids caching unless the answer has a caching header of its own."""
+    """Forbids caching unless the answer already has a caching header."""
     if any(name.lower() == b"cache-control" for name, _ in headers):
         return headers
     return [*headers, (b"cache-control", b"no-store")]

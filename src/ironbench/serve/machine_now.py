@@ -63,7 +63,7 @@ def _between(before: _MachineCounters, after: _MachineCounters) -> dict[str, Any
         if any(rate):
             share = min(1.0, rate[2] / 1000)
             moved.append({"name": name, "read": rate[0] * _SECTOR, "written": rate[1] * _SECTOR, "busy": share})
-    # The I/O of a partition is counted for its disk, too; only the disk is shown.
+    # The kernel counts the I/O of a partition also for the disk; only the disk is shown.
     whole = [one for one in moved if not any(_is_part(str(one["name"]), other) for other in after.devices)]
     idle = sum(ticks[3:5])
     return {"busy": 1 - idle / total, "steal": ticks[7] / total if len(ticks) > 7 else 0.0, "devices": whole}

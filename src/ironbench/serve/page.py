@@ -112,7 +112,7 @@ def _content(name: str) -> str:
 @cache
 def _address(name: str) -> str:
     """Returns the URL of a static file with a version, so that browsers may cache it for ever."""
-    if name == "vega.js":  # its content takes seconds to make
+    if name == "vega.js":  # this content takes seconds to make
         return f"/static/{name}?v={importlib.metadata.version('vl-convert-python')}"
     return f"/static/{name}?v={hashlib.sha256(_content(name).encode()).hexdigest()[:12]}"
 

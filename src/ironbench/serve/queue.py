@@ -78,7 +78,7 @@ class Queue:
         self._held = contextlib.ExitStack()
         self._decides = False
         self._kept_from = ""
-        """Why the entry that is due has not started."""
+        """Reason that the entry that is due has not started."""
         self._began: list[Detached] = []
         self._threads, self._inside = threading.RLock(), False
         self._read: tuple[int, list[QueueEntry]] = 0, []
@@ -188,7 +188,7 @@ class Queue:
         return last.why if last is not None and last.state == FAILED else ""
 
     def stop(self, id: str) -> None:
-        """Interrupts a running lab as Ctrl-C does. It can be resumed, unless its plan was still being made."""
+        """Interrupts a running lab as Ctrl-C does. The lab can be resumed, unless its plan was still being made."""
         entry = self.entry(id)
         if entry.state == RUNNING and ProcessId(entry.pid, entry.born).alive():
             # The entry's process is the shell that waits for the lab.
@@ -223,7 +223,7 @@ class Queue:
             self._keep(replace(second, order=orders[1]))
 
     def decides(self) -> bool:
-        """Whether this server starts the labs. It takes over when no other server does."""
+        """Whether this server starts the labs. A server takes over when no other one does."""
         if not self._decides:
             with contextlib.suppress(IronbenchError, OSError):
                 self._held.enter_context(durable.held(self.folder / "lock", f"queue {self.folder}"))
@@ -249,7 +249,7 @@ class Queue:
                     self._inside = False
 
     def tick(self) -> None:
-        """Records what has ended and starts what is due. Called once a second. UnwrittenError."""
+        """Updates entries whose lab has ended, and starts the lab that is due. Called once a second. UnwrittenError."""
         self._began = [began for began in self._began if not began.reap()]
         with self._threads:
             if self.folder.is_dir() and self.decides():
@@ -282,7 +282,7 @@ class Queue:
                 os.close(lock)
 
     def waits(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
-        """Why an entry does not start now; empty: it is due."""
+        """Returns why an entry does not start now; empty: it is due."""
         now = self._now()
         if entry.not_before > now:
             return f"it begins at {moment(entry.not_before)}"

@@ -14,7 +14,7 @@ ENDED = (DONE, FAILED, STOPPED, CANCELLED)
 
 
 class QueueEntry(msgspec.Struct, frozen=True):
-    """One lab in the queue."""
+    """A lab in the queue."""
 
     id: str
     name: str
