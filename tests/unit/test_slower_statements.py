@@ -20,7 +20,7 @@ from ironbench.report import formats
 from ironbench.report.gate import written
 from ironbench.study.commands import CommandKey, aligned, keyed, with_replacements
 from ironbench.study.gate import gate
-from ironbench.study.inside import Over, Use
+from ironbench.study.inside import TrialTotals, Use
 from ironbench.study.labstudy import lab_study
 from ironbench.study.slower import NewStatement, RepeatedStatement, SlowerStatement, causes
 from ironbench.study.study import Study
@@ -144,7 +144,7 @@ def test_renamed_scripts_are_versions_of_those_with_the_same_statements() -> Non
 def served(*rows: tuple[str, float, float], listed_share: float = 1.0) -> Use:
     """Server statistics for 1,000 transactions: text, mean time and executions per transaction."""
     own = tuple(Counted(text, 1000 * often, 1000 * often * mean_s) for text, mean_s, often in rows)
-    over = Over(1.0, 1000.0)
+    over = TrialTotals(1.0, 1000.0)
     whole_s = sum(one.time_s for one in own) / listed_share
     return Use("", over, over, own, whole_s, (), (), (), (), (), 0, 1, (), ())
 

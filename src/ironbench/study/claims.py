@@ -85,7 +85,7 @@ def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) ->
 
 
 def _against_limit(claim: Claim, enough: Sequence[Record], level: float) -> Judged:
-    found = spread(claim.metric, enough, level)
+    found = interval_over_trials(claim.metric, enough, level)
     if found is None:
         return Judged(claim, ClaimVerdict.UNDECIDED, (note("no-interval-at-look"),))
     least = claim.low if claim.low is not None else -math.inf
@@ -117,7 +117,7 @@ def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> Judged
     return Judged(claim, ClaimVerdict.UNDECIDED if kept else ClaimVerdict.REFUTED, seen)
 
 
-def spread(metric: str, records: Sequence[Record], level: float) -> tuple[float, float] | None:
+def interval_over_trials(metric: str, records: Sequence[Record], level: float) -> tuple[float, float] | None:
     """Confidence interval of the metric over trials; None if `level` is 0.
 
     Uses Student's t on logarithms, because rates and times are positive and skewed. A failure rate may be 0, so its

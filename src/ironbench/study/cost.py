@@ -130,11 +130,11 @@ def costs(
     rows = []
     for offer in named:
         own = _of_one_system(offer, records)
-        row = _offered(offer, _did(offer.name, own, target, metric, archive), offers, sheet, into)
+        row = _offered(offer, _performance(offer.name, own, target, metric, archive), offers, sheet, into)
         rows.append(replace(row, cautions=(*_contradictions(offer, own, machines), *row.cautions)))
     offered = {offer.records for offer in named}
     rows += [
-        _unpriced(name, group, machines, _did(name, group, target, metric, archive))
+        _unpriced(name, group, machines, _performance(name, group, target, metric, archive))
         for label, labelled in records.items()
         if label not in offered
         for name, group in _systems(label, labelled).items()
@@ -166,7 +166,7 @@ def costs(
 
 
 @dataclass(frozen=True, slots=True)
-class _Did:
+class _Performance:
     """What records show about one system."""
 
     score: CostRange | None
@@ -194,18 +194,20 @@ class _Did:
         )
 
 
-def _did(name: str, records: Sequence[Record], target: Target | None, metric: str, archive: Archive) -> _Did:
+def _performance(
+    name: str, records: Sequence[Record], target: Target | None, metric: str, archive: Archive
+) -> _Performance:
     if target is not None:
         result = attained(name, records, target, archive)
         driven = [record for record in records if may_count(record, target)]
         used = result.best.trials if result.best else tuple(one for one in driven if one.status.comparable)
-        return _Did(None, target=result, trials=used, left_out=left_out(driven))
+        return _Performance(None, target=result, trials=used, left_out=left_out(driven))
     best = highest(records)
     if best is None or metric not in best.metrics:
-        return _Did(None)
+        return _Performance(None)
     known = repeats(best.trials, metric)
     score = known.range(best.metrics[metric].centre)
-    return _Did(score, known.runs, basis=at_its_peak(best), trials=tuple(best.trials))
+    return _Performance(score, known.runs, basis=at_its_peak(best), trials=tuple(best.trials))
 
 
 def _notes(trials: Sequence[Record]) -> list[Note]:
@@ -221,7 +223,7 @@ def _score(records: Mapping[str, Sequence[Record]]) -> str:
     return score_of(peaks) if peaks else ""
 
 
-def _offered(offer: Offer, did: _Did, offers: SystemsFile | None, sheet: Sheet, currency: str) -> SystemCost:
+def _offered(offer: Offer, did: _Performance, offers: SystemsFile | None, sheet: Sheet, currency: str) -> SystemCost:
     own = bill(offer, sheet, offers.years if offers else None, currency) if offer.buy else None
     if did.target is not None or did.score is not None:
         return did.row(offer.name, own, offer.all_cores)
@@ -235,7 +237,9 @@ def _offered(offer: Offer, did: _Did, offers: SystemsFile | None, sheet: Sheet, 
     return SystemCost(offer.name, own, offer.all_cores, None, False, "")
 
 
-def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Did) -> SystemCost:
+def _unpriced(
+    name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Performance
+) -> SystemCost:
     own = cores_held(records[0], machine_cores(machines.get(machine_of(records[0]), {})))
     return did.row(name, None, own)
 

@@ -29,7 +29,7 @@ _LAST = frozenset({"dead_rows", "bytes"})
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class TrialTotals:
     """Total time and transactions of the trials that amounts were summed over.
 
     Trials that lack an amount are excluded from its sum and from this time.
@@ -45,10 +45,10 @@ class Over:
         return amount / self.elapsed_s if self.elapsed_s else 0.0
 
 
-def over(records: Iterable[Record]) -> Over:
+def trial_totals(records: Iterable[Record]) -> TrialTotals:
     """Adds up time and transactions of the trials."""
     known = list(records)
-    return Over(sum(one.elapsed_s for one in known), sum(one.metrics.get("transactions", 0.0) for one in known))
+    return TrialTotals(sum(one.elapsed_s for one in known), sum(one.metrics.get("transactions", 0.0) for one in known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class Use:
     """Server statistics of one system or configuration, over all its trials."""
 
     name: str
-    counted: Over
+    counted: TrialTotals
     """Trials with statement statistics."""
-    used: Over
+    used: TrialTotals
     """Trials with table or index statistics."""
     statements: tuple[ServerStatement, ...]
     """Statements by total time, longest first."""
@@ -130,8 +130,8 @@ def _use(name: str, trials: Sequence[tuple[Record, ServerStatistics]]) -> Use:
     statements = _pooled((one for inside in insides for one in inside.statements), lambda one: one.text)
     return Use(
         name,
-        counted=over(record for record, inside in trials if inside.statements),
-        used=over(record for record, inside in trials if inside.tables or inside.indexes),
+        counted=trial_totals(record for record, inside in trials if inside.statements),
+        used=trial_totals(record for record, inside in trials if inside.tables or inside.indexes),
         statements=tuple(sorted(statements, key=lambda one: -one.time_s)),
         statements_s=sum(inside.statements_s for inside in insides),
         tables=_pooled((one for inside in insides for one in inside.tables), lambda one: one.name),

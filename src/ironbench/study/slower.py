@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ironbench.model.finding import Finding
-from ironbench.study.inside import Over, Use, same_commands
+from ironbench.study.inside import TrialTotals, Use, same_commands
 from ironbench.study.statements import StatementTimings
 from ironbench.study.study import Study
 
@@ -89,7 +89,7 @@ class _Executions:
     text: str
     count: float
     mean_s: float
-    counted: Over
+    counted: TrialTotals
     """Trials that `count` covers."""
 
     @property

@@ -11,7 +11,7 @@ from ironbench.model import sample
 from ironbench.model.record import PERCENTILES, Record, Statement
 from ironbench.study.archive import Archive
 from ironbench.study.commands import CommandKey, aligned, file_name, keyed, with_replacements
-from ironbench.study.inside import Over, over
+from ironbench.study.inside import TrialTotals, trial_totals
 from ironbench.study.queries import QueryRatio, paired_ratios, unpaired_ratios
 from ironbench.study.summarise import merged
 from ironbench.words import cut
@@ -50,7 +50,7 @@ class StatementTimings:
     name: str
     statements: tuple[Timed | None, ...]
     """Commands in an order common to all systems; None if this one lacks a command."""
-    counted: Over
+    counted: TrialTotals
     """Trials whose statements were timed."""
     complete: bool
     """Whether every command is known. Without evidence files, a record contains only the top commands by time."""
@@ -74,7 +74,7 @@ def times(
     complete = {name: all(archive.timed(one.id) for one in own) for name, own in records.items()}
     timed: dict[str, Sequence[_Trial]] = {}
     for name, own in records.items():
-        written = [(one.block, _by_key(_all(one, archive))) for one in own]
+        written = [(one.block, _by_key(one, archive)) for one in own]
         timed[name] = _as_first(written, timed[first], complete[name] and complete[first]) if timed else written
     pooled = {name: _pooled(own for _, own in trials) for name, trials in timed.items()}
     keys = _shown(pooled.values())
@@ -83,24 +83,21 @@ def times(
     for name, trials in timed.items():
         to_first = () if name == first else compared(_means(trials), _means(timed[first]))
         ratios = {one.query: one for one in to_first}
-        answers = _answers(records[name], archive, [one for key in keys for one in pooled[name].get(key, ())])
+        histograms = {one.histogram for key in keys for one in pooled[name].get(key, ())}
+        answers = merged(records[name], sorted(histograms), archive)
         statements = (
             _timed(pooled[name][key], ratios.get(str(key)), answers, pooled[first].get(key, ()))
             if key in pooled[name]
             else None
             for key in keys
         )
-        times.append(StatementTimings(name, tuple(statements), over(records[name]), complete[name]))
+        times.append(StatementTimings(name, tuple(statements), trial_totals(records[name]), complete[name]))
     return tuple(times)
 
 
-def _all(record: Record, archive: Archive) -> Sequence[Statement]:
+def _by_key(record: Record, archive: Archive) -> dict[CommandKey, Statement]:
     """Returns every statement; without evidence files, only the top statements in the record."""
-    return archive.timed(record.id) or record.statements
-
-
-def _by_key(statements: Sequence[Statement]) -> dict[CommandKey, Statement]:
-    return keyed((one.script, one.text, one) for one in statements)
+    return keyed((one.script, one.text, one) for one in archive.timed(record.id) or record.statements)
 
 
 def _as_first(trials: Sequence[_Trial], first: Sequence[_Trial], complete: bool) -> list[_Trial]:
@@ -130,11 +127,6 @@ def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[C
             spent[key] = max(spent.get(key, 0.0), math.fsum(one.count * one.mean_s for one in own))
     most = set(sorted(spent, key=lambda key: -spent[key])[:_SHOWN])
     return [key for key in spent if key in most]
-
-
-def _answers(records: Sequence[Record], archive: Archive, shown: Sequence[Statement]) -> dict[str, Any]:
-    """Merges histograms over all trials, by name."""
-    return merged(records, sorted({one.histogram for one in shown}), archive)
 
 
 def _percentiles(own: Sequence[Statement], answers: Mapping[str, Any]) -> Mapping[str, float]:
