@@ -61,7 +61,7 @@ def main() -> None:
         where = f"Server={server.host};Port={server.port};Database=postgres;UID=postgres"
         connection = f"Driver={{{DRIVER}}};{where}"
         dsn = f"odbc:{connection}"
-        engine = engines.get("odbc").behind(dsn)
+        engine = engines.get("odbc").engine_for(dsn)
         system, secrets = engine.validated(System(engine.name, "bench", dsn=dsn), 8)
         with engines.running(system, secrets, 8) as session:
             for clients in (1, 8):

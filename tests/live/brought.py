@@ -72,7 +72,7 @@ def into_mariadb(server: RawMysql, file: Path, user: str = "maker") -> Iterator[
     copy = copies.new("key")
     try:
         engine.data_import.examined(system, file)
-        with engines.running(copies.within(system, copy.name), secrets, 1) as session:
+        with engines.running(copies.with_database(system, copy.name), secrets, 1) as session:
             engine.data_import.restored(session, file, 1, lambda *_: None)
         yield copy.name
     finally:

@@ -191,7 +191,7 @@ def test_a_setting_is_the_same_in_any_case(place: Path) -> None:
         return engine.validated(System("duckdb", "t", layout=Layout(str(place / "d")), **told), 4)[0]  # type: ignore[arg-type]
 
     shaped = validated(settings={"Force_Compression": "uncompressed"})
-    assert engine.plain(shaped, place / "snapshot").settings == {"force_compression": "uncompressed"}
+    assert engine.loading_system(shaped, place / "snapshot").settings == {"force_compression": "uncompressed"}
     with pytest.raises(InputError, match="the layout says where spills go"):
         validated(settings={"TEMP_DIRECTORY": "/tmp"})
     with pytest.raises(InputError, match="says the same thing another way"):

@@ -127,7 +127,7 @@ def behind_driver(raw_mysql: RawMysql, monkeypatch: pytest.MonkeyPatch, own_regi
     monkeypatch.setattr("ironbench.host.job.STOP_S", 0.3)
     here = f"Server=127.0.0.1;Port={raw_mysql.port};Database=d;UID=password_user;PWD={{{PASSWORD}}}"
     dsn = f"odbc:Driver={{{MARIADB}}};{here}"
-    engine = engines.get("odbc").behind(dsn)
+    engine = engines.get("odbc").engine_for(dsn)
     session = engine.start(*engine.validated(System(engine.name, "test", dsn=dsn), 1), 1)
     assert isinstance(session, OdbcSession)
     yield session

@@ -70,7 +70,7 @@ def dsn(request: pytest.FixtureRequest) -> str:
 
 
 def session(dsn: str) -> Session:
-    engine = ENGINE.behind(dsn)
+    engine = ENGINE.engine_for(dsn)
     return engine.start(*engine.validated(System(engine.name, "test", dsn=dsn), 2), 2)
 
 

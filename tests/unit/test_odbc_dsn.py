@@ -150,5 +150,5 @@ def test_what_no_server_could_try_says_so_and_its_workloads_have_their_texts() -
 def test_without_pyodbc_the_refusal_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError) as caught:
-        ENGINE.behind("odbc:Driver=X;Server=other")
+        ENGINE.engine_for("odbc:Driver=X;Server=other")
     assert "pip install 'pyodbc>=" in caught.value.hint and "apt install unixodbc" in caught.value.hint

@@ -60,5 +60,5 @@ def test_data_of_a_lab_are_loaded_under_the_settings_that_their_statistics_and_p
 ) -> None:
     """Otherwise a lab that varies one of them would compare the same data twice."""
     system = System(engine, "t", {name: "50", "not_of_the_files": "1"})
-    plain = engines.get(engine).plain(system, Path("/nowhere"))
+    plain = engines.get(engine).loading_system(system, Path("/nowhere"))
     assert plain.settings[name] == "50" and "not_of_the_files" not in plain.settings

@@ -158,7 +158,7 @@ class Engine(ABC):
         """Variant name (engine name, hyphen, database) → this engine with the dialect of that database."""
         return {}
 
-    def behind(self, dsn: str | None) -> Engine:
+    def engine_for(self, dsn: str | None) -> Engine:
         """Returns the engine that a DSN leads to: this engine or one of its variants; the server may be asked to
         identify itself. Raises InputError and FailureError."""
         return self
@@ -204,7 +204,7 @@ class Engine(ABC):
         out of reach."""
         return ""
 
-    def plain(self, system: System, folder: Path) -> System:
+    def loading_system(self, system: System, folder: Path) -> System:
         """Returns the system that loads the data for a snapshot in `folder`: it has only the settings that affect the
         files."""
         return system

@@ -93,7 +93,7 @@ class DataImport:
     def examined_script(self, name: str, commands: Sequence[str]) -> None:
         """Raises InputError if an SQL command of a script would have effects outside of the database."""
 
-    def placed(self, system: System, dump: Path) -> None:
+    def place_dump(self, system: System, dump: Path) -> None:
         """Called before the engine starts in a new directory: copies the dump there if it is a database file of the
         engine."""
 
@@ -110,7 +110,7 @@ class DataImport:
         """Returns a hint for a query that the database refuses; "" if there is none."""
         return ""
 
-    def settle(self, session: Session) -> None:
+    def finish_load(self, session: Session) -> None:
         """Called after all data are loaded: collects planner statistics and finishes work that would otherwise disturb
         a trial."""
         raise NotImplementedError
@@ -170,7 +170,7 @@ class DatabaseCopies:
         """Drops a database that ironbench created; does nothing for another one. Raises FailureError if it is in
         use."""
 
-    def within(self, system: System, name: str) -> System:
+    def with_database(self, system: System, name: str) -> System:
         """Returns the system with another database on the same server."""
         raise NotImplementedError
 

@@ -72,8 +72,8 @@ def basis(parts: Sequence[str], shaping: Mapping[str, str]) -> str:
     return " ".join([*parts, *(f"{name}={value}" for name, value in sorted(shaping.items()))])
 
 
-def plain(system: System, settings: Mapping[str, str], folder: Path) -> System:
-    """Returns the system with the same programs in `folder`, with only these settings (`Engine.plain`)."""
+def loading_system(system: System, settings: Mapping[str, str], folder: Path) -> System:
+    """Returns the system with the same programs in `folder`, with only these settings (`Engine.loading_system`)."""
     where = {name: value for name, value in system.settings.items() if name == "bin"}
     return System(system.engine, system.label, where | dict(settings), Layout(str(folder)))
 

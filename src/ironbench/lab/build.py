@@ -98,7 +98,7 @@ class Builder:
         folder = Path(file).absolute().parent if file else None
         workload, options = _chosen(sections, folder)
         named, dsn = sections.system.engine, sections.system.dsn
-        engine = (engines.get(named) if named else engines.default(workload.needs, dsn)).behind(dsn)
+        engine = (engines.get(named) if named else engines.default(workload.needs, dsn)).engine_for(dsn)
         available = os.sched_getaffinity(0)
         label = self._label(cell, workload.name if engine.can("bare machine") else engine.name)
         system = resolve.system(sections, label, folder, available)

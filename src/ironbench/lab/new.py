@@ -55,7 +55,7 @@ def lab_context(
 ) -> LabContext:
     """Describes the server, which is queried if it has a DSN. `folder`: the lab file's. InputError, FailureError."""
     named = engines.get(engine) if engine else engines.default(("transactions", "data"), dsn or None)
-    named = named.behind(dsn or None)
+    named = named.engine_for(dsn or None)
     if missing := named.missing(("transactions", "data")):
         cause = f"its labs drive scripts, and {named.name} lacks: {', '.join(missing)}"
         raise InputError("lab new", cause, f"name one of: {', '.join(engines.able(('transactions', 'data')))}")

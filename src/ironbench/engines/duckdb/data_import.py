@@ -28,7 +28,7 @@ class DuckdbDataImport(DataImport):
         _require_readable(f"dump {dump}", dump)
         return Dump("DuckDB database file", "DuckDB", dump.stat().st_size)
 
-    def placed(self, system: System, dump: Path) -> None:
+    def place_dump(self, system: System, dump: Path) -> None:
         place_file(system, dump, FILE)
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
@@ -62,7 +62,7 @@ class DuckdbDataImport(DataImport):
             session.restart()  # enable_external_access can only be set again in a new process
         return {}
 
-    def settle(self, session: Session) -> None:
+    def finish_load(self, session: Session) -> None:
         session.query("analyze")
         session.query("checkpoint")
 

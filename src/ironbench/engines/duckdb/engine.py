@@ -137,7 +137,7 @@ class DuckdbEngine(LibraryEngine):
         shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
         return " ".join(["duckdb", version, *shape])
 
-    def plain(self, system: System, folder: Path) -> System:
+    def loading_system(self, system: System, folder: Path) -> System:
         return System(self.name, system.label, settings.shaping(system.settings), Layout(str(folder)))
 
 

@@ -135,7 +135,7 @@ class MariadbCopies(DatabaseCopies):
         if is_ours(name):
             drop(self._session, name)
 
-    def within(self, system: System, name: str) -> System:
+    def with_database(self, system: System, name: str) -> System:
         address, _ = dsn.parse(system.dsn or "", {})
         return replace(system, dsn=replace(address, database=name).text())
 

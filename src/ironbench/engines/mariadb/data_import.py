@@ -75,7 +75,7 @@ class MariadbDataImport(DataImport):
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
         return _run(session, file, _examined_setup(file, dump), show, own=True)
 
-    def settle(self, session: Session) -> None:
+    def finish_load(self, session: Session) -> None:
         tables = session.query(
             "select table_name from information_schema.tables where table_schema = database() "
             f"and table_type in ({listed(HOLDING_ROWS)})"

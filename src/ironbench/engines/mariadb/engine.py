@@ -162,8 +162,8 @@ class MariadbEngine(Engine):
         programs = installation.find(system.settings.get("bin"))
         return own_files.basis([self.name, programs.version], settings.shaping(system.settings))
 
-    def plain(self, system: System, folder: Path) -> System:
-        return own_files.plain(system, settings.LOADING | settings.shaping(system.settings), folder)
+    def loading_system(self, system: System, folder: Path) -> System:
+        return own_files.loading_system(system, settings.LOADING | settings.shaping(system.settings), folder)
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:
         home = homes.of(system.layout, installation.find(system.settings.get("bin")))

@@ -55,7 +55,7 @@ class OdbcEngine(Engine):
         variants = (OdbcVariant(kind) for kind in KINDS)
         return {engine.name: engine for engine in variants}
 
-    def behind(self, dsn_: str | None) -> Engine:
+    def engine_for(self, dsn_: str | None) -> Engine:
         """Connects to ask the driver which database it accesses."""
         if dsn_ is None:
             raise _nobody()
@@ -110,10 +110,10 @@ class OdbcVariant(Engine):
             )
         self.traits = traits
 
-    def behind(self, dsn: str | None) -> Engine:
+    def engine_for(self, dsn: str | None) -> Engine:
         """Returns this engine. Raises InputError if the DSN leads to a different database, for which its SQL would be
         wrong."""
-        if dsn is not None and (engine := ENGINE.behind(dsn)) is not self:
+        if dsn is not None and (engine := ENGINE.engine_for(dsn)) is not self:
             raise InputError(
                 written("system.engine", self.name), f"behind {written('system.dsn')} is {engine.name}", "leave it out"
             )

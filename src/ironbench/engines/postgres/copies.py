@@ -128,7 +128,7 @@ class PostgresCopies(DatabaseCopies):
                 if error.sqlstate != IN_USE or not left:
                     raise
 
-    def within(self, system: System, name: str) -> System:
+    def with_database(self, system: System, name: str) -> System:
         address, _ = dsn.parse(system.dsn or "", {})
         return replace(system, dsn=replace(address, database=name).text())
 

@@ -112,7 +112,7 @@ class PostgresDataImport(DataImport):
         psql.load()
         return psql.left_out
 
-    def settle(self, session: Session) -> None:
+    def finish_load(self, session: Session) -> None:
         # FREEZE marks rows as visible to all, which otherwise the first reader of each page would do, causing writes.
         session.query("vacuum (freeze, analyze)")
         try:

@@ -188,8 +188,8 @@ class PostgresEngine(Engine):
         parts = [self.name, programs.version, *clusters.flags(programs)]
         return f"{own_files.basis(parts, settings.shaping(system.settings))} {programs.configure}"
 
-    def plain(self, system: System, folder: Path) -> System:
-        return own_files.plain(system, settings.LOADING | settings.shaping(system.settings), folder)
+    def loading_system(self, system: System, folder: Path) -> System:
+        return own_files.loading_system(system, settings.LOADING | settings.shaping(system.settings), folder)
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:
         programs = installation.find(system.settings.get("bin"))

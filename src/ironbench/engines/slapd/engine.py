@@ -121,8 +121,8 @@ class SlapdEngine(Engine):
         programs = installation.find(system.settings.get("bin"))
         return own_files.basis([self.name, programs.version], settings.shaping(system.settings))
 
-    def plain(self, system: System, folder: Path) -> System:
-        return own_files.plain(system, settings.shaping(system.settings), folder)
+    def loading_system(self, system: System, folder: Path) -> System:
+        return own_files.loading_system(system, settings.shaping(system.settings), folder)
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:
         home = self._home(system)

@@ -31,7 +31,7 @@ class SqliteDataImport(DataImport):
         require_closed(dump, "an SQLite database", _MAGIC, 0, _LOGS, hint)
         return Dump("SQLite database file", "SQLite", dump.stat().st_size)
 
-    def placed(self, system: System, dump: Path) -> None:
+    def place_dump(self, system: System, dump: Path) -> None:
         place_file(system, dump, FILE)
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
@@ -56,7 +56,7 @@ class SqliteDataImport(DataImport):
             raise FailureError(str(file), error.cause, "nothing of it is measured; correct the file") from None
         return {}
 
-    def settle(self, session: Session) -> None:
+    def finish_load(self, session: Session) -> None:
         session.query("analyze")
         session.query("pragma wal_checkpoint(truncate)")
 

@@ -187,7 +187,7 @@ class SqliteEngine(LibraryEngine):
             memory.close()
         return " ".join(["sqlite", str(version), *statements(shaping(system.settings))])
 
-    def plain(self, system: System, folder: Path) -> System:
+    def loading_system(self, system: System, folder: Path) -> System:
         return System(self.name, system.label, shaping(system.settings), Layout(str(folder)))
 
 

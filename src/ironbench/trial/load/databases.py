@@ -43,7 +43,7 @@ def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Print
             return DataSource("database", data.key, None, kept.bytes, loaded, secrets, kept.name)
         made = copies.new(key, data.template)
         try:
-            with engines.running(copies.within(setup.system, made.name), secrets, 1) as session:
+            with engines.running(copies.with_database(setup.system, made.name), secrets, 1) as session:
                 _require_room(session, data)
                 loaded = own.fill(session, data, printer)
             copies.reconnect()  # the connection was idle for the whole load
@@ -105,7 +105,7 @@ class TrialDatabases:
         """Returns the system with the copy as its database, if there is one."""
         if setup.system.dsn is None or (place := _place(setup)) not in self._current:
             return setup.system
-        return self._servers[place].within(setup.system, self._current[place])
+        return self._servers[place].with_database(setup.system, self._current[place])
 
     def close(self) -> None:
         """Drops the copies. Raises FailureError if one is in use."""

@@ -105,7 +105,7 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
             restored = data_import.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
         left_out = Counter(restored.left_out) + set_up(session, data, show)
         show(0.95, "statistics")
-        data_import.settle(session)
+        data_import.finish_load(session)
         size = tables.size(session, ())
     elapsed_s = time.perf_counter() - began
     words = f"{data.words} ({restored.without})" if restored.without else data.words

@@ -144,9 +144,9 @@ def _made(
     building = folder.with_name(f"{folder.name}.load")
     clients = rows.most_connections(system.engine)
     try:
-        plain, secrets = engine.validated(engine.plain(system, building), clients)
+        plain, secrets = engine.validated(engine.loading_system(system, building), clients)
         if isinstance(contents.source, OwnData) and contents.source.dump:
-            engine.data_import.placed(plain, Path(contents.source.dump))
+            engine.data_import.place_dump(plain, Path(contents.source.dump))
         with engines.running(plain, secrets, clients) as session:
             if isinstance(contents.source, OwnData):
                 loaded = own.fill(session, contents.source, printer)
