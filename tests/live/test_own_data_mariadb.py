@@ -150,7 +150,7 @@ def test_a_copy_has_everything_that_the_first_has(user: User, server: RawMysql) 
     copies = MariadbCopies(system, secrets)
     try:
         first = copies.new("key")
-        with engines.running(copies.within(system, first.name), secrets, 1) as session:
+        with engines.running(copies.with_database(system, first.name), secrets, 1) as session:
             engine.data_import.restored(session, user.home / "shop.sql", 1, lambda *_: None)
         first = copies.complete(first, "key")
         for _ in range(3):
@@ -194,7 +194,7 @@ def test_ctrl_c_ends_a_copy_whose_tables_are_being_filled(user: User, server: Ra
     holder = server.connect()
     try:
         first = copies.new("key")
-        with engines.running(copies.within(system, first.name), secrets, 1) as session:
+        with engines.running(copies.with_database(system, first.name), secrets, 1) as session:
             engine.data_import.restored(session, user.home / "shop.sql", 1, lambda *_: None)
         copies.complete(first, "key")
         holder.query("begin")
