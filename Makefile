@@ -95,7 +95,7 @@ findings: setup ## The measured part of docs/results/LAB.md from that lab's reco
 docs: setup ## The documentation site, in build/site; regenerates docs/reference and the text of `ironbench --help`
 	@$(UV) sync --locked --quiet --inexact --group docs
 	@$(VENV)/bin/python scripts/reference.py
-	@$(VENV)/bin/mkdocs build --quiet --clean
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --clean
 	@echo "build/site/index.html"
 
 clean: ## Remove what was built; records stay

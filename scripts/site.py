@@ -29,7 +29,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, place, abs_src_path=str(ROOT / source)))
     for page in files.documentation_pages():
         for target in LINK.findall(page.content_string):
-            path = on_site(source_of(page), target)
+            path = site_path(source_of(page), target)
             if path.startswith("files/") and path not in files.src_uris:
                 source = ROOT / path.removeprefix("files/").removesuffix(".txt")
                 if not source.is_file():
@@ -40,7 +40,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     source, folder = source_of(page.file), dirname(page.file.src_uri)
-    return LINK.sub(lambda link: relpath(on_site(source, link[1]), folder or "."), markdown)
+    if folder == "adr":
+        page.meta.setdefault("search", {"boost": 0.2})  # users search for other pages first
+    return LINK.sub(lambda link: relpath(site_path(source, link[1]), folder or "."), markdown)
 
 
 def source_of(page: File) -> str:
@@ -48,7 +50,7 @@ def source_of(page: File) -> str:
     return next((source for source, place in ROOT_PAGES.items() if place == page.src_uri), f"docs/{page.src_uri}")
 
 
-def on_site(source: str, target: str) -> str:
+def site_path(source: str, target: str) -> str:
     """Where on the site a link of a page leads to: both as paths, the page's below the root of the repository."""
     path = normpath(join(dirname(source), target))
     if path in ROOT_PAGES:

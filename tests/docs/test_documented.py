@@ -91,7 +91,7 @@ def test_contributing_lists_the_packages_in_the_order_of_imports() -> None:
     assert set(listed) == folders, "a folder of src/ironbench is a room of that table"
 
 
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "VOCABULARY.md", "CHANGELOG.md")]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 
 

@@ -18,25 +18,29 @@ def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 
 ROOT = Path(__file__).parents[2]
+PAGES = ("lab-files", "vary-anything", "gate", "two-settings", "disk-before-after", "upgrade", "add-an-index")
 EXAMPLES = [
     example
-    for page in ("lab-files", "vary-anything", "gate")
+    for page in PAGES
     for example in re.findall(
-        r"^```toml\n(.*?)^```", (ROOT / "docs" / "how" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
+        r"^```toml\n(question.*?)^```", (ROOT / "docs" / "how" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
     )
 ]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.splitlines()[0])
 def test_an_example_can_be_planned(example: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "example.toml"
-    file.write_text(example)
-    scripts = set(re.findall(r'"(\w+\.sql)"', example))
+    here, data = tmp_path / "lab", tmp_path / "mnt"
+    for folder in (here, data / "old", data / "new"):
+        folder.mkdir(parents=True)
+    file = here / "example.toml"
+    file.write_text(example.replace("/mnt/", f"{data}/"))
+    scripts = set(re.findall(r'"([\w-]+\.(?:sql|dump))"', example))
     for name in scripts:
-        (tmp_path / name).write_text("SELECT :client_id;\n")
+        (here / name).write_text("SELECT :client_id;\n" if name.endswith(".sql") else "CREATE TABLE sale (id int);\n")
     assert planned(str(file), "1h", json=False) == 0
     assert "skipped" not in capsys.readouterr().out
-    assert {path.name for path in tmp_path.iterdir()} == {"example.toml", *scripts}
+    assert {path.name for path in here.iterdir()} == {"example.toml", *scripts}
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "labs").glob("*.toml")), ids=lambda path: path.name)
