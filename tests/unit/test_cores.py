@@ -15,7 +15,7 @@ from ironbench.study.balance import balance
 from ironbench.study.cost import StoredTrials, costs
 from ironbench.study.lead import leads
 from ironbench.study.leaderboard import own
-from ironbench.study.subjects import held_to
+from ironbench.study.subjects import pinned_cpus
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_a_balance_sheet_counts_the_cores_that_the_system_was_held_to(
 )
 def test_what_is_bound_last_is_what_the_work_was_held_to(engine: str, workload: str, held: tuple[int, ...]) -> None:
     both = System(engine, "both", server_cpus=(0, 1, 2), client_cpus=(3,))
-    assert held_to(record(both, choice=Choice(workload, {}))) == held
+    assert pinned_cpus(record(both, choice=Choice(workload, {}))) == held
 
 
 def test_queries_in_processes_of_their_own_inherit_the_cpus_of_the_client() -> None:
     client = System("sqlite", "client", client_cpus=(3,))
-    assert held_to(record(client, choice=Choice("tpch", {}))) == (3,)
+    assert pinned_cpus(record(client, choice=Choice("tpch", {}))) == (3,)
 
 
 def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores() -> None:

@@ -32,7 +32,7 @@ from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import wording
 from ironbench.study.gate import Gate, GateVerdict
 from ironbench.study.gate import gate as judged
-from ironbench.study.inside import TrialTotals, Use
+from ironbench.study.inside import ServerUse, TrialTotals
 from ironbench.study.labstudy import compare_cells
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how" / "gate.md"
@@ -416,7 +416,7 @@ def test_a_slower_change_names_the_statement_that_grew_and_the_plan_that_changed
     text = "select * from t where n = $1"
     used = [
         replace(
-            Use(name, TrialTotals(1.0, 1.0), TrialTotals(1.0, 1.0), (), 1.0, (), (), (), (), (), 0, 1, (), ()),
+            ServerUse(name, TrialTotals(1.0, 1.0), TrialTotals(1.0, 1.0), (), 1.0, (), (), (), (), (), 0, 1, (), ()),
             statements=(ServerStatement(text, 100.0, 100.0 * mean_s), ServerStatement("commit", 100.0, 0.1)),
             plans=(StatementPlan("s", 1, text, steps=(step,)),),
         )

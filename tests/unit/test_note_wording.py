@@ -21,7 +21,7 @@ from ironbench.records import Evidence, Store
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.wording.registry import WORDING
-from ironbench.study.comparability import causes, doubts, together
+from ironbench.study.comparability import causes, merged_notes, trial_warnings
 
 NUMBERS = (
     0.0,
@@ -156,10 +156,10 @@ def test_merging_in_any_grouping_gives_the_same_note(values: list[tuple[float, s
 def test_a_note_counts_trials_and_not_how_often_a_trial_has_it() -> None:
     slow = note("response-limit-missed", script="a", p90_s=4.0, limit_s=3.0)
     records = [record(warnings=(slow, replace(slow, values={**slow.values, "script": "b"}))), record(block=1)]
-    (one,) = doubts(records)
+    (one,) = trial_warnings(records)
     assert (one.values["trials"], one.values["of"]) == (1, 2)
     assert one.values["note"].values["script"] == ("a", "b")
-    assert together(records) == [one.values["note"]]
+    assert merged_notes(records) == [one.values["note"]]
 
 
 def test_causes_of_flagged_trials_begin_with_the_most_frequent() -> None:

@@ -20,7 +20,7 @@ from ironbench.report import formats
 from ironbench.report.gate import written
 from ironbench.study.commands import CommandKey, aligned, keyed, with_replacements
 from ironbench.study.gate import gate
-from ironbench.study.inside import TrialTotals, Use
+from ironbench.study.inside import ServerUse, TrialTotals
 from ironbench.study.labstudy import lab_study
 from ironbench.study.slower import NewStatement, RepeatedStatement, SlowerStatement, causes
 from ironbench.study.study import Study
@@ -141,15 +141,15 @@ def test_renamed_scripts_are_versions_of_those_with_the_same_statements() -> Non
     assert len(study.timed[0].statements) == 4
 
 
-def served(*rows: tuple[str, float, float], listed_share: float = 1.0) -> Use:
+def served(*rows: tuple[str, float, float], listed_share: float = 1.0) -> ServerUse:
     """Server statistics for 1,000 transactions: text, mean time and executions per transaction."""
     own = tuple(Counted(text, 1000 * often, 1000 * often * mean_s) for text, mean_s, often in rows)
     over = TrialTotals(1.0, 1000.0)
     whole_s = sum(one.time_s for one in own) / listed_share
-    return Use("", over, over, own, whole_s, (), (), (), (), (), 0, 1, (), ())
+    return ServerUse("", over, over, own, whole_s, (), (), (), (), (), 0, 1, (), ())
 
 
-def by_server(old: Use, new: Use) -> Any:
+def by_server(old: ServerUse, new: ServerUse) -> Any:
     plan = lab({"script": ("old", "new")}, blocks=6)
     study = studied(plan, trials(plan, {OLD: 1000.0, NEW: 800.0}, 0.01))
     return reason(replace(study, inside=(replace(old, name=OLD), replace(new, name=NEW))))

@@ -24,7 +24,7 @@ from ironbench.report.findings import metric_tables
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
 from ironbench.study.balance import SizingRatio
-from ironbench.study.comparability import doubts
+from ironbench.study.comparability import trial_warnings
 from ironbench.study.factors import Contrast
 from ironbench.study.findings import findings
 from ironbench.study.study import Effect
@@ -96,7 +96,7 @@ def test_causes_that_differ_in_their_numbers_are_one_cause() -> None:
     words = f"4 of 4 trials suspect: 93 to 99{THIN}% of CPU time was taken from the work"
     said = suspect_words([*records, suspect(record())])
     assert said.startswith(words) and said.endswith(", and 1 other cause")
-    assert wording.text(doubts(records)[0]).endswith(" [cpu-taken, 3 of 3 trials]")
+    assert wording.text(trial_warnings(records)[0]).endswith(" [cpu-taken, 3 of 3 trials]")
 
 
 def test_a_closed_loop_has_no_intervals_of_arrival_and_an_open_one_no_think_time() -> None:
@@ -146,7 +146,7 @@ def test_numbers_with_signs_are_merged_with_them() -> None:
     merged = (
         f"throughput changed by \u221221 to 25{THIN}% after 3 s to 13 s and stayed there [not-steady, 2 of 2 trials]"
     )
-    assert wording.texts(doubts([record(warnings=(one,)) for one in changes])) == [merged]
+    assert wording.texts(trial_warnings([record(warnings=(one,)) for one in changes])) == [merged]
     falls = [note("not-steady", change=by) for by in (-0.21, -0.13)]
-    (told,) = wording.texts(doubts([record(warnings=(one,)) for one in falls]))
+    (told,) = wording.texts(trial_warnings([record(warnings=(one,)) for one in falls]))
     assert told.startswith(f"throughput fell by 13 to 21{THIN}% from the trial's start")

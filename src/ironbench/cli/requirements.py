@@ -15,9 +15,9 @@ from ironbench.words import counted
 if TYPE_CHECKING:
     from ironbench.model.lab import Claim
     from ironbench.model.record import Record
-    from ironbench.study.claims import Judged
+    from ironbench.study.claims import JudgedClaim
 
-Judgements = Sequence[tuple[str, "Judged"]]
+Judgements = Sequence[tuple[str, "JudgedClaim"]]
 """Name of the configuration, and the judgement."""
 
 

@@ -13,7 +13,7 @@ from ironbench.records import Store, progress
 from ironbench.records.labs import LabDirectory
 from ironbench.report import studies as labs
 from ironbench.report import wording
-from ironbench.study.claims import Judged
+from ironbench.study.claims import JudgedClaim
 from ironbench.study.comparability import causes
 from ironbench.study.labstudy import settling
 from ironbench.study.study import Study
@@ -52,14 +52,14 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
     return code
 
 
-def claims_words(code: int, outcome: str, claims: Sequence[tuple[str, Judged]]) -> str:
+def claims_words(code: int, outcome: str, claims: Sequence[tuple[str, JudgedClaim]]) -> str:
     """Returns the line on stderr that names the claims with this outcome and counts their flagged trials."""
     flags = wording.texts(reason for _, one in claims for reason in one.reasons if reason.code == FLAGGED)
     parts = [*(name for name, _ in claims), *(text.rstrip(".") for text in flags)]
     return f"exit code {code}: {outcome}: {'; '.join(parts)}"
 
 
-def _named(claims: Sequence[Judged]) -> list[tuple[str, Judged]]:
+def _named(claims: Sequence[JudgedClaim]) -> list[tuple[str, JudgedClaim]]:
     return [(repr(one.claim.text), one) for one in claims]
 
 

@@ -12,7 +12,7 @@ from ironbench.model.record import SCHEMA, Record
 from ironbench.model.sample import sampled
 from ironbench.report import wording
 from ironbench.report.derived import sentences
-from ironbench.study.comparability import together
+from ironbench.study.comparability import merged_notes
 
 if TYPE_CHECKING:
     from ironbench.records import Store
@@ -57,7 +57,7 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
         "schema": SCHEMA,
         "system": records[0].system if records else None,
         "trials": trials,
-        "warnings": plain_value(together(records)),
+        "warnings": plain_value(merged_notes(records)),
         "derived": sentences(records),
     }
 

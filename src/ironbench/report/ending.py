@@ -18,7 +18,7 @@ from ironbench.report.document import report
 from ironbench.report.formats.text import CAUTIONS
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.study.archive import Archive
-from ironbench.study.comparability import doubts, left_out
+from ironbench.study.comparability import left_out, trial_warnings
 from ironbench.study.curve import metrics_of
 from ironbench.study.study import Study, studies
 from ironbench.study.subjects import counted_in
@@ -79,7 +79,7 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         tried = (_tried(name, summaries.get(name), usable) for name in names)
         rows.append((TableCell(rate, "rate"), count(len(usable), ", ".join(notes)), *tried))
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
-    known = wording.texts((*left_out(records), *doubts(records)))
+    known = wording.texts((*left_out(records), *trial_warnings(records)))
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
     usable = [record for record in records if record.status.comparable]
     if few := lacking(usable, list(names)):

@@ -15,7 +15,7 @@ from ironbench.report.numbers import between, number, percent, quantity
 from ironbench.words import THIN
 
 if TYPE_CHECKING:
-    from ironbench.study.queries import Against
+    from ironbench.study.queries import ContraryQuery
     from ironbench.study.study import Effect
 
 _FEW = 2
@@ -176,7 +176,7 @@ _NAMED = 3
 """Most queries named in a sentence; the table has all."""
 
 
-def against_trend_tables(queries: Sequence[Against]) -> tuple[tuple[str, Table], ...]:
+def against_trend_tables(queries: Sequence[ContraryQuery]) -> tuple[tuple[str, Table], ...]:
     rows = tuple(
         (
             f"{one.ratio.query}, {one.subject} over {one.baseline}",
@@ -189,7 +189,7 @@ def against_trend_tables(queries: Sequence[Against]) -> tuple[tuple[str, Table],
     return ((_AGAINST_TREND, Table(("query", "ratio", "all queries", "what its plan says"), rows)),) if rows else ()
 
 
-def against_trend_sentences(queries: Sequence[Against]) -> list[str]:
+def against_trend_sentences(queries: Sequence[ContraryQuery]) -> list[str]:
     """Returns a sentence for each subject that has queries against the trend."""
     texts = []
     for subject in dict.fromkeys(one.subject for one in queries):

@@ -17,7 +17,7 @@ from ironbench.report.findings import interval, interval_cell, metric_words, rat
 from ironbench.report.numbers import quantity
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.walk import OBSERVED
-from ironbench.study.claims import ClaimVerdict, Judged
+from ironbench.study.claims import ClaimVerdict, JudgedClaim
 from ironbench.study.gate import Gate, GatedComparison, GateVerdict
 from ironbench.study.slower import Cause, NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement, causes
 from ironbench.words import clean, clean_document, counted, in_percent, listed
@@ -167,11 +167,11 @@ def _name(one: GatedComparison) -> str:
     return f"{one.effect.contrast.name}, {metric_words(one.effect.finding.metric)}"
 
 
-def _claim(one: Judged) -> str:
+def _claim(one: JudgedClaim) -> str:
     return f"{one.claim.text}: {one.verdict.value}" + (f" ({why})" if (why := _because(one)) else "")
 
 
-def _because(one: Judged) -> str:
+def _because(one: JudgedClaim) -> str:
     return "; ".join(wording.texts(one.reasons))
 
 

@@ -19,7 +19,7 @@ from ironbench.model.redact import redacted
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.plan import run_file
 from ironbench.records.described import is_usual_place
-from ironbench.study.subjects import bare
+from ironbench.study.subjects import on_bare_machine
 from ironbench.units import exact
 
 
@@ -30,7 +30,7 @@ def run_command(records: Sequence[Record]) -> str:
     options = _usual_options(choice) | choice.options
     system = _declared(records[0].system, choice.workload, options)
     document = {
-        "system": _system(system, load, choice.workload if bare(records[0]) else system.engine),
+        "system": _system(system, load, choice.workload if on_bare_machine(records[0]) else system.engine),
         "layout": _places(system.layout),
         "every_device": _every_device(system.layout, choice.workload, options, system.engine),
         "limits": {

@@ -11,17 +11,17 @@ from ironbench.report.charts.base import Table
 from ironbench.report.findings import at_least, bounds, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.page import AnswerPoint
-from ironbench.study.screen import Screen, Screened
+from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Effect, Study
 from ironbench.words import counted, listed
 
 
-def levels(one: Screened) -> str:
+def levels(one: ScreenedFactor) -> str:
     """Writes both levels: `128MB → 2GB`."""
     return f"{one.first} → {one.last}"
 
 
-def verdict(one: Screened) -> str:
+def verdict(one: ScreenedFactor) -> str:
     """Returns what the screen shows for one factor; this is not a verdict of the lab."""
     if not one.matters:
         return "no effect seen"
@@ -72,7 +72,7 @@ def _none(screen: Screen) -> str:
     )
 
 
-def _seen(factors: Sequence[Screened]) -> str:
+def _seen(factors: Sequence[ScreenedFactor]) -> str:
     return at_least(max(one.detectable for one in factors))
 
 
@@ -113,7 +113,7 @@ def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
             )
 
 
-def _opposite(one: Screened) -> Conclusion:
+def _opposite(one: ScreenedFactor) -> Conclusion:
     """Returns the conclusion of fresh blocks that would contradict the screen."""
     return Conclusion.SLOWER if one.changes else Conclusion.FASTER
 

@@ -15,7 +15,7 @@ from ironbench.records.labs import results as usual_results
 from ironbench.records.selection import directories, select
 from ironbench.report import formats
 from ironbench.report.derived import sentences
-from ironbench.study.comparability import set_aside
+from ironbench.study.comparability import repeated_blocks
 from ironbench.study.labstudy import lab_study
 from ironbench.study.study import Study, studies
 
@@ -55,7 +55,7 @@ def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
     floors = [floor for place in {usual_results(), *_around(directory)} for floor in noise.known(place)]
     faults = directory.store.faults({record.id for record in records})
     found = lab_study(lab, measured, directory.store, floors, sentences(measured), look, faults=faults)
-    return replace(found, left_out=(*found.left_out, *set_aside(directory.set_aside())))
+    return replace(found, left_out=(*found.left_out, *repeated_blocks(directory.set_aside())))
 
 
 def _around(directory: LabDirectory) -> list[Path]:

@@ -11,7 +11,7 @@ from ironbench.report import wording
 from ironbench.report.answer import answer
 from ironbench.report.as_json import encoded, plain_value, run_fields
 from ironbench.report.reproduce import run_command
-from ironbench.study.claims import Judged
+from ironbench.study.claims import JudgedClaim
 from ironbench.study.study import Effect, Study, SubjectResults
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _claims(judgements: Sequence[Judged]) -> list[dict[str, str]]:
+def _claims(judgements: Sequence[JudgedClaim]) -> list[dict[str, str]]:
     return [
         {
             "text": one.claim.text,

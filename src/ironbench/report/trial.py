@@ -17,7 +17,7 @@ from ironbench.report.derived import sentences
 from ironbench.report.facts import configuration
 from ironbench.report.numbers import moment, quantity, unit_of
 from ironbench.report.plain import Column, fitted
-from ironbench.study.comparability import doubts, left_out
+from ironbench.study.comparability import left_out, trial_warnings
 from ironbench.study.differences import chosen_settings, facts_of, flattened, load_facts
 from ironbench.study.subjects import counted_in
 from ironbench.words import counted
@@ -32,7 +32,9 @@ def several(records: Sequence[Record], width: int | None) -> str:
     first = records[0]
     blocks = [f"{plain.clean(first.system.label)}: {plain.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
-    blocks.append(plain.bullets("Before you use these numbers", wording.texts((*left_out(records), *doubts(records)))))
+    blocks.append(
+        plain.bullets("Before you use these numbers", wording.texts((*left_out(records), *trial_warnings(records))))
+    )
     names = [name for name in _MAIN if any(name in record.metrics for record in records)]
     columns = [
         Column("record", tuple(record.id for record in records)),

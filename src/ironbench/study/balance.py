@@ -18,13 +18,13 @@ from ironbench.model.note import Note, note
 from ironbench.model.record import Record, machine_of
 from ironbench.records.described import cache_bytes, described
 from ironbench.study.subjects import (
-    bare,
-    cores_held,
     counted_in,
-    held_to,
     leading,
     machine_cores,
+    on_bare_machine,
+    pinned_cpus,
     streams,
+    usable_cores,
 )
 from ironbench.study.summarise import summarise
 from ironbench.study.timelines import ONE_DEVICE
@@ -93,10 +93,10 @@ def _throughput_name(records: Sequence[Record]) -> Note:
 
 def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, Note]:
     """Returns the number of cores that the system can use, with a note on how it is known."""
-    cores, of_threads = cores_held(record, machine_cores(machine)), bare(record)
+    cores, of_threads = usable_cores(record, machine_cores(machine)), on_bare_machine(record)
     if cores is None:
         return None, note("balance-cores-unknown")
-    if held_to(record):
+    if pinned_cpus(record):
         return cores, note("balance-cores", cores=cores, held_by="threads" if of_threads else "engine")
     alone = of_threads or machine_of(record) != record.machine
     return cores, note("balance-cores", cores=cores, shared=not alone)

@@ -32,7 +32,7 @@ class ClaimVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedClaim:
     """A claim and its verdict."""
 
     claim: Claim
@@ -46,7 +46,7 @@ class Judged:
 
 def judged(
     claims: Sequence[Claim], findings: Sequence[Finding], records: Sequence[Record] = (), level: float = 0.05
-) -> tuple[Judged, ...]:
+) -> tuple[JudgedClaim, ...]:
     """Returns a verdict for each claim, in order. A claim about configurations that were not compared is undecided.
 
     `records`: the round's records. `level`: alpha available to a two-sided test at this interim analysis.
@@ -54,7 +54,7 @@ def judged(
     return tuple(_judged(claim, findings, records, level) for claim in claims)
 
 
-def _judged(claim: Claim, findings: Sequence[Finding], records: Sequence[Record], level: float) -> Judged:
+def _judged(claim: Claim, findings: Sequence[Finding], records: Sequence[Record], level: float) -> JudgedClaim:
     if claim.kind == "ratio":
         return _ratio(claim, findings)
     if claim.kind == "order":
@@ -62,7 +62,7 @@ def _judged(claim: Claim, findings: Sequence[Finding], records: Sequence[Record]
     return requirement(claim, [record for record in records if record.cell.name == claim.cells[0]], level)
 
 
-def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) -> Judged:
+def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) -> JudgedClaim:
     """Compares a limit with the confidence interval of a configuration's trials.
 
     Confirmed if the whole interval meets the limit, refuted if the whole interval violates it. The reasons include how
@@ -77,17 +77,17 @@ def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) ->
             if few
             else note("too-few-trials", trials=len(enough), least=LEAST_TRIALS)
         )
-        return Judged(claim, ClaimVerdict.UNDECIDED, (why,))
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (why,))
     sustains = claim.low is not None and catalogue.base_name(claim.metric) == "throughput"
     decide = _sustained if sustains and enough[0].kept_rate is not None else _against_limit
     found = decide(claim, enough, level)
     return replace(found, reasons=(*found.reasons, *flagged(enough)))
 
 
-def _against_limit(claim: Claim, enough: Sequence[Record], level: float) -> Judged:
+def _against_limit(claim: Claim, enough: Sequence[Record], level: float) -> JudgedClaim:
     found = interval_over_trials(claim.metric, enough, level)
     if found is None:
-        return Judged(claim, ClaimVerdict.UNDECIDED, (note("no-interval-at-look"),))
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (note("no-interval-at-look"),))
     least = claim.low if claim.low is not None else -math.inf
     most = claim.high if claim.high is not None else math.inf
     verdict = ClaimVerdict.UNDECIDED
@@ -104,17 +104,17 @@ def _against_limit(claim: Claim, enough: Sequence[Record], level: float) -> Judg
         confidence=1 - level,
         trials=len(enough),
     )
-    return Judged(claim, verdict, (seen,), *found)
+    return JudgedClaim(claim, verdict, (seen,), *found)
 
 
-def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> Judged:
+def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> JudgedClaim:
     """Judges a target rate, which each trial either sustained or not, so no confidence interval is needed."""
     kept = sum(record.kept_rate is not False for record in records)
     asked = records[0].cell.load.rate or claim.low or 0.0
     seen = (note("rate-sustained", trials=kept, of=len(records), rate=asked),)
     if kept == len(records):
-        return Judged(claim, ClaimVerdict.CONFIRMED, seen)
-    return Judged(claim, ClaimVerdict.UNDECIDED if kept else ClaimVerdict.REFUTED, seen)
+        return JudgedClaim(claim, ClaimVerdict.CONFIRMED, seen)
+    return JudgedClaim(claim, ClaimVerdict.UNDECIDED if kept else ClaimVerdict.REFUTED, seen)
 
 
 def interval_over_trials(metric: str, records: Sequence[Record], level: float) -> tuple[float, float] | None:
@@ -142,33 +142,33 @@ def interval_over_trials(metric: str, records: Sequence[Record], level: float) -
     return low, high
 
 
-def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
+def _ratio(claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
     """Confirms a ratio if the whole interval lies inside the claimed range, and refutes it if the interval lies
     outside."""
     match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
     if match is None:
-        return Judged(claim, ClaimVerdict.UNDECIDED, (note("not-compared", cells=claim.cells[:2]),))
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (note("not-compared", cells=claim.cells[:2]),))
     finding, low, high = match
     if finding.barred or finding.blocks < LEAST_BLOCKS:
         why = finding.barred or note("fewer-blocks", least=LEAST_BLOCKS)
-        return Judged(claim, ClaimVerdict.UNDECIDED, (why,))
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (why,))
     least = claim.low if claim.low is not None else 0.0
     most = claim.high if claim.high is not None else math.inf
     # If the ratio changed during the trials, both ends of the change must agree that it is inside or outside the range.
     ends = [1 / end if finding.cell != claim.cells[0] else end for end in finding.ends or ()]
     inside = [least <= end <= most for end in ends]
     if ends and not (all(inside) if least <= low and high <= most else not any(inside)):
-        return Judged(claim, ClaimVerdict.UNDECIDED, (finding.changed,) if finding.changed else ())
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (finding.changed,) if finding.changed else ())
     verdict = ClaimVerdict.UNDECIDED
     if least <= low and high <= most:
         verdict = ClaimVerdict.CONFIRMED
     elif high < least or low > most:
         verdict = ClaimVerdict.REFUTED
     seen = note("interval-against-range", verdict=verdict.value, low=low, high=high, confidence=finding.confidence)
-    return Judged(claim, verdict, (seen,))
+    return JudgedClaim(claim, verdict, (seen,))
 
 
-def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
+def _order(claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
     """Confirms an order if each configuration is better than the next, and refutes it if one is worse or equivalent."""
     open_pairs, against = [], []
     for cell, following in zip(claim.cells, claim.cells[1:], strict=False):
@@ -178,10 +178,10 @@ def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
         elif conclusion is not Conclusion.FASTER:
             against.append(note("order-of-two", cell=cell, following=following, conclusion=conclusion.value))
     if against:
-        return Judged(claim, ClaimVerdict.REFUTED, tuple(against))
+        return JudgedClaim(claim, ClaimVerdict.REFUTED, tuple(against))
     if open_pairs:
-        return Judged(claim, ClaimVerdict.UNDECIDED, tuple(open_pairs))
-    return Judged(claim, ClaimVerdict.CONFIRMED, (note("order-confirmed"),))
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, tuple(open_pairs))
+    return JudgedClaim(claim, ClaimVerdict.CONFIRMED, (note("order-confirmed"),))
 
 
 def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> Conclusion:

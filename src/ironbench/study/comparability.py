@@ -145,7 +145,7 @@ def left_out(records: Sequence[Record]) -> tuple[Note, ...]:
     return tuple(rows)
 
 
-def set_aside(records: Sequence[Record]) -> tuple[Note, ...]:
+def repeated_blocks(records: Sequence[Record]) -> tuple[Note, ...]:
     """Notes the blocks that were repeated, with the failures that caused it."""
     if not records:
         return ()
@@ -159,7 +159,7 @@ def _causes(records: Sequence[Record]) -> tuple[Note, ...]:
     return tuple(dict.fromkeys(cause for record in records for cause in record.causes))
 
 
-def doubts(records: Sequence[Record]) -> tuple[Note, ...]:
+def trial_warnings(records: Sequence[Record]) -> tuple[Note, ...]:
     """Returns the notes of the comparable trials, each once, with the number of affected trials and the range of its
     values."""
     entered = [record for record in records if record.status.comparable]
@@ -170,7 +170,7 @@ def doubts(records: Sequence[Record]) -> tuple[Note, ...]:
     return tuple(rows)
 
 
-def together(records: Sequence[Record]) -> list[Note]:
+def merged_notes(records: Sequence[Record]) -> list[Note]:
     """Returns the notes of all trials, each once, with the range of its values."""
     return [one for one, _ in _notes(records)]
 

@@ -16,7 +16,7 @@ from ironbench.model.sample import late
 from ironbench.model.system import Load
 from ironbench.stats.ratio import unpaired
 from ironbench.study.archive import EMPTY, Archive
-from ironbench.study.comparability import doubts, left_out, unlike
+from ironbench.study.comparability import left_out, trial_warnings, unlike
 from ironbench.study.curve import MOST_POOLED, NOT_POOLED, ThroughputCurve, curve, metrics_of
 from ironbench.study.differences import Difference, differences, facts_of
 from ironbench.study.rate import Rate, Ratios, clients_asked, paced, without_ratio
@@ -162,7 +162,11 @@ def compare(
         differences=differences(known) if all(known) else (),
         unlike=unlike(*entered),
         warnings=(
-            *(note("of-subjects", subjects=side.name, note=one) for side in sides for one in doubts(side.usable)),
+            *(
+                note("of-subjects", subjects=side.name, note=one)
+                for side in sides
+                for one in trial_warnings(side.usable)
+            ),
             *(() if pooled else (NOT_POOLED,)),
             *_ranges_by_chance(curves, trials),
         ),

@@ -17,14 +17,14 @@ from ironbench.plan.offers import SystemsFile
 from ironbench.records.work import work, work_name
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.bill import bill
-from ironbench.study.comparability import causes, left_out, together
+from ironbench.study.comparability import causes, left_out, merged_notes
 from ironbench.study.curve import at_its_peak, highest, score_of
 from ironbench.study.differences import UNKNOWN, differing, facts_of
 from ironbench.study.subjects import (
-    cores_held,
-    held_to,
     machine_cores,
     machines_among,
+    pinned_cpus,
+    usable_cores,
 )
 from ironbench.study.summarise import repeats
 from ironbench.study.target import Attained, Target, attained, may_count
@@ -212,7 +212,7 @@ def _performance(
 
 def _notes(trials: Sequence[Record]) -> list[Note]:
     """Returns the notes of the trials, and reasons for flags that are missing in the notes, as in older records."""
-    notes = together(trials)
+    notes = merged_notes(trials)
     suspect = [record for record in trials if record.status is Status.SUSPECT]
     return [*notes, *(cause for cause in causes(suspect) if cause not in notes)]
 
@@ -240,7 +240,7 @@ def _offered(offer: Offer, did: _Performance, offers: SystemsFile | None, sheet:
 def _unpriced(
     name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Performance
 ) -> SystemCost:
-    own = cores_held(records[0], machine_cores(machines.get(machine_of(records[0]), {})))
+    own = usable_cores(records[0], machine_cores(machines.get(machine_of(records[0]), {})))
     return did.row(name, None, own)
 
 
@@ -369,7 +369,7 @@ def _contradictions(
         return
     record = records[0]
     machine = machines.get(machine_of(record), {})
-    cores, held = cores_held(record, machine_cores(machine)), held_to(record)
+    cores, held = usable_cores(record, machine_cores(machine)), pinned_cpus(record)
     if cores is not None and cores != offer.cores:
         yield note("systems-file-differs", of="cores", declared=offer.cores, measured=cores, pinned=bool(held))
     sockets = (machine.get("cpu") or {}).get("sockets")

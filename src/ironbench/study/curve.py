@@ -323,7 +323,7 @@ Mean response time and throughput end at slightly different moments, and clients
 
 
 @dataclass(frozen=True, slots=True)
-class Little:
+class LittlesLaw:
     """Little's law for a closed loop: clients = throughput × (response time + think time) (Operations Research 9(3),
     1961).
 
@@ -346,7 +346,7 @@ class Little:
         return note("littles-law", clients=self.clients, expected=self.expected, holds=self.holds)
 
 
-def little(record: Record) -> Little | None:
+def little(record: Record) -> LittlesLaw | None:
     """Checks Little's law. Returns None if the law does not apply:
 
     - An open loop, paced work or a load curve: not all clients are busy.
@@ -369,4 +369,4 @@ def little(record: Record) -> Little | None:
     edges_s = record.metrics.get("unfinished_s", 0.0) - record.metrics.get("carried_s", 0.0)
     apart_s = record.metrics.get("reconnects", 0.0) * record.metrics.get("reconnect_mean_s", 0.0)
     more = (edges_s + apart_s) / record.elapsed_s if record.elapsed_s > 0 else 0.0
-    return Little(load.clients, throughput * (response + load.think_time_s) + more)
+    return LittlesLaw(load.clients, throughput * (response + load.think_time_s) + more)

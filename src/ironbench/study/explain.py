@@ -26,7 +26,7 @@ from ironbench.study.inside import OtherPlan, other_plans, uses
 from ironbench.study.io_cause import Cause, cause
 from ironbench.study.queries import QueryRatio, queries
 from ironbench.study.shares import LEVEL, TimeDifference, Waterfall, half_width_of_difference, waterfall
-from ironbench.study.statements import StatementTimings, Timed, sure, times
+from ironbench.study.statements import StatementTimings, TimedCommand, sure, times
 from ironbench.study.subjects import leading
 
 _RESPONSE = tuple(f"response_time_{name}_s" for name in ("mean", "p50", "p95", "p99"))
@@ -84,7 +84,7 @@ class Explanation:
     response: tuple[Measure, ...]
     scripts: tuple[ScriptShare, ...]
     """Scripts by change of contribution, largest first."""
-    statements: tuple[tuple[Timed, QueryRatio], ...]
+    statements: tuple[tuple[TimedCommand, QueryRatio], ...]
     """Commands whose time differs significantly, largest ratio first.
 
     With a single observed trial per side there is no confidence interval; then the commands that take longer or
@@ -149,7 +149,7 @@ def explain(
     )
 
 
-def _changed(timed: Sequence[StatementTimings]) -> list[tuple[Timed, QueryRatio]]:
+def _changed(timed: Sequence[StatementTimings]) -> list[tuple[TimedCommand, QueryRatio]]:
     """Returns commands of the second side with their ratios, largest change of total time first."""
     known = [(one, one.ratio) for side in timed[1:] for one in side.statements if one is not None and one.ratio]
     return sorted(known, key=lambda pair: -pair[0].count * abs(pair[0].mean_s - (pair[0].first_s or 0.0)))

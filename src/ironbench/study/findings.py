@@ -20,7 +20,7 @@ from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisor
 from ironbench.stats.ratio import paired
 from ironbench.study.comparability import flagged, too_few_workers, work_apart, workers_apart
 from ironbench.study.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
-from ironbench.study.looks import Look, at
+from ironbench.study.looks import InterimAnalysis, at
 from ironbench.study.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
 from ironbench.study.subjects import counted_in
 from ironbench.study.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
@@ -149,7 +149,7 @@ def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: 
     return finding(comparison, method_of(lab, one.cell), look, holm, decides)
 
 
-def _awaited(pair: Sequence[str], lab: Lab, place: Look, left: Collection[Place]) -> tuple[int, int]:
+def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collection[Place]) -> tuple[int, int]:
     """Counts the pair's blocks with a trial in `left` (still to be measured), and all planned blocks."""
     due = {
         (trial.cell.name, trial.block)

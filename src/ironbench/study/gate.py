@@ -39,7 +39,7 @@ from ironbench.study.findings import declared, method_of
 from ironbench.study.looks import at, earlier
 
 if TYPE_CHECKING:
-    from ironbench.study.claims import Judged
+    from ironbench.study.claims import JudgedClaim
     from ironbench.study.study import Effect, Study
 
 POLICIES = ("fail", "pass")
@@ -122,11 +122,11 @@ class Gate:
         return any(self.stops(one) for one in self.comparisons) or any(self.refuses(one) for one in self.claims)
 
     @property
-    def claims(self) -> tuple[Judged, ...]:
+    def claims(self) -> tuple[JudgedClaim, ...]:
         """Claims about single configurations; claims about pairs are among the comparisons."""
         return tuple(one for one in self.study.claims if one.claim.kind == VALUE)
 
-    def refuses(self, one: Judged) -> bool:
+    def refuses(self, one: JudgedClaim) -> bool:
         """Whether this claim is sufficient to fail the gate."""
         if one.verdict is ClaimVerdict.UNDECIDED:
             return self.undecided == "fail"

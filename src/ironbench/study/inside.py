@@ -52,7 +52,7 @@ def trial_totals(records: Iterable[Record]) -> TrialTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ServerUse:
     """Server statistics of one system or configuration, over all its trials."""
 
     name: str
@@ -88,7 +88,7 @@ class OtherPlan:
     words: Note
 
 
-def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Use, ...]:
+def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[ServerUse, ...]:
     """Pools server statistics by group. `groups`: name and comparable trials. Groups without server statistics are left
     out."""
     uses = []
@@ -99,7 +99,7 @@ def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tu
     return tuple(uses)
 
 
-def other_plans(subjects: Sequence[Use]) -> tuple[OtherPlan, ...]:
+def other_plans(subjects: Sequence[ServerUse]) -> tuple[OtherPlan, ...]:
     """Compares the plans of each subject with those of the first subject that has plans."""
     first = next((one for one in subjects if any(plan.steps for plan in one.plans)), None)
     if first is None:
@@ -124,11 +124,11 @@ def same_commands(
             yield mine[key], other
 
 
-def _use(name: str, trials: Sequence[tuple[Record, ServerStatistics]]) -> Use:
+def _use(name: str, trials: Sequence[tuple[Record, ServerStatistics]]) -> ServerUse:
     insides = [inside for _, inside in trials]
     steps = [[plan.steps for plan in inside.plans] for inside in insides]
     statements = _pooled((one for inside in insides for one in inside.statements), lambda one: one.text)
-    return Use(
+    return ServerUse(
         name,
         counted=trial_totals(record for record, inside in trials if inside.statements),
         used=trial_totals(record for record, inside in trials if inside.tables or inside.indexes),

@@ -19,8 +19,8 @@ from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.balance import balance
 from ironbench.study.bottleneck import where_time_goes
 from ironbench.study.ceiling import Baseline, baseline_of, ceilings
-from ironbench.study.claims import Judged, judged
-from ironbench.study.comparability import disturbances, doubts, left_out
+from ironbench.study.claims import JudgedClaim, judged
+from ironbench.study.comparability import disturbances, left_out, trial_warnings
 from ironbench.study.curve import MOST_POOLED, metrics_of
 from ironbench.study.device_io import read_costs, role_latencies
 from ironbench.study.differences import chosen, completed, differences, facts, shared
@@ -36,10 +36,10 @@ from ironbench.study.screen import of_confirmation, screen
 from ironbench.study.statements import times
 from ironbench.study.study import CellResults, Effect, Round, Study, script_texts
 from ironbench.study.subjects import (
-    cores_held,
     counted_in,
     machine_cores,
     marked,
+    usable_cores,
 )
 from ironbench.study.versions import beside_version
 from ironbench.study.workers import by_worker
@@ -148,7 +148,7 @@ def lab_study(
         left_out=left_out(settled),
         warnings=(
             *(note("record-unreadable", fault=fault) for fault in faults),
-            *doubts(settled),
+            *trial_warnings(settled),
             *unfinished,
             *_of_order(lab),
             *_of_duet(settled),
@@ -240,7 +240,7 @@ def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive
     )
 
 
-def _with_rates(one: Judged, records: Sequence[Record]) -> Judged:
+def _with_rates(one: JudgedClaim, records: Sequence[Record]) -> JudgedClaim:
     """Adds the configurations that did not sustain the target rate to a claim's reasons."""
     behind = fell_behind(one.claim.cells, records)
     return replace(one, reasons=(*one.reasons, *behind)) if behind else one
@@ -266,7 +266,7 @@ def _measured(
         metrics.get(lab.method.metric),
         _budget(usable),
         balance=balance(usable, machine, archive.engine(usable[0].engine)) if usable else (),
-        cores=cores_held(usable[0], machine_cores(machine)) if usable else None,
+        cores=usable_cores(usable[0], machine_cores(machine)) if usable else None,
         time=where_time_goes(usable),
         repeated=tuple(one for one in by_attempt(records, name) if one not in trials),
         metrics=metrics,

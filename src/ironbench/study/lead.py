@@ -24,7 +24,7 @@ from ironbench.study.compare import CellComparison, ComparedMetric, MeanRatio, m
 from ironbench.study.curve import ThroughputCurve, curve, held_out_peak, metrics_of
 from ironbench.study.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.study.rate import Rate, Ratios
-from ironbench.study.subjects import Subject, cores_held, leading, machine_cores, machines_among, marked
+from ironbench.study.subjects import Subject, leading, machine_cores, machines_among, marked, usable_cores
 from ironbench.study.summarise import repeats
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
@@ -288,7 +288,7 @@ def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[st
 
 
 def _cores(pair: tuple[Record, Record], machines: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
-    first, second = (cores_held(one, machine_cores(of)) for one, of in zip(pair, machines, strict=True))
+    first, second = (usable_cores(one, machine_cores(of)) for one, of in zip(pair, machines, strict=True))
     return first, second
 
 

@@ -22,10 +22,10 @@ from ironbench.study.curve import Peak, alike, basis, curve, score_of
 from ironbench.study.subjects import (
     Subject,
     by_work,
-    cores_held,
-    held_to,
     machine_cores,
+    pinned_cpus,
     subjects,
+    usable_cores,
 )
 from ironbench.study.summarise import repeats
 
@@ -222,8 +222,8 @@ def _published(entry: PublishedResult, sheet: Sheet, licence: str) -> RankedResu
 def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: Sheet, licence: str) -> RankedResult:
     record, score = peak.trials[0], peak.metrics[metric]
     machine = archive.machine(machine_of(record))
-    cpu, held = machine.get("cpu", {}), held_to(record)
-    cores, sockets = cores_held(record, machine_cores(machine)), cpu.get("sockets")
+    cpu, held = machine.get("cpu", {}), pinned_cpus(record)
+    cores, sockets = usable_cores(record, machine_cores(machine)), cpu.get("sockets")
     failed = [one.metrics["failed_fraction"] for one in peak.trials if "failed_fraction" in one.metrics]
     if held and sockets != 1:
         sockets = None  # the record does not show which sockets the CPUs are on

@@ -18,7 +18,7 @@ from ironbench.stats.multiplicity import LEVEL, levels
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InterimAnalysis:
     """Position of an interim analysis in its round."""
 
     number: int
@@ -43,7 +43,7 @@ class Look:
         return self.level(LEVEL, 2)
 
 
-def at(method: Method, look: int) -> Look:
+def at(method: Method, look: int) -> InterimAnalysis:
     """Returns the analysis after stage number `look`, or after the last stage if there are fewer."""
     stages = [stage for stage in method.stages if stage.number <= look] or list(method.stages[:1])
     begun = [stage.number for stage in stages if stage.added] or [method.stages[0].number]
@@ -55,7 +55,7 @@ def at(method: Method, look: int) -> Look:
     numbers = [stage.number for stage in own]
     last = stages[-1].number
     rounds = sum(1 for stage in stages[1:] if stage.added) + 1
-    return Look(numbers.index(last) + 1, len(planned), first, last, planned, rounds)
+    return InterimAnalysis(numbers.index(last) + 1, len(planned), first, last, planned, rounds)
 
 
 def earlier(method: Method, look: int) -> tuple[int, ...]:

@@ -119,7 +119,7 @@ def _times(record: Record) -> dict[str, float]:
     }
 
 
-def _by_trial(records: Sequence[Record]) -> list[Timed]:
+def _by_trial(records: Sequence[Record]) -> list[TrialTimes]:
     return [(record.block, _times(record)) for record in records]
 
 
@@ -128,11 +128,11 @@ def _typical(records: Sequence[Record]) -> dict[str, float]:
     return {query: statistics.geometric_mean(times) for query, times in sorted(values.items())}
 
 
-Timed = tuple[int, Mapping[str, float]]
+TrialTimes = tuple[int, Mapping[str, float]]
 """Block of a trial, and its times by query or statement, each positive."""
 
 
-def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[QueryRatio, ...]:
+def paired_ratios(trials: Sequence[TrialTimes], baseline: Sequence[TrialTimes]) -> tuple[QueryRatio, ...]:
     """Compares configurations of one lab, whose trials are paired by block."""
     references = dict(baseline)
     pairs: dict[str, list[float]] = {}
@@ -146,7 +146,7 @@ def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[Q
     return tuple(ratios)
 
 
-def unpaired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[QueryRatio, ...]:
+def unpaired_ratios(trials: Sequence[TrialTimes], baseline: Sequence[TrialTimes]) -> tuple[QueryRatio, ...]:
     """Compares separate runs, whose trials are not paired."""
     sides = [_values(baseline), _values(trials)]
     ratios = []
@@ -156,7 +156,7 @@ def unpaired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple
     return tuple(ratios)
 
 
-def _values(trials: Sequence[Timed]) -> dict[str, list[float]]:
+def _values(trials: Sequence[TrialTimes]) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {}
     for _, times in trials:
         for query, time_s in times.items():
@@ -178,7 +178,7 @@ class Files(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class ContraryQuery:
     """A query of one subject that goes against the trend."""
 
     subject: str
@@ -196,7 +196,7 @@ class Against:
 
 def against(
     compared: Queries | None, groups: Sequence[tuple[str, Sequence[Record]]], files: Files
-) -> tuple[Against, ...]:
+) -> tuple[ContraryQuery, ...]:
     """Lists queries against the trend. `groups`: subjects with their comparable trials.
 
     Ordered by subject, then by size of the ratio, largest first.
@@ -213,7 +213,7 @@ def against(
             continue
         own, other = _of_one_block(records[subject.name], records[baseline], files)
         named += [
-            Against(subject.name, baseline, overall, one, difference(own.get(one.query), other.get(one.query)))
+            ContraryQuery(subject.name, baseline, overall, one, difference(own.get(one.query), other.get(one.query)))
             for one in sorted(contrary, key=lambda one: -abs(math.log(one.ratio)))
         ]
     return tuple(named)

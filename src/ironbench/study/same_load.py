@@ -34,7 +34,7 @@ class TrialPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class RatedPercentile:
     """A percentile of the response times of one configuration at one rate."""
 
     summary: Summary
@@ -44,12 +44,12 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RatedSide:
     """A configuration at one rate."""
 
     name: str
     """Name of the underlying configuration, without the rate."""
-    times: dict[str, Time]
+    times: dict[str, RatedPercentile]
     """Percentile → its values over the comparable trials."""
     trials: int
     behind: int
@@ -68,8 +68,8 @@ class SameLoad:
     """Names of the underlying configurations."""
     findings: tuple[Finding, ...]
     """Findings for each percentile, without verdicts."""
-    cell: Side
-    baseline: Side
+    cell: RatedSide
+    baseline: RatedSide
 
 
 def same_loads(
@@ -136,7 +136,7 @@ def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> tuple[Note, 
     return (found,)
 
 
-def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record], archive: Archive) -> Side:
+def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record], archive: Archive) -> RatedSide:
     usable = [record for record in records if record.cell.name == setup.cell.name and record.status.comparable]
     times = {}
     for metric, summary in metrics_of(usable, [finding.metric for finding in findings], archive).items():
@@ -145,5 +145,5 @@ def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record], 
             for record in usable
             if (value := record.metrics.get(metric, 0.0)) > 0 and sampled(record, metric)
         ]
-        times[metric] = Time(summary, tuple(sorted(points, key=lambda point: point.block)))
-    return Side(setup.of, times, len(usable), sum(not record.kept_rate is not False for record in usable))
+        times[metric] = RatedPercentile(summary, tuple(sorted(points, key=lambda point: point.block)))
+    return RatedSide(setup.of, times, len(usable), sum(not record.kept_rate is not False for record in usable))

@@ -35,7 +35,7 @@ _MOST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Screened(GroupRatio):
+class ScreenedFactor(GroupRatio):
     """The effect of one factor in the screen: the metric at its last level as a multiple of that at its first, over all
     settings of the other factors."""
 
@@ -90,7 +90,7 @@ class Screen:
     trials: int
     """Number of trials finished."""
     missing: int
-    factors: tuple[Screened, ...]
+    factors: tuple[ScreenedFactor, ...]
     """Effects in the order of the lab file; empty if essential trials are missing."""
     spread: float | None
     """Standard deviation between blocks of the log ratio of a pair's two runs."""
@@ -108,7 +108,7 @@ class Screen:
         return not self.missing
 
     @property
-    def matter(self) -> tuple[Screened, ...]:
+    def matter(self) -> tuple[ScreenedFactor, ...]:
         return tuple(one for one in self.factors if one.matters)
 
 
@@ -197,7 +197,7 @@ def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Reco
     return own, [record for record in records if record.stage >= first]
 
 
-def _screened(lab: Lab, trials: _Trials, estimates: Sequence[EffectEstimate]) -> Iterator[Screened]:
+def _screened(lab: Lab, trials: _Trials, estimates: Sequence[EffectEstimate]) -> Iterator[ScreenedFactor]:
     ps = [one.p for one in estimates]
     lossy = {(one.name, level): _losses(lab, one.name, level) for one in lab.factors for level in one.levels}
     shares = divisors(ps, lambda _, divisor: LEVEL / divisor)
@@ -210,7 +210,7 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[EffectEstimate]) ->
         matters = one.p <= level
         better = (factor.levels[-1] if (one.effect > 0) == higher else factor.levels[0]) if matters else ""
         least = errors_found(one.freedom, LEVEL / len(estimates)) * likely_spread(one.error, one.freedom + 1)
-        yield Screened(
+        yield ScreenedFactor(
             name=factor.name,
             first=factor.levels[0],
             last=factor.levels[-1],

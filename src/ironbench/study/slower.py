@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ironbench.model.finding import Finding
-from ironbench.study.inside import TrialTotals, Use, same_commands
+from ironbench.study.inside import ServerUse, TrialTotals, same_commands
 from ironbench.study.statements import StatementTimings
 from ironbench.study.study import Study
 
@@ -120,7 +120,7 @@ def _by_server(study: Study, finding: Finding) -> AddedTime | None:
     return _most_added(pairs, _lists_all(sides[finding.baseline]), "server")
 
 
-def _called(side: Use) -> dict[str, _Executions]:
+def _called(side: ServerUse) -> dict[str, _Executions]:
     return {
         one.text: _Executions(one.text, one.calls, one.time_s / one.calls, side.counted)
         for one in side.statements
@@ -128,7 +128,7 @@ def _called(side: Use) -> dict[str, _Executions]:
     }
 
 
-def _lists_all(side: Use) -> bool:
+def _lists_all(side: ServerUse) -> bool:
     """Whether a statement missing from the side's list did not run. Servers list only the top statements."""
     return math.fsum(one.time_s for one in side.statements) >= (1 - _UNLISTED) * side.statements_s
 

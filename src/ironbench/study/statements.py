@@ -23,7 +23,7 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class TimedCommand:
     """Times of one command over all trials."""
 
     script: str
@@ -48,7 +48,7 @@ class StatementTimings:
     """Times of all commands in one system or configuration."""
 
     name: str
-    statements: tuple[Timed | None, ...]
+    statements: tuple[TimedCommand | None, ...]
     """Commands in an order common to all systems; None if this one lacks a command."""
     counted: TrialTotals
     """Trials whose statements were timed."""
@@ -145,10 +145,10 @@ def _mean_s(own: Sequence[Statement]) -> float:
 
 def _timed(
     own: Sequence[Statement], ratio: QueryRatio | None, answers: Mapping[str, Any], first: Sequence[Statement]
-) -> Timed:
+) -> TimedCommand:
     count, mean_s = sum(one.count for one in own) or 1, _mean_s(own)
     squares = math.fsum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in own)
-    return Timed(
+    return TimedCommand(
         script=file_name(own[0].script),
         line=own[0].line,
         text=cut(own[0].text, _LONGEST),
@@ -162,7 +162,7 @@ def _timed(
     )
 
 
-def sure(subjects: Sequence[StatementTimings]) -> Iterator[tuple[str, Timed, QueryRatio]]:
+def sure(subjects: Sequence[StatementTimings]) -> Iterator[tuple[str, TimedCommand, QueryRatio]]:
     """Yields name, command and ratio of each significant difference, largest ratio first within each system."""
     for subject in subjects:
         known = [(one, one.ratio) for one in subject.statements if one is not None and one.ratio is not None]

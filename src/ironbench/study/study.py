@@ -13,14 +13,14 @@ from ironbench.records.work import work_name
 from ironbench.study import timelines
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.balance import SizingRatio, balance
-from ironbench.study.comparability import doubts, left_out, unlike
+from ironbench.study.comparability import left_out, trial_warnings, unlike
 from ironbench.study.compare import ComparedMetric, standing
-from ironbench.study.curve import MOST_POOLED, NOT_POOLED, Little, ThroughputCurve, curve, little, shortfall
+from ironbench.study.curve import MOST_POOLED, NOT_POOLED, LittlesLaw, ThroughputCurve, curve, little, shortfall
 from ironbench.study.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies
 from ironbench.study.differences import Difference, differences, facts, shared
 from ironbench.study.footnotes import footnotes
-from ironbench.study.inside import OtherPlan, Use, other_plans, uses
-from ironbench.study.queries import Against, Queries, against, queries
+from ironbench.study.inside import OtherPlan, ServerUse, other_plans, uses
+from ironbench.study.queries import ContraryQuery, Queries, against, queries
 from ironbench.study.rate import clients_asked, of_one_system
 from ironbench.study.scaling import Scaling, scalings
 from ironbench.study.shares import Shares, budgets, main_events, waits
@@ -28,11 +28,11 @@ from ironbench.study.statements import StatementTimings, times
 from ironbench.study.subjects import (
     Subject,
     by_work,
-    cores_held,
     counted_in,
     machine_cores,
     streams,
     subjects,
+    usable_cores,
 )
 from ironbench.study.summarise import Summary
 from ironbench.study.timelines import LoadCourse, course
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ironbench.model.system import Setup
     from ironbench.study.bottleneck import TimeSpent
     from ironbench.study.ceiling import Ceiling
-    from ironbench.study.claims import Judged
+    from ironbench.study.claims import JudgedClaim
     from ironbench.study.comparability import Disturbance
     from ironbench.study.explain import Explanation
     from ironbench.study.factors import Contrast, FactorInteraction, Levels
@@ -77,7 +77,7 @@ class SubjectResults:
     balance: tuple[SizingRatio, ...]
     cores: int | None
     """Cores that the work can use on the machine that ran it; None if unknown."""
-    little: Little | None
+    little: LittlesLaw | None
     warnings: tuple[Note, ...]
     left_out: tuple[Note, ...]
     device_io: tuple[Distribution, ...] = ()
@@ -144,7 +144,7 @@ class Round:
     """Number of the round, from 1."""
     effects: tuple[Effect, ...]
     """The lab's declared comparisons, then the claims' comparisons."""
-    claims: tuple[Judged, ...]
+    claims: tuple[JudgedClaim, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ class Study:
     """Facts that all subjects or configurations have in common."""
     queries: Queries | None
     """Times of single queries; None if the work does not consist of queries."""
-    against: tuple[Against, ...]
+    against: tuple[ContraryQuery, ...]
     """Queries that go against the trend, with differences between their plans."""
     role_latencies: tuple[RoleLatency, ...]
     """I/O latency by role; empty if no device was emulated."""
@@ -176,7 +176,7 @@ class Study:
     """Times of commands in scripts, if they were recorded; for runs, at the peak."""
     workers: tuple[Workers, ...] = ()
     """Results by worker; for runs, at the peak. Empty without separate workers."""
-    inside: tuple[Use, ...] = ()
+    inside: tuple[ServerUse, ...] = ()
     """Server statistics of the trials; for runs, at the peak. For labs that use slices, of the trials in `observed`."""
     observed: tuple[Record, ...] = ()
     """For labs that use slices: one trial per configuration with observers and statement times. It enters no
@@ -207,7 +207,7 @@ class Study:
     """For a full design: whether changes have the same effect together as separately. No verdicts."""
     same_loads: tuple[SameLoad, ...] = ()
     """Response times at percentages of the baseline's peak throughput, without verdicts."""
-    claims: tuple[Judged, ...] = ()
+    claims: tuple[JudgedClaim, ...] = ()
     too_little_time: tuple[Note, ...] = ()
     """Note that the budget allows too few blocks to decide claims about rates, and which budget is needed; otherwise
     empty."""
@@ -298,12 +298,12 @@ class Study:
         return not self.missing
 
     @property
-    def undecided_requirements(self) -> tuple[Judged, ...]:
+    def undecided_requirements(self) -> tuple[JudgedClaim, ...]:
         """Claims about one configuration that these trials do not decide."""
         return tuple(one for one in self.claims if one.claim.kind == VALUE and one.verdict == "undecided")
 
     @property
-    def refuted(self) -> tuple[Judged, ...]:
+    def refuted(self) -> tuple[JudgedClaim, ...]:
         """Claims that this or an earlier round refuted, each once."""
         every = (*(one for earlier in self.earlier for one in earlier.claims), *self.claims)
         return tuple({one.claim.text: one for one in every if one.verdict == "refuted"}.values())
@@ -401,9 +401,9 @@ def _results(
         budgets=budgets(bars),
         waits=waits(bars, events),
         balance=balance(at_peak, machine, engine) if at_peak else (),
-        cores=cores_held(reference, machine_cores(machine)),
+        cores=usable_cores(reference, machine_cores(machine)),
         little=little(timelines.typical(at_peak)) if at_peak else None,
-        warnings=(*doubts(subject.records), *shortfall(own)),
+        warnings=(*trial_warnings(subject.records), *shortfall(own)),
         left_out=left_out(subject.records),
         device_io=distributions(at_peak, archive),
     )

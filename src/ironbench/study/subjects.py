@@ -159,12 +159,12 @@ def _parted(records: Sequence[Record], key: Callable[[Record], str]) -> list[tup
     return [tuple(group) for group in groups.values()]
 
 
-def bare(record: Record) -> bool:
+def on_bare_machine(record: Record) -> bool:
     """Whether the work ran directly on the machine, without a database."""
     return described(record).bare_machine
 
 
-def held_to(record: Record) -> tuple[int, ...]:
+def pinned_cpus(record: Record) -> tuple[int, ...]:
     """Returns the CPUs that the work was pinned to; empty for all CPUs.
 
     For a database server, these are the server's CPUs. Without an engine, the threads are the system. A library engine
@@ -185,13 +185,13 @@ def machine_cores(machine: Mapping[str, Any]) -> int | None:
     return int(cores) if cores else None
 
 
-def cores_held(record: Record, of_machine: int | None) -> int | None:
+def usable_cores(record: Record, of_machine: int | None) -> int | None:
     """Number of cores the work can use: the machine's cores, or the number of CPUs the work was pinned to.
 
     Two logical CPUs may be one core, which is not recorded, so the machine's cores are the upper limit. A duet uses
     half of the cores. None if unknown.
     """
-    held = len(held_to(record))
+    held = len(pinned_cpus(record))
     if held:
         return min(of_machine or held, held)
     return of_machine // 2 if of_machine and record.method == DUET else of_machine

@@ -26,7 +26,7 @@ from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.power import MOST_BLOCKS, blocks_needed, detectable
 from ironbench.stats.ratio import PairedRatios, paired
 from ironbench.stats.steadiness import LEAST, Change, change
-from ironbench.study.looks import Look, at
+from ironbench.study.looks import InterimAnalysis, at
 
 MOST_ADVISED = 100
 """Maximum number of blocks to recommend. If more are needed, the machine or the trials should change first."""
@@ -131,7 +131,7 @@ def _unequal_losses(one: Comparison) -> Note:
     return note("unequal-losses", lost=tuple((name, blocks) for name, blocks in sides if blocks))
 
 
-def advice(result: PairedRatios, better: str, margin: float, place: Look, comparisons: int = 1) -> Note:
+def advice(result: PairedRatios, better: str, margin: float, place: InterimAnalysis, comparisons: int = 1) -> Note:
     """Advises what is needed to decide."""
     if better == "neither":
         return note("choose-other-metric")
@@ -150,7 +150,7 @@ def advice(result: PairedRatios, better: str, margin: float, place: Look, compar
     return note("another-round", blocks=wanted, margin=margin)
 
 
-def _enough_at_the_end(result: PairedRatios, margin: float, place: Look, share: float) -> bool:
+def _enough_at_the_end(result: PairedRatios, margin: float, place: InterimAnalysis, share: float) -> bool:
     """Whether the planned blocks are enough, at the alpha that earlier analyses leave for the last one."""
     last = replace(place, number=place.looks)
     levels = last.level(share, 2), last.level(share, 1)
@@ -201,7 +201,9 @@ def _too_few(blocks: int) -> Note:
     return note("too-few-blocks", blocks=blocks, least=LEAST_BLOCKS)
 
 
-def _method(result: PairedRatios, place: Look, comparisons: int, conclusion: Conclusion, tests: _Tests) -> Note:
+def _method(
+    result: PairedRatios, place: InterimAnalysis, comparisons: int, conclusion: Conclusion, tests: _Tests
+) -> Note:
     return note(
         "t-interval",
         blocks=result.blocks,
@@ -213,7 +215,7 @@ def _method(result: PairedRatios, place: Look, comparisons: int, conclusion: Con
     )
 
 
-def _nothing(one: Comparison, method: Method, place: Look, decides: bool) -> Finding:
+def _nothing(one: Comparison, method: Method, place: InterimAnalysis, decides: bool) -> Finding:
     level = place.level(LEVEL, 2) or LEVEL
     return Finding(
         metric=one.metric,

@@ -12,7 +12,7 @@ from ironbench.study.archive import Archive
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class WorkerShare:
     """Results of one worker over all trials."""
 
     number: int
@@ -37,7 +37,7 @@ class Workers:
 
     name: str
     trials: int
-    shares: tuple[Share, ...]
+    shares: tuple[WorkerShare, ...]
     start_spread_s: float
     """Largest value of the trials."""
 
@@ -55,10 +55,10 @@ def by_worker(groups: Iterable[tuple[str, Sequence[Record]]], archive: Archive) 
     return tuple(workers)
 
 
-def _share(each: Sequence[WorkerPart]) -> Share:
+def _share(each: Sequence[WorkerPart]) -> WorkerShare:
     last = each[-1]
     machines = [one.machine_cpu_share for one in each if one.machine_cpu_share is not None]
-    return Share(
+    return WorkerShare(
         number=last.number,
         host=last.host,
         clients=last.clients,

@@ -11,7 +11,7 @@ from ironbench.report.charts.effects import effects
 from ironbench.report.charts.grouped import level_bars
 from ironbench.report.findings import claimed_table, effect_table
 from ironbench.report.page import Section, with_rows
-from ironbench.study.claims import Judged
+from ironbench.study.claims import JudgedClaim
 from ironbench.study.study import Study
 
 PLACE = 100
@@ -34,7 +34,7 @@ def claims(study: Study) -> Table:
     return Table(("claim", "outcome", "because"), rows, words=True)
 
 
-def _because(judged: Judged) -> str:
+def _because(judged: JudgedClaim) -> str:
     return "; ".join(wording.texts(judged.reasons))
 
 

@@ -14,7 +14,7 @@ from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import scale
 from ironbench.report.page import Section, by_value, with_rows
 from ironbench.report.walk import OBSERVED
-from ironbench.study.inside import Use
+from ironbench.study.inside import ServerUse
 from ironbench.study.queries import difference
 from ironbench.study.study import Study
 from ironbench.words import counted, cut
@@ -69,7 +69,7 @@ def _placed(title: str, study: Study) -> str:
     return f"{title}, {wording.text(study.place)}" if study.parts else title
 
 
-def by_statement(subjects: Sequence[Use]) -> list[Chart]:
+def by_statement(subjects: Sequence[ServerUse]) -> list[Chart]:
     """Draws server time per transaction: a bar per system or configuration, a part per statement."""
     known = [one for one in subjects if one.statements and one.counted.transactions]
     if not known:
@@ -120,7 +120,7 @@ def _labels(texts: Sequence[str]) -> dict[str, str]:
     return labels
 
 
-def statement_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+def statement_tables(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     head = (
         *("statement", "of the time", "calls", "mean", "of it I/O", "rows", "examined", "read"),
         *("temporary", "temporary tables", "WAL"),
@@ -131,7 +131,7 @@ def statement_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
             yield f"{one.name} (rows and bytes per call)", _without_empty(head, rows)
 
 
-def _statement(use: Use, one: ServerStatement) -> Row:
+def _statement(use: ServerUse, one: ServerStatement) -> Row:
     def each(amount: float | None, unit: str) -> TableCell | Missing:
         return TableCell(amount / one.calls, unit) if amount else EMPTY
 
@@ -156,7 +156,7 @@ def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
     return Table(tuple(head[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows))
 
 
-def side_by_side(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+def side_by_side(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     """Returns mean times of a statement in every system or configuration, and their ratios to the first."""
     known = [one for one in subjects if one.statements]
     if not 1 < len(known) <= _SIDE_BY_SIDE:
@@ -199,7 +199,7 @@ def plan_sentences(study: Study) -> Iterator[str]:
             yield f"{one.name}: in {counted(one.varied, 'trial')} of {one.trials} some plan was another one."
 
 
-def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+def executed(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     """Returns the executed plans that the server wrote to its own log."""
     rows = []
     for one in subjects:
@@ -217,7 +217,7 @@ def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
         yield "As they were executed (auto_explain)", Table(head, tuple(rows), words=True)
 
 
-def unplanned(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+def unplanned(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     rows = (
         (one.name, (cut(plan.statement, _WIDTH), plan.failed)) for one in subjects for plan in one.plans if plan.failed
     )
@@ -246,7 +246,7 @@ def _plan(plan: StatementPlan) -> str:
     return f"-- {plan.script}, command {plan.number}{for_any}: {plan.statement}\n{plan.text}"
 
 
-def use_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+def use_tables(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     time = "time per transaction"
     head = ("table", time, "sequential scans", "rows without index", "index scans", "rows by index", "changed rows")
     more = ("HOT updates", "in cache", "dead rows before", "after", "size", "grown by", "vacuumed")
@@ -261,7 +261,7 @@ def use_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
             yield f"Vacuums at work, {one.name}", Table(("table", "of the time", "phases seen"), rows, words=True)
 
 
-def _table(use: Use, one: Used) -> Row:
+def _table(use: ServerUse, one: Used) -> Row:
     changed = one.inserted + one.updated + one.deleted
     grown = 0.0 if one.bytes is None or one.bytes_before is None else one.bytes - one.bytes_before
     dead: Row = (EMPTY, EMPTY)
@@ -284,7 +284,7 @@ def _table(use: Use, one: Used) -> Row:
     )
 
 
-def _index(use: Use, one: IndexUse) -> Row:
+def _index(use: ServerUse, one: IndexUse) -> Row:
     read = TableCell(use.used.per_second(one.read_bytes), "bytes/s") if one.read_bytes else EMPTY
     hits = _hits(one.hit_bytes, one.read_bytes)
     return (
@@ -293,12 +293,12 @@ def _index(use: Use, one: IndexUse) -> Row:
     )
 
 
-def _time(use: Use, time_s: float | None) -> TableCell | Missing:
+def _time(use: ServerUse, time_s: float | None) -> TableCell | Missing:
     """Returns server time per transaction."""
     return EMPTY if time_s is None else TableCell(use.used.per_transaction(time_s), "s")
 
 
-def _rate(use: Use, amount: float) -> TableCell | Missing:
+def _rate(use: ServerUse, amount: float) -> TableCell | Missing:
     return TableCell(use.used.per_second(amount), "1/s") if amount else EMPTY
 
 
@@ -306,7 +306,7 @@ def _hits(hit: float, read: float) -> TableCell | Missing:
     return TableCell(hit / (hit + read), "share") if hit + read else EMPTY
 
 
-def missing(subjects: Sequence[Use]) -> Table:
+def missing(subjects: Sequence[ServerUse]) -> Table:
     reasons = ((one.name, (own.what, own.why, own.remedy)) for one in subjects for own in one.missing)
     rows = [(*value, names) for value, names in by_value(reasons)]
     if all(names == "every cell" for *_, names in rows):

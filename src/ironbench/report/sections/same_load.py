@@ -14,7 +14,7 @@ from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, place
 from ironbench.report.findings import interval_cell, metric_words, ratio_cell
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section
-from ironbench.study.same_load import SameLoad, Side
+from ironbench.study.same_load import RatedSide, SameLoad
 from ironbench.study.study import Study
 
 PLACE = 800
@@ -47,7 +47,7 @@ class _Rate:
 
     share: float
     rate: float | None
-    sides: dict[str, Side]
+    sides: dict[str, RatedSide]
 
     @property
     def words(self) -> list[str]:
@@ -217,7 +217,7 @@ def _times(one: SameLoad, metric: str, finding: Finding | None) -> Row:
     return _time(one.cell, metric), _time(one.baseline, metric), ratio_cell(finding), known
 
 
-def _time(side: Side, metric: str) -> TableCell | Missing:
+def _time(side: RatedSide, metric: str) -> TableCell | Missing:
     time = side.times.get(metric)
     return centre(time.summary if time else None, "s")
 

@@ -13,7 +13,7 @@ from ironbench.report.charts.effects import axis_of, ticks
 from ironbench.report.findings import metric_words, ratio
 from ironbench.report.page import Section, with_rows
 from ironbench.report.screen import lead, screened_table
-from ironbench.study.screen import Screen, Screened
+from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Study
 
 PLACE = 150
@@ -65,7 +65,7 @@ def screened(screen: Screen) -> list[Chart]:
     ]
 
 
-def _row(one: Screened, words: Sequence[str]) -> dict[str, Any]:
+def _row(one: ScreenedFactor, words: Sequence[str]) -> dict[str, Any]:
     """Returns the Vega data of one factor. `words`: its row of the table."""
     name, levels, ratio, interval, verdict, *_ = words
     return {

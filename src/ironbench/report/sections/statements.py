@@ -12,7 +12,7 @@ from ironbench.report.numbers import times
 from ironbench.report.page import Section
 from ironbench.report.walk import OBSERVED
 from ironbench.study.queries import QueryRatio
-from ironbench.study.statements import StatementTimings, Timed, sure
+from ironbench.study.statements import StatementTimings, TimedCommand, sure
 from ironbench.study.study import Study
 from ironbench.words import cut, listed
 
@@ -80,15 +80,15 @@ def side_by_side(subjects: tuple[StatementTimings, ...]) -> Iterator[tuple[str, 
         yield "99th percentile of the times of answers", Table(("statement", *names), tuple(slow))
 
 
-def _percentile(one: Timed, name: str) -> TableCell | Missing:
+def _percentile(one: TimedCommand, name: str) -> TableCell | Missing:
     return TableCell(one.percentiles[name], "s") if name in one.percentiles else ABSENT
 
 
-def _mean(one: Timed | None) -> TableCell | Missing:
+def _mean(one: TimedCommand | None) -> TableCell | Missing:
     return ABSENT if one is None else TableCell(one.mean_s, "s")
 
 
-def _ratio_cells(one: Timed | None) -> tuple[TableCell | Missing, TableCell | Missing]:
+def _ratio_cells(one: TimedCommand | None) -> tuple[TableCell | Missing, TableCell | Missing]:
     """Returns the ratio to the baseline's time, and its interval."""
     if one is None or one.ratio is None:
         return ABSENT, ABSENT
@@ -118,14 +118,14 @@ def _table(subject: StatementTimings) -> Table:
     return Table(head, tuple(rows))
 
 
-def _titles(own: Sequence[Timed | None]) -> str:
+def _titles(own: Sequence[TimedCommand | None]) -> str:
     """Returns both texts of a command that replaces another one."""
-    by_text: dict[str, Timed] = {}
+    by_text: dict[str, TimedCommand] = {}
     for one in own:
         if one is not None:
             by_text.setdefault(one.text, one)
     return " → ".join(_title(one, _WIDTH // len(by_text)) for one in by_text.values())
 
 
-def _title(one: Timed, most: int = _WIDTH) -> str:
+def _title(one: TimedCommand, most: int = _WIDTH) -> str:
     return cut(f"{one.script}:{one.line}  {one.text}", most)

@@ -8,7 +8,7 @@ from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.page import Section
 from ironbench.study.study import Study
-from ironbench.study.workers import Share, Workers
+from ironbench.study.workers import Workers, WorkerShare
 from ironbench.units import span
 from ironbench.words import counted
 
@@ -59,7 +59,7 @@ def _table(one: Workers) -> Table:
     return Table(head, rows)
 
 
-def _clock(share: Share) -> TableCell | Missing:
+def _clock(share: WorkerShare) -> TableCell | Missing:
     """States how far the worker's clock is ahead of the local clock, and the uncertainty."""
     if not share.clock_error_s:
         return Missing("same clock")
