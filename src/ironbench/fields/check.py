@@ -70,7 +70,7 @@ def nearest_field(name: str, siblings: Collection[str]) -> str:
 
 
 def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mistake]:
-    if field.words and isinstance(value, str) and not _is_word_or_other(field, value):
+    if field.words and isinstance(value, str) and value not in field.words and str not in field.kinds:
         yield Mistake(at, f"{quoted(value)} is unknown", nearest(value, [word for word in field.words if word]))
         return
     if field.entries and isinstance(value, Mapping):
@@ -100,10 +100,6 @@ def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mist
     except InputError as error:
         instead = f", {field.row.instead}" if field.row.instead and isinstance(value, str) else ""
         yield Mistake(at, error.cause, error.hint + instead)
-
-
-def _is_word_or_other(field: Field, value: str) -> bool:
-    return value in field.words or str in field.kinds
 
 
 def _numbers(value: object) -> Collection[Any]:

@@ -110,7 +110,9 @@ class Field:
     @property
     def words(self) -> tuple[Any, ...]:
         """The permitted words; empty if the field also takes other texts."""
-        return tuple(word for kind in self.kinds if _is_words(kind) for word in typing.get_args(kind))
+        return tuple(
+            word for kind in self.kinds if typing.get_origin(kind) is typing.Literal for word in typing.get_args(kind)
+        )
 
     @property
     def origins(self) -> tuple[Any, ...]:
@@ -188,10 +190,6 @@ def kinds(hint: Any) -> Iterator[Any]:
 
 def _is_struct(kind: Any) -> typing.TypeGuard[type[msgspec.Struct]]:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-
-
-def _is_words(kind: Any) -> bool:
-    return typing.get_origin(kind) is typing.Literal
 
 
 def stands_for_a_number(field: Field, text: str) -> bool:

@@ -177,7 +177,7 @@ def for_rated_s(cells: LabTimes, lengths: Sequence[float], count: int) -> float:
     others."""
     shortest, these = min(lengths), replace(cells, rated_blocks=count)
     of_rated = these.rated_s(shortest) / same_load.SHARE_OF_BUDGET
-    return _whole_minutes(max(of_rated, these.lab_s(shortest, blocks.FIRST)))
+    return 60.0 * math.ceil(max(of_rated, these.lab_s(shortest, blocks.FIRST)) / 60)
 
 
 def _choices(cells: LabTimes, plain: LabTimes, trial_s: float, budget_s: float) -> Iterator[LabTimes]:
@@ -188,10 +188,6 @@ def _choices(cells: LabTimes, plain: LabTimes, trial_s: float, budget_s: float) 
         if held >= same_load.LEAST_BLOCKS:
             yield replace(cells, rated_blocks=min(held, cells.rated_blocks))
     yield plain
-
-
-def _whole_minutes(seconds: float) -> float:
-    return 60.0 * math.ceil(seconds / 60)
 
 
 def spoken_up(seconds: float) -> float:

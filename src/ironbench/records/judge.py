@@ -23,7 +23,6 @@ from ironbench.model.record import (
     FAILED_VOIDED,
     SUSPICIOUS,
     Budget,
-    Check,
     Status,
 )
 from ironbench.model.system import Load, System
@@ -102,7 +101,9 @@ def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[No
         return Status.VOIDED, (_died(driven, code, summary["cause"]),)
     failed = [check for check in driven.checks if not check.passed]
     if failed:
-        return Status.VOIDED, tuple(_failed_check(check) for check in failed)
+        return Status.VOIDED, tuple(
+            note("check-failed", check=one.name, expected=one.expected, actual=one.actual) for one in failed
+        )
     if summary["cut_short"]:
         return Status.CUT_SHORT, _ended(summary) or (note("interrupted"),)
     worst = _worst(driven)
@@ -204,10 +205,6 @@ def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
     if not 0 < len(driven.workers) < load.workers or driven.summary["aborted"]:
         return []
     return [note("fewer-workers", workers=len(driven.workers), requested=load.workers)]
-
-
-def _failed_check(check: Check) -> Note:
-    return note("check-failed", check=check.name, expected=check.expected, actual=check.actual)
 
 
 def _client(load: Load, driven: Driven) -> list[Note]:

@@ -50,10 +50,11 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
     if elapsed_s <= 0:
         # The trial ended before its window: counters that never ran are unknown, not zero.
         return dict(driven.metrics)
+    ended = summary["transactions"] + summary["failed"]
     values = {
         "transactions": float(summary["transactions"]),
         "throughput": summary["transactions"] / elapsed_s,
-        "failed_fraction": _share(summary["failed"], summary["transactions"] + summary["failed"]),
+        "failed_fraction": summary["failed"] / ended if ended else 0.0,
         "errors": float(sum(summary["errors"].values())),
     }
     if (moved := scheduled(summary)) != summary["transactions"]:
@@ -76,7 +77,7 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
         if "{" not in name and not name.endswith(_LAG) and name not in _OWN_DELAY:
             values |= _latency(name, histogram)
     if len(summary.get("scripts", [])) > 1:
-        for script in _busiest(summary["scripts"]):
+        for script in sorted(summary["scripts"], key=lambda one: -one["transactions"])[:MOST_SCRIPTS]:
             found = _script(script, elapsed_s, driven.histograms)
             values |= {name: value for name, value in found.items() if base_name(name) in of_scripts}
     return values | dict(driven.metrics)
@@ -159,10 +160,6 @@ def of_no_unit(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if PER_UNIT not in name}
 
 
-def _busiest(scripts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return sorted(scripts, key=lambda script: -script["transactions"])[:MOST_SCRIPTS]
-
-
 def _script(script: Mapping[str, Any], elapsed_s: float, histograms: Mapping[str, Histogram]) -> dict[str, float]:
     """Returns only the main metrics of a script, to keep records small; the histograms contain the rest."""
     tag = f"{{script={script['name']}}}"
@@ -195,7 +192,3 @@ def _latency(name: str, histogram: Histogram) -> dict[str, float]:
     values = sample.quantiles(histogram, _QUANTILES, least=1 if pooled else None)
     values |= {"mean": histogram.mean_s, "max": histogram.max_s, "stdev": histogram.stdev_s}
     return {f"{name}_{statistic}_s": value for statistic, value in values.items()}
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

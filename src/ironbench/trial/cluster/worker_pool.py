@@ -118,7 +118,8 @@ class WorkerPool:
         if self._control is not None and not (self._control.alive() and self._control.address == load.cluster):
             self.close()
         if self._control is None:
-            self.printer.say(f"starting {counted(load.workers, 'worker')} {_where(load.cluster)}")
+            where = f"on the Ray cluster {load.cluster}" if load.cluster else "on this machine"
+            self.printer.say(f"starting {counted(load.workers, 'worker')} {where}")
             folder = self._open.enter_context(scratch.folder(short=True))
             self._control = self._open.enter_context(contextlib.closing(Control(load.cluster, folder)))
         try:
@@ -183,7 +184,3 @@ def require_machines(load: Load, machines: int) -> None:
             f"{counted(load.workers, 'worker')}, and the cluster has {counted(machines, 'machine')} with a CPU for one"
         )
         raise InputError(written("load.workers"), cause, "ask for fewer, or join more machines to the cluster")
-
-
-def _where(cluster: str) -> str:
-    return f"on the Ray cluster {cluster}" if cluster else "on this machine"

@@ -89,7 +89,7 @@ class MeasuredWindow:
         self._began = self._ended = 0.0
         self.started_unix_s = 0.0
         self.cpu = (0.0, 0.0)
-        self.seen = _nothing_seen()
+        self.seen: dict[str, Any] = {"observer_cpu_s": 0.0, "samples": {}}
 
     @property
     def elapsed_s(self) -> float:
@@ -127,10 +127,6 @@ def _sampler(target: Mapping[str, Any], sources: tuple[Source, ...]) -> Sampler:
 
     declared = [{"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources]
     return _core.Sampler(msgspec.json.encode(declared), msgspec.json.encode(target.get("connection")))
-
-
-def _nothing_seen() -> dict[str, Any]:
-    return {"observer_cpu_s": 0.0, "samples": {}}
 
 
 def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Interrupt, started: str) -> Driven:

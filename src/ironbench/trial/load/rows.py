@@ -245,7 +245,7 @@ def _copied_here(plan: bytes, show: Callable[[int, int], None], stopping: Callab
     with ThreadPoolExecutor(1) as one:
         future = one.submit(_core.load_rows, plan, progress)
         try:
-            while not _done(future, POLL_S):
+            while not wait([future], POLL_S).done:
                 show(progress.rows, progress.bytes)
                 if stopping():
                     progress.stop()
@@ -278,10 +278,6 @@ def copied_in_child(
     call = job.CoreCall("load", plan, "load", FailureError)
     result = job.run(call, show=lambda state: show(*state), stopping=stopping)
     return msgspec.json.decode(result, type=dict[str, Any])
-
-
-def _done(future: Any, timeout_s: float) -> bool:
-    return bool(wait([future], timeout_s).done)
 
 
 def _in_parallel(session: Session, statements: Sequence[str], connections: int) -> None:
