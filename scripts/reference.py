@@ -48,11 +48,12 @@ def command_line() -> str:
     parts = [
         "# Command line",
         "",
-        "In a size MB is 10⁶ bytes and MiB 2²⁰ (kB, GB, TB likewise); durations take `us`, `ms`, `s`, `m`, `h`, `d`.",
+        "In sizes, MB is 10⁶ bytes and MiB is 2²⁰ (also kB, GB, TB). Durations take `us`, `ms`, `s`, `m`, `h`, `d`.",
         "",
     ]
     parts += [
-        "Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted.",
+        "Exit codes: 0 success, 1 failure, 2 invalid input, 3 flagged or undecided, 4 claim refuted or gate failed,",
+        "130 interrupted.",
         "",
     ]
     for name, command in _verbs(group):

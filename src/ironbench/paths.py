@@ -13,7 +13,7 @@ def expanded(text: str) -> Path:
     try:
         path = Path(text).expanduser()
     except RuntimeError:
-        raise InputError(text, "there is no home directory for its ~", "write the whole path") from None
+        raise InputError(text, "~ has no home directory here", "use an absolute path") from None
     with contextlib.suppress(ValueError):  # a null character, which no file name contains
         _require_short(path, text)
     return path
@@ -24,5 +24,5 @@ def _require_short(path: Path, text: str) -> None:
         path.stat()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            cause = "a path of this length is too long for any file"
-            raise InputError(f"{text[:100]}…", cause, "write the path of a file") from None
+            cause = "the path is too long"
+            raise InputError(f"{text[:100]}…", cause, "use a shorter path") from None

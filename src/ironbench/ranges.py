@@ -61,7 +61,7 @@ class Range:
 def in_words(value: float, unit: str = "") -> str:
     """Formats a value of a range: `10 000`, `1GiB`, `30 s`."""
     if not math.isfinite(value) or abs(value) > 1e21:
-        return f"{value:g}" if isinstance(value, float) else "a number of so many digits"
+        return f"{value:g}" if isinstance(value, float) else "a number with this many digits"
     if unit == "bytes":
         return f"{value:g} bytes" if value < 1 else units.exact(int(value))
     if unit == "s":

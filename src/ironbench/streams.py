@@ -27,13 +27,13 @@ class _Closed(io.TextIOBase):
     """Replacement for a closed stdout. Without it, the parser would silently drop its help pages."""
 
     def write(self, _: str) -> int:
-        raise unwritten(OSError("it is closed"))
+        raise unwritten(OSError("stdout is closed"))
 
 
 def unwritten(error: Exception) -> FailureError:
     """Error for a result that could not be written to stdout."""
     cause = f"the result cannot be written: {getattr(error, 'strerror', None) or error}"
-    return FailureError("stdout", cause, "write it to another file")
+    return FailureError("stdout", cause, "redirect it to another file")
 
 
 def prepare() -> None:

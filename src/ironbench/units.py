@@ -56,7 +56,7 @@ def figure(subject: str, written: object) -> float | int | bool:
 def size_of_1024(subject: str, written: str, bare: int) -> int:
     """Parses an engine setting in which MB means 2²⁰; a number without a unit is multiplied by `bare` bytes. Raises
     InputError."""
-    return int(_read(subject, written, _OF_1024 | {"": bare}, "a size", "B, kB, MB, GB and TB are possible"))
+    return int(_read(subject, written, _OF_1024 | {"": bare}, "a size", "use B, kB, MB, GB or TB"))
 
 
 def _read(

@@ -47,7 +47,7 @@ def test_a_device_carries_a_file_system_until_it_is_told_to_end(user: User, file
 def test_a_device_in_the_foreground_ends_with_ctrl_c(user: User) -> None:
     point = user.home / "d"
     with user.begun("device", "mount", "free", str(point)) as begun:
-        begun.wait_for("Ctrl-C unmounts it")
+        begun.wait_for("press Ctrl-C to unmount")
         assert point.is_mount()
         told, _ = begun.end(signal.SIGINT)
     assert (told.code, told.stdout.strip()) == (0, str(point)), told.stderr
@@ -57,7 +57,7 @@ def test_a_device_in_the_foreground_ends_with_ctrl_c(user: User) -> None:
 def test_a_device_ends_with_the_ironbench_that_is_killed(user: User) -> None:
     trace = str(user.home / "t.parquet")
     with user.begun("device", "mount", "free", str(user.home / "d"), "--trace", trace) as begun:
-        begun.wait_for("Ctrl-C unmounts it")
+        begun.wait_for("press Ctrl-C to unmount")
         begun.end(signal.SIGKILL)
     assert eventually(lambda: nothing_left(user.home) and user.nothing_runs())
     assert eventually(lambda: not list(user.home.glob("t.parquet*"))), "rows of which nobody makes a trace any more"
@@ -65,7 +65,7 @@ def test_a_device_ends_with_the_ironbench_that_is_killed(user: User) -> None:
 
 def test_cleanup_takes_apart_what_outlived_both_processes(user: User) -> None:
     with user.begun("device", "mount", "ssd-sata-2011", str(user.home / "d"), "--capacity", "1GiB") as begun:
-        begun.wait_for("Ctrl-C unmounts it")
+        begun.wait_for("press Ctrl-C to unmount")
         (entry,) = entries(user)
         os.kill(begun.process.pid, signal.SIGSTOP)  # so that it cannot clean up after its device
         os.kill(entry["server"]["pid"], signal.SIGKILL)
@@ -80,7 +80,7 @@ def test_cleanup_takes_apart_what_outlived_both_processes(user: User) -> None:
 @pytest.mark.skipif("btrfs" not in HERE, reason="mkfs.btrfs is not installed")
 def test_btrfs_is_made_although_another_device_has_died_and_is_not_yet_unmounted(user: User) -> None:
     with user.begun("device", "mount", "free", str(user.home / "dead")) as dying:
-        dying.wait_for("Ctrl-C unmounts it")
+        dying.wait_for("press Ctrl-C to unmount")
         (entry,) = entries(user)
         os.kill(dying.process.pid, signal.SIGSTOP)  # so that it unmounts late
         os.kill(entry["server"]["pid"], signal.SIGKILL)
@@ -193,7 +193,7 @@ def test_a_trace_that_is_cut_short_is_said_and_not_kept(user: User) -> None:
         pytest.skip("nothing can be mounted here")
     try:
         with user.begun("device", "mount", "free", str(point), "--trace", str(small / "t.parquet")) as begun:
-            begun.wait_for("Ctrl-C unmounts it")
+            begun.wait_for("press Ctrl-C to unmount")
             file = os.open(point / "f", os.O_CREAT | os.O_WRONLY | os.O_DSYNC)
             for _ in range(600):  # rows of 32 bytes
                 os.write(file, b"x" * 4096)
@@ -209,7 +209,7 @@ def test_a_trace_that_is_cut_short_is_said_and_not_kept(user: User) -> None:
 def test_a_trace_is_written_when_another_command_unmounts_the_device(user: User) -> None:
     point, trace = user.home / "d", user.home / "t.parquet"
     with user.begun("device", "mount", "free", str(point), "--trace", str(trace)) as begun:
-        begun.wait_for("Ctrl-C unmounts it")
+        begun.wait_for("press Ctrl-C to unmount")
         with (point / "f").open("wb") as file:
             file.write(b"x" * 100_000)
             file.flush()

@@ -287,7 +287,7 @@ def test_what_has_no_doctor_and_what_is_no_database_is_refused(place: Path) -> N
     for words, cause in (
         (("--dsn", "odbc:Driver={x};Server=y"), "engine odbc has no doctor"),
         (("--dsn", "what://ever"), "there is no engine for what://"),
-        (("--dsn", "postgresql://h/d", "--data", "."), "--dsn about one database"),
+        (("--dsn", "postgresql://h/d", "--data", "."), "--data: cannot be combined with --dsn"),
     ):
         told = user("doctor", *words)
         assert told.code == 2 and cause in told.stderr, told.stderr

@@ -127,6 +127,6 @@ def test_a_gate_that_cannot_tell_measures_one_round_more(machine: Machine) -> No
     done = told(
         "lab", "run", str(machine.place / "change.toml"), "--results", "lab", "--gate", "--undecided", "more:20s"
     )
-    assert "blocks more, judged by themselves" in done.stderr
+    assert "more blocks, which are judged separately" in done.stderr
     assert (machine.place / "home" / "lab" / "stage-2.json").exists()
     assert done.code == 4

@@ -175,7 +175,7 @@ def test_what_changed_since_a_lab_began_is_named(place: Path) -> None:
     directory = begun(planned, place / "lab")
     frozen = directory.frozen()
     assert freeze.changes(frozen, {}, directory, planned.source) == []
-    assert freeze.changes(frozen, {}, directory, "other") == ["lab file: its text is another"]
+    assert freeze.changes(frozen, {}, directory, "other") == ["the text of the lab file"]
     older = replace(frozen, engines={"clients=1": {"version": "0"}, "clients=2": frozen.engines["clients=2"]})
     (changed,) = freeze.changes(older, {}, directory, planned.source)
     assert changed.startswith("engine of clients=1.version: was 0, is ")

@@ -99,7 +99,7 @@ def test_the_storage_lab_measures_zero_latency_wal_and_device_models(user: User)
         ["ssd-nvme-enterprise"] * 2,
     ]
     needs = re.findall(
-        r"^(?:# )?(?:gp3|io2|NVMe) = .*# ([\d\u202f]+) reads/s; refused where fewer than ([\d\u202f]+)",
+        r"^(?:# )?(?:gp3|io2|NVMe) = .*# ([\d\u202f]+) reads/s; refused if emulation achieves fewer than ([\d\u202f]+)",
         text,
         re.MULTILINE,
     )
@@ -140,7 +140,7 @@ def test_a_role_that_may_not_request_checkpoints_gets_that_line_as_a_comment_wit
     assert user("lab", "new", "driver", "--dsn", theirs.replace("postgres@", "modest@")).code == 0
     text = (user.home / "driver.toml").read_text()
     assert re.search(r'^# checkpoint = "10s" .*; ask for: GRANT pg_checkpoint TO modest', text, re.MULTILINE), text
-    assert "ironbench is the client itself" in text
+    assert "ironbench is itself the database client" in text
 
 
 @pytest.mark.parametrize("server", ["ours", "theirs"])
@@ -158,8 +158,10 @@ def test_an_upgrade_can_be_asked_about_ones_own_data(user: User, theirs: str, se
 def test_a_setting_starts_from_its_present_value_and_every_suggestion_can_be_planned(user: User, theirs: str) -> None:
     assert user("lab", "new", "setting", "--dsn", theirs).code == 0
     text = (user.home / "setting.toml").read_text()
-    assert "It is 9MB now." in text and '# "9MB" = { dsn = ' in text
-    head, *factors = re.split(r"(?=^\[vary|^# \[vary)", text.replace("# Others", "# others"), flags=re.MULTILINE)
+    assert "The current value is 9MB." in text and '# "9MB" = { dsn = ' in text
+    head, *factors = re.split(
+        r"(?=^\[vary|^# \[vary)", text.replace("# Other settings", "# other settings"), flags=re.MULTILINE
+    )
     assert len(factors) > 2
     measure = text[text.index("[measure]") :]
     for number, factor in enumerate(factors):
@@ -187,7 +189,7 @@ def test_what_is_there_is_not_overwritten(user: User) -> None:
     (user.home / "setting.toml").write_text("mine")
     told = user("lab", "new", "setting")
     assert told.code == 2, told
-    assert "is there already" in told.stderr
+    assert "already exists" in told.stderr
     assert (user.home / "setting.toml").read_text() == "mine"
 
 

@@ -99,7 +99,7 @@ def test_ctrl_c_ends_within_a_second_keeps_the_trial_as_cut_short_and_resume_rep
         wait_until_driving(run, "trial 1 of 2")
         told, took_s = run.end(signal.SIGINT)
     assert told.code == 130, told
-    assert "interrupted: 0 of 2 trials measured; `ironbench lab resume" in told.stderr
+    assert "interrupted: 0 of 2 trials measured; to continue: `ironbench lab resume" in told.stderr
     assert took_s < 3  # a second on an idle machine
     (first,) = kept(user)
     assert first[2:] == (1, "cut-short")
@@ -161,11 +161,11 @@ def test_a_lab_that_goes_on_repeats_the_cautions_of_its_start(user: User) -> Non
     (user.home / "one.sql").write_text("SELECT :typo;\n")
     path.write_text(path.read_text().replace('name = "select-only"', 'name = "script"\nfiles = ["one.sql"]'))
     began = user("lab", "run", path.name)
-    cautions = [line for line in began.stderr.splitlines() if line.startswith("caution: ")]
+    cautions = [line for line in began.stderr.splitlines() if line.startswith("warning: ")]
     assert cautions and "typo" in cautions[0]
     gone_on = user("lab", "resume", path.name)
-    assert [line for line in gone_on.stderr.splitlines() if line.startswith("caution: ")] == cautions
-    assert "trials were measured already; nothing ran" in gone_on.stderr
+    assert [line for line in gone_on.stderr.splitlines() if line.startswith("warning: ")] == cautions
+    assert "trials were already measured; nothing was run" in gone_on.stderr
 
 
 def test_a_changed_lab_file_is_refused_unless_told_otherwise(user: User) -> None:

@@ -256,7 +256,7 @@ def test_a_file_that_is_not_there_or_no_dump_is_refused_before_anything_starts(u
 def test_what_cannot_be_together_is_refused(user: User, dumps: Path) -> None:
     dump = ("--dump", str(dumps / "shop.custom"))
     for words, cause in (
-        (("script", "one.sql", *dump, "--template", "shop"), "given together"),
+        (("script", "one.sql", *dump, "--template", "shop"), "cannot be combined"),
         (("script", "one.sql", "--template", "shop"), "running server"),
         (("tpcb-like", *dump), "brings its own data"),
         (("script", "one.sql", "--engine", "null", *dump), "takes no dumps"),

@@ -284,7 +284,7 @@ def test_a_variable_that_nobody_defines_is_a_caution_before_the_run(both: Progra
     file = both.file("typo.sql", "\\set amount random(1, 5)\nSELECT :amuont;\n")
     done = both.ironbench(file, "--transactions", "1", "--protocol", "prepared")
     lines = done.stderr.splitlines()
-    caution = f"caution: {file}:2: the variable :amuont is never defined and is sent as null; did you mean amount?"
+    caution = f"warning: {file}:2: the variable :amuont is never defined and is sent as null; did you mean amount?"
     assert caution in lines
     assert lines.index(caution) < next(n for n, line in enumerate(lines) if line.startswith("1 trial"))
     simple = both.ironbench(file, "--transactions", "1")
@@ -292,7 +292,7 @@ def test_a_variable_that_nobody_defines_is_a_caution_before_the_run(both: Progra
     sound = both.file(
         "sound.sql", "\\set amount 1\nSELECT 2 AS b \\gset g_\nSELECT :amount, :g_b, :client_id, ':text';\n"
     )
-    assert "caution" not in both.ironbench(sound, "--transactions", "1").stderr
+    assert "warning:" not in both.ironbench(sound, "--transactions", "1").stderr
 
 
 def test_the_plan_and_the_run_of_a_lab_show_cautions_as_a_run_does(both: Programs) -> None:
@@ -309,11 +309,11 @@ def test_the_plan_and_the_run_of_a_lab_show_cautions_as_a_run_does(both: Program
         done = launch.run(["lab", verb, lab], cwd=both.directory)
         assert done.returncode in (0, 3), done.stderr
         said[verb] = " ".join((done.stdout + done.stderr).split())
-        once = "  - " if verb == "plan" else "caution: "
+        once = "  - " if verb == "plan" else "warning: "
         assert (done.stdout + done.stderr).count(f"{once}{caution}") == 1, "of all cells once"
-    assert f"caution: {caution}" in said["run"]
+    assert f"warning: {caution}" in said["run"]
     assert "[script-caution, 4 of 4 trials]" in said["run"], "what was said before stands with the numbers"
-    assert said["run"].index(caution) < said["run"].index("2 cells")
+    assert said["run"].index(caution) < said["run"].index("2 configurations")
 
 
 def test_a_run_of_scripts_says_which_database_it_uses(both: Programs) -> None:
@@ -330,7 +330,7 @@ def test_tries_without_limit_need_a_duration_as_in_pgbench(both: Programs) -> No
     file = both.file("one.sql", "SELECT 1;\n")
     assert both.pgbench("-t1", "--max-tries=0", "-f", file).code == 1
     refused = both.ironbench(file, "--transactions", "1", "--max-tries", "0")
-    assert refused.code == 2 and "--max-tries: 0 is without limit" in refused.stderr
+    assert refused.code == 2 and "--max-tries: 0 means no limit" in refused.stderr
     assert both.ironbench(file, "--duration", "200ms", "--max-tries", "0").code in (0, 3)
 
 

@@ -20,7 +20,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(user: User, how: si
         assert eventually(lambda: len(list(user.results.glob("trials/*/record.json"))) == 2)
         told, _ = run.end(how)
     assert told.code == (130 if how is signal.SIGINT else -signal.SIGKILL), told
-    assert how is signal.SIGKILL or "the same command with --resume goes on" in told.stderr
+    assert how is signal.SIGKILL or "to continue, add --resume to the same command" in told.stderr
     kept = {path.name: path.read_text() for path in user.results.glob("trials/[!.]*/record.json")}
     stopped = [record for record in user.records() if record["status"] != "cut-short"]
     told = user(*WORDS, "--resume", "--json")
@@ -57,15 +57,15 @@ def test_another_command_is_not_gone_on_with(user: User) -> None:
 def test_a_plan_starts_nothing(user: User) -> None:
     told = user(*WORDS, "--plan")
     assert told.code == 0, told
-    assert "5 trials" in told.stdout and "3 fresh ones of the peak" in told.stdout
+    assert "5 trials" in told.stdout and "3 new trials of the peak" in told.stdout
     assert user.untouched()
 
 
 def test_a_plan_shows_the_order_that_the_run_takes_or_that_it_is_drawn(user: User) -> None:
     words = (*WORDS, "--repeats", "6")
     drawn = user(*words, "--plan")
-    assert "6 blocks of clients=1, clients=2" in drawn.stdout and "--seed fixes it" in drawn.stdout
-    assert "a lab of 6 such blocks resolves a difference of" in drawn.stdout
+    assert "6 blocks of clients=1, clients=2" in drawn.stdout and "set --seed to fix it" in drawn.stdout
+    assert "minimum detectable effect in a lab of 6 such blocks:" in drawn.stdout
     document = user(*words, "--plan", "--json").document
     assert document["seed"] is None and 0 < document["resolution"]["detectable"] < 10
     assert "block 6: clients=" in user(*words, "--plan", "--seed", "1").stdout
@@ -74,8 +74,8 @@ def test_a_plan_shows_the_order_that_the_run_takes_or_that_it_is_drawn(user: Use
 def test_a_plan_of_repeats_promises_no_verdict_and_resolves_nothing_of_unknown_length(user: User) -> None:
     one = ("run", "select-only", "--engine", "sqlite", "--rate", "50", "--duration", "2s", "--repeats", "3", "--plan")
     text = user(*one).stdout
-    assert "each with clients=1" in text and "50/s asked for" in text
-    assert "a run gives no verdict; a lab of 3 such blocks gives none either, 6 are the fewest" in text
+    assert "each with clients=1" in text and "target rate 50/s" in text
+    assert "a run has no verdict; neither does a lab of 3 such blocks, because a verdict needs 6" in text
     counted = ("run", "select-only", "--engine", "sqlite", "--transactions", "5", "--repeats", "3", "--plan")
     assert "power" not in user(*counted).stdout
     assert user(*counted, "--json").document["resolution"] is None
@@ -87,14 +87,14 @@ def test_a_plan_of_a_run_that_goes_on_says_what_is_left(user: User) -> None:
         run.end(signal.SIGKILL)
     kept = len(user.records())
     told = user(*WORDS, "--plan", "--resume")
-    assert f"{kept} trial" in told.stdout and "measured already, which leaves:" in told.stdout
+    assert f"{kept} trial" in told.stdout and "already measured; remaining:" in told.stdout
     (left,) = (line for line in told.stdout.splitlines() if line.startswith(f"{5 - kept} trials, about"))
     ended = user(*WORDS, "--resume")
     assert ended.code in (0, 3)
-    assert f"{kept} of 5 trials measured already; {left}" in ended.stderr
+    assert f"{kept} of 5 trials already measured; {left}" in ended.stderr
     over = user(*WORDS, "--plan", "--resume").stdout
-    assert "all 5 trials were measured already; nothing is left" in over
+    assert "all 5 trials were already measured; nothing is left" in over
     assert "loaded first" not in over
     again = user(*WORDS, "--resume")
-    assert again.stderr.splitlines()[0] == "all 5 trials were measured already; nothing ran", again
+    assert again.stderr.splitlines()[0] == "all 5 trials were already measured; nothing was run", again
     assert again.code == ended.code, "the code is that of the trials, whoever measured them"

@@ -73,7 +73,7 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
         assert metrics["slice_checkpoints"] == 3
         assert metrics["slice_paid_s"] > 0  # at the end of its own turns …
         assert metrics["slice_debt_s"] > 0  # … and after the last one
-        assert "the others frozen" in one["conditions"]["slices"]
+        assert "the others are paused" in one["conditions"]["slices"]
     began = {(one["block"], one["turns_since"]) for one in found}
     assert len(began) == 2
     assert user.nothing_runs()
@@ -92,7 +92,7 @@ def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_che
         assert f"{old} = {{ system.dsn" in text
     file = user.home / "given.toml"
     file.write_text(text)
-    assert "the others idle on the same server" in " ".join(user("lab", "plan", str(file)).stdout.split())
+    assert "the others are idle on the same server" in " ".join(user("lab", "plan", str(file)).stdout.split())
     told = user("lab", "run", str(file))
     assert told.code in (0, 3), told
     found = records(user)
@@ -131,7 +131,7 @@ def test_rated_cells_are_measured_by_trials_beside_slices_of_a_length_that_a_pil
     assert len(by_slices) == len(rated) == 4
     (length_s,) = {one["metrics"]["slice_length_s"] for one in by_slices}
     assert length_s in LENGTHS_S
-    piloted = [one["block"] for one in by_slices if "length by a pilot" in one["conditions"]["slices"]]
+    piloted = [one["block"] for one in by_slices if "slice length chosen by a pilot" in one["conditions"]["slices"]]
     assert piloted == [0, 0]
     assert all(one["conditions"]["cache"].startswith("hot") for one in own)
     assert all("rate" in one["conditions"] and one["cell"]["load"]["rate"] for one in rated)

@@ -73,7 +73,7 @@ def test_a_server_is_held_to_cpus_during_the_trial_and_has_all_of_them_afterward
     assert done == [("prepare", "control", 0), ("cleanup", "control", 0)]
     assert [check for check in record["checks"] if check["name"] == "server CPUs" and check["passed"]]
     report = user("report", "--format", "md")
-    assert f"hold the server to CPUs {ONE}" in report.stdout, report.stderr
+    assert f"pin the server to CPUs {ONE}" in report.stdout, report.stderr
 
 
 @pytest.mark.skipif(not DROPS, reason="page caches cannot be dropped here")
@@ -188,8 +188,8 @@ def test_a_user_without_the_right_is_told_which_one(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--control", "ssh"), "names none"),
-        (("--restart", "x.service", "--server", "ssh://db1"), "may change nothing there"),
+        (("--control", "ssh"), "needs --server"),
+        (("--restart", "x.service", "--server", "ssh://db1"), "needs permission"),
         (("--restart", "x.service", "--server", "ssh://db1", "--control", "ssh"), "add --cache cold"),
         (("--control", "telnet", "--server", "ssh://db1"), "'telnet' is unknown"),
         (("--server-cpus", ONE, "--server", "ssh://db1"), "not configured by ironbench"),
@@ -246,7 +246,7 @@ def test_the_servers_cpus_are_a_factor_of_a_lab(user: User, ssh: SshServer, serv
     file = user.home / "cores.toml"
     file.write_text(LAB.format(dsn=dsn, server=ssh.address, one=ONE, all=ALL))
     plan = user("lab", "plan", str(file))
-    assert plan.code == 0 and "hold the server to" in plan.stdout, plan.stdout + plan.stderr
+    assert plan.code == 0 and "pin the server to" in plan.stdout, plan.stdout + plan.stderr
     user.measured("lab", "run", str(file))
     records = [json.loads(path.read_text()) for path in user.home.glob("**/trials/*/record.json")]
     held = {record["cell"]["name"]: record["conditions"]["server CPUs"] for record in records}

@@ -144,7 +144,7 @@ def test_an_address_that_cannot_be_meant_is_refused_unseen(user: User, server: s
 
 def test_a_server_that_ironbench_starts_is_watched_here_alone(user: User) -> None:
     told = user(*RUN, "--server", "ssh://db1")
-    assert told.code == 2 and "runs here" in told.stderr and user.untouched()
+    assert told.code == 2 and "run on this machine" in told.stderr and user.untouched()
 
 
 def test_the_doctor_sees_the_machine_behind_ssh_as_it_sees_this_one(user: User, ssh: SshServer) -> None:

@@ -47,12 +47,14 @@ def billed(directory: Path, records: list[Record], text: str = BOTH, words: tupl
     return asked(words, "", str(systems), (), "", str(directory))
 
 
-@pytest.mark.parametrize(("text", "hint"), [("eur", "three letters: EUR"), ("dollars", "three letters, e.g. EUR")])
+@pytest.mark.parametrize(
+    ("text", "hint"), [("eur", "three-letter code: EUR"), ("dollars", "three-letter code, e.g. EUR")]
+)
 def test_what_is_no_currency_is_refused_before_a_rate_to_it_is_asked_for(tmp_path: Path, text: str, hint: str) -> None:
-    with pytest.raises(InputError, match=f"--currency {text}: '{text}' is no currency") as caught:
+    with pytest.raises(InputError, match=f"--currency {text}: '{text}' is not a currency") as caught:
         asked((), "p99 < 10ms at 5 tps", "", (), text, str(tmp_path))
     assert hint in caught.value.hint
-    with pytest.raises(InputError, match=f"currency: '{text}' is no currency"):
+    with pytest.raises(InputError, match=f"currency: '{text}' is not a currency"):
         billed(tmp_path, [], f'currency = "{text}"\n{BOTH}')
 
 

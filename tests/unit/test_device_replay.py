@@ -226,7 +226,7 @@ def test_the_time_of_an_emulation_is_added_only_where_the_trace_tells_it(tmp_pat
     path = tmp_path / "trace.parquet"
     trace.write(path, one_client(100, _MS, 8 * _MS))
     assert device.replay(str(path), "hdd-7200") == 0
-    with pytest.raises(InputError, match="does not tell what the processors did") as caught:
+    with pytest.raises(InputError, match="has no CPU times") as caught:
         device.replay(str(path), "hdd-7200", emulated=True)
     assert caught.value.subject == "--emulated"
 
@@ -293,7 +293,7 @@ def test_the_verbs_print_a_page_or_one_document(tmp_path: Path, capsys: pytest.C
     told = capsys.readouterr().out
     assert "hdd-10k (2005)" in told
     assert "ssd-sata-2011 (2011)" in told
-    assert "what a benchmark would see" in told
+    assert "benchmark result (predicted)" in told
     assert "ASSUMED" in told
     device.show("raid-card", json=True)
     assert json.loads(capsys.readouterr().out)["models"][0]["kind"] == "controller"

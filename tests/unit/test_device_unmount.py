@@ -62,7 +62,7 @@ def test_a_place_may_be_told_from_where_one_is(tmp_path: Path, monkeypatch: pyte
 def test_a_trace_overwrites_no_file_and_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_text("precious")
     for name, cause in (
-        ("t.parquet", "is there already"),
+        ("t.parquet", "already exists"),
         (".", "is a directory"),
         ("none/t", "there is no directory"),
     ):

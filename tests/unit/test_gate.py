@@ -72,7 +72,7 @@ def test_a_slower_change_closes_it_with_exit_code_4(made: Made, capsys: pytest.C
     shown = capsys.readouterr()
     assert "The gate is closed: something is slower by more than 5" in shown.out
     assert re.search(r"It is slower by 1[0-9].%; 5.% is allowed", shown.out)
-    assert "exit code 4: the gate is closed: slower" in shown.err
+    assert "exit code 4: gate FAIL: slower" in shown.err
 
 
 def test_a_slowdown_whose_interval_holds_the_margin_is_not_called_slower_than_it(made: Made) -> None:
@@ -277,10 +277,10 @@ def test_records_that_were_not_run_in_blocks_are_refused(made: Made, tmp_path: P
     plan = lab({"version": ("16", "18")}, blocks=6)
     for one in trials(plan, dict.fromkeys(CELLS, 1000.0)):
         store.keep(replace(one, purpose="sweep", series=one.cell.name[-2:]), Evidence())
-    with pytest.raises(InputError, match="only blocks bear a verdict") as caught:
+    with pytest.raises(InputError, match="were not run in blocks of one lab") as caught:
         gate("16", "18", results=str(store.directory))
     assert "ironbench compare" in caught.value.hint
-    with pytest.raises(InputError, match="only blocks bear a verdict"):
+    with pytest.raises(InputError, match="were not run in blocks of one lab"):
         gate(f"{made(1.0)}/version=16", f"{made(0.9)}/version=18")
 
 
@@ -317,17 +317,17 @@ def test_a_lab_that_compares_cells_with_skipped_ones_alone_is_refused(tmp_path: 
     found.declare(plan.method.stages[0], plan.trials)
     for record in trials(plan, {neither: 1000.0, both: 1000.0}):
         found.store.keep(record, Evidence())
-    with pytest.raises(InputError, match="compares nothing without the cells that are skipped: version=16 log=memory"):
+    with pytest.raises(InputError, match="compares nothing without the skipped configurations: version=16 log=memory"):
         gate(str(tmp_path))
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"undecided": "more or less"}, "is no policy"),
-        ({"output": ["gate.pdf"]}, "does not say which format"),
+        ({"undecided": "more or less"}, "is not a valid policy"),
+        ({"output": ["gate.pdf"]}, "the file name has no known suffix"),
         ({"output": ["nowhere/gate.md"]}, "does not exist"),
-        ({"base": "here", "new": ""}, "is no directory of a lab"),
+        ({"base": "here", "new": ""}, "is not a lab directory"),
     ],
 )
 def test_mistakes_are_named(words: dict[str, str], message: str) -> None:
@@ -495,7 +495,7 @@ def test_the_example_of_the_guide_is_what_is_printed(made: Made, capsys: pytest.
 
 
 def test_a_gate_that_only_reads_names_what_measures_more(made: Made) -> None:
-    with pytest.raises(InputError, match="nothing is measured here") as refused:
+    with pytest.raises(InputError, match="measures nothing") as refused:
         gate(*CELLS, undecided="more:30m", results=made(1.0))
     assert "lab run FILE --gate" in refused.value.hint
 

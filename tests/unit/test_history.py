@@ -186,8 +186,8 @@ def test_records_of_labs_among_the_results_are_in_it(tmp_path: Path, capsys: pyt
         ({"by": "tag:branch"}, "without the tag branch"),
         ({"metric": "speed"}, "metric"),
         ({"metric": "failed"}, "failed"),
-        ({"output": "h.doc"}, "does not say which format"),
-        ({"format": "html"}, "needs a file"),
+        ({"output": "h.doc"}, "has no known suffix"),
+        ({"format": "html"}, "needs an output file"),
     ],
 )
 def test_what_cannot_be_shown_is_refused_with_a_way_out(given: dict[str, str], cause: str, results: str) -> None:

@@ -49,7 +49,7 @@ def test_the_exit_line_counts_suspect_trials_as_the_report_does(
     assert ended(tmp_path, before, again, *measured) == verdict.SUSPECT
     shown = capsys.readouterr()
     assert "[cpu-taken, 12 of 12 trials]" in shown.out
-    assert "exit code 3: 12 of 12 trials suspect" in shown.err
+    assert "exit code 3: 12 of 12 trials flagged" in shown.err
 
 
 @pytest.mark.parametrize("purpose", ["pilot", "peak"])
@@ -79,4 +79,4 @@ def test_a_loss_in_a_power_cut_is_not_taken_back_by_another_try(
     measured = [replace(one, attempt=2) for one in trials(lab({"log": ("disk", "memory")}, blocks=6), MEANS)]
     lost = replace(measured[0], id="lost", attempt=1, status=Status.VOIDED, causes=(cause,), checks=checks)
     assert ended(tmp_path, lost, *measured, crash=crash) == code
-    assert ("exit code 1: 1 of 13 trials lost something in a power cut" in capsys.readouterr().err) is (code == 1)
+    assert ("exit code 1: 1 of 13 trials lost committed data in a power cut" in capsys.readouterr().err) is (code == 1)

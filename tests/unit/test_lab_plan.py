@@ -77,7 +77,7 @@ jit = ["on", "off"]
         declare.planned(declare.read(lab_file, design))
     assert "options=-c%20NAME%3DVALUE" in caught.value.hint and "`prepare`" in caught.value.hint
     assert meant in caught.value.hint and ("did you mean" in caught.value.hint) == bool(meant)
-    assert "make another level the first" not in caught.value.hint
+    assert "list another value first" not in caught.value.hint
 
 
 def test_data_that_a_lab_copies_once_are_planned_once(lab_file: Path) -> None:
@@ -147,17 +147,17 @@ def test_with_fewer_than_two_cells_a_lab_cannot_be_run(lab_file: Path) -> None:
     ("text", "subject", "cause"),
     [
         ("[load]\nduration = 'soon'\n" + CLIENTS, "load.duration", "not a duration"),
-        ("[load]\nrate = 5.0\nthink_time = '1ms'\n" + CLIENTS, "load.think_time", "together with load.rate"),
-        ("[load]\nduration = '1s'\ntransactions = 5\n" + CLIENTS, "load.transactions", "together with load.duration"),
+        ("[load]\nrate = 5.0\nthink_time = '1ms'\n" + CLIENTS, "load.think_time", "combined with load.rate"),
+        ("[load]\nduration = '1s'\ntransactions = 5\n" + CLIENTS, "load.transactions", "combined with load.duration"),
         ("with.scael = 2\n" + CLIENTS, "workload.with.scael", "is not an option"),
-        ("files = ['a.sql']\n" + CLIENTS, "a.sql", "has scripts of its own"),
+        ("files = ['a.sql']\n" + CLIENTS, "a.sql", "has its own scripts"),
         ("[vary]\nsystem.engine = ['null', 'postgre']\n", "engine postgre", "no such engine"),
         ("[vary]\nworkload.name = ['select-only', 'select-onli']\n", "workload select-onli", "no such workload"),
-        ("[vary]\nideal = ['none', 'lgo']\n", "system.ideal", "no part"),
-        (CLIENTS + "[measure]\nmetric = 'thruput'\n", "measure.metric", "no metric"),
-        (CLIENTS + "[measure]\nmetric = 'transactions'\n", "measure.metric", "neither more nor less"),
-        (CLIENTS + "[measure]\nmetric = 'wal_bytes_per_transaction'\n", "measure.metric", "null has none"),
-        (CLIENTS + "[expect]\nclaims = ['2 over 1 (load_rows_per_s): 1 to 2']\n", "claims[0]", "before the trials"),
+        ("[vary]\nideal = ['none', 'lgo']\n", "system.ideal", "not a part"),
+        (CLIENTS + "[measure]\nmetric = 'thruput'\n", "measure.metric", "unknown metric"),
+        (CLIENTS + "[measure]\nmetric = 'transactions'\n", "measure.metric", "no better direction"),
+        (CLIENTS + "[measure]\nmetric = 'wal_bytes_per_transaction'\n", "measure.metric", "null does not have"),
+        (CLIENTS + "[expect]\nclaims = ['2 over 1 (load_rows_per_s): 1 to 2']\n", "claims[0]", "before its trials"),
         (CLIENTS + "[expect]\nclaims = ['2 over 1 (not_started): 1 to 2']\n", "claims[0]", "open loop"),
         (CLIENTS + "[expect]\nclaims = ['2 over 1 (throughput{script=a}): 1 to 2']\n", "claims[0]", "one script"),
     ],
@@ -212,7 +212,7 @@ def test_a_mistake_that_cells_share_is_named_once(lab_file: Path) -> None:
     assert [one.subject.split(", ")[1] for one in caught.value.mistakes] == [
         "expect.claims[0]",
         "expect.claims[1]",
-        "cell clients=1",
+        "configuration clients=1",
     ]
 
 
@@ -234,17 +234,17 @@ def test_a_metric_that_tpch_does_not_have_with_these_options_is_refused(lab_file
         text = vary + f"claims = ['2 over 1 ({metric}): 1 to 2']\n"
         return refused(lab_file, text, "postgres", "tpch").cause
 
-    assert "recorded in parts" in refusal("query_time_s")
-    assert "recorded in parts" in refusal("query_time_s{query=q02}")
-    assert "none with these options" in refusal("power")
-    assert "none with these options" in refusal("throughput_test_s")
-    assert "drives itself" in refusal("service_time_p99_s")
-    assert "more than the queries" in refusal("client_cpu_per_transaction_s")
+    assert "recorded per part" in refusal("query_time_s")
+    assert "recorded per part" in refusal("query_time_s{query=q02}")
+    assert "does not measure it with these options" in refusal("power")
+    assert "does not measure it with these options" in refusal("throughput_test_s")
+    assert "runs its own code" in refusal("service_time_p99_s")
+    assert "work that its queries do not count" in refusal("client_cpu_per_transaction_s")
 
 
 def test_cells_that_come_to_the_same_are_refused(lab_file: Path) -> None:
     error = refused(lab_file, "[vary]\nload.duration = ['60s', '1m']\n")
-    assert "are equal" in error.cause
+    assert "the same configuration" in error.cause
 
 
 def test_the_plan_shows_cells_order_and_estimate(lab_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -252,11 +252,11 @@ def test_the_plan_shows_cells_order_and_estimate(lab_file: Path, capsys: pytest.
     assert planned(str(lab_file), "", json=False) == 0
     shown = capsys.readouterr().out
     assert "Does it matter?" in shown
-    assert "3 cells, design one-at-a-time" in shown
-    assert "12 blocks, each in random order by seed 1" in shown
-    assert "look 1 of 2" in shown
+    assert "3 configurations, design one-at-a-time" in shown
+    assert "12 blocks, each in random order (seed 1)" in shown
+    assert "interim analysis 1 of 2" in shown
     assert "36 trials" in shown
-    assert "90 % power" in shown
+    assert "90% power" in shown
 
 
 def test_a_plan_speaks_of_no_time_around_trials_where_there_is_next_to_none(
@@ -307,7 +307,7 @@ def test_a_budget_chooses_blocks_and_length_and_says_what_they_resolve(
     assert 0.01 < document["resolution"]["detectable"] < 0.2
     assert document["resolution"]["needed_s"] > 900
     planned(str(lab_file), "15m", json=False)
-    assert "15 min resolves a difference of" in capsys.readouterr().out
+    assert "minimum detectable effect in 15 min:" in capsys.readouterr().out
 
 
 def test_a_budget_needs_trials_of_a_known_time(lab_file: Path) -> None:

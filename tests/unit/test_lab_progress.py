@@ -82,7 +82,9 @@ def test_a_budget_holds_what_fits_at_the_pace_of_the_trials_so_far() -> None:
     allowance.passed, now[0] = 24, 700.0
     assert allowance.holds(24) and not allowance.reason
     assert not allowance.holds(30)
-    assert allowance.reason.startswith("the budget of 20 min ends the lab at this look, after 10 min")
+    assert allowance.reason.startswith(
+        "the lab ends at this interim analysis, after 10 min, because of its budget of 20 min"
+    )
     assert Allowance(None).holds(10**9)
 
 
@@ -132,7 +134,7 @@ def test_where_a_lab_will_look_again_time_is_that_until_the_next_look() -> None:
     stages = (Stage(1, 6), Stage(2, 6))
     trials = tuple(replace(trial, purpose="lab") for trial in plan.trials)
     pace = Pace(replace(plan, trials=trials, estimate_s=24 * 60.0, method=replace(plan.method, stages=stages)))
-    assert re.match(r"trial 1 of 12, .* left until the next look: ", pace.title(trials[0], []))
+    assert re.match(r"trial 1 of 12, .* left until the next interim analysis: ", pace.title(trials[0], []))
 
 
 def test_systems_that_take_turns_share_the_time_of_their_block() -> None:

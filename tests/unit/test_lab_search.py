@@ -168,7 +168,7 @@ def test_a_cell_whose_search_finds_nothing_is_skipped_in_its_words_and_the_other
     records = everything(lab, status=fate)
     assert {one.cell.levels["speed"] for one in records if one.purpose == "lab"} == {"fast", "slow"}
     found = lab.lab()
-    assert found.setup("speed=idle").skipped.startswith("its trials failed at the lowest load")
+    assert found.setup("speed=idle").skipped.startswith("trials failed at the lowest load")
     assert found.comparisons == (("speed=slow", "speed=fast"),)
     study = lab_study(found, [one for one in records if one.purpose == "lab"], lab.store)
     assert study.complete and study.skipped[0][0] == "speed=idle"
@@ -181,7 +181,7 @@ def test_failed_trials_of_a_search_are_tried_again_when_somebody_asks(tmp_path: 
         try:
             due = Blocks(lab, []).next(records)
         except FailureError as error:
-            assert "its trials failed at the lowest load" in str(error)
+            assert "trials failed at the lowest load" in str(error)
             assert "lab resume --failed" in error.hint and "load.limit" not in error.hint
             break
         assert due is not None
@@ -204,7 +204,7 @@ def test_a_search_needs_trials_with_a_throughput(lab: LabDirectory) -> None:
     assert found is not None
     one = measured(lab, found.trial)
     metrics = {name: value for name, value in one.metrics.items() if name != "throughput"}
-    with pytest.raises(FailureError, match="no throughput to search by"):
+    with pytest.raises(FailureError, match="no throughput, which the search needs"):
         Blocks(lab, []).next([replace(one, metrics=metrics)])
 
 
@@ -249,16 +249,20 @@ def test_response_times_at_the_loads_that_searches_chose_are_not_called_those_of
 @pytest.mark.parametrize(
     ("content", "subject", "cause"),
     [
-        (text("clients = 'auto:1-4'\n[vary]\nclients = [1, 2]"), "load.clients", "varies from cell to cell"),
+        (
+            text("clients = 'auto:1-4'\n[vary]\nclients = [1, 2]"),
+            "load.clients",
+            "the lab also searches for the best load.clients",
+        ),
         (text("clients = 'auto:8-4'"), "load.clients", "8-4 is not a range"),
         (text("clients = 'auto:4..8'"), "load.clients", "is not a range"),
         (text("clients = 'many'"), "load.clients", "'many' is not a whole number"),
-        (text("clients = 4\nlimit = ['response_time_p99_s=1ms']"), "load.limit", "there is nothing to search"),
-        (text("clients = 'auto'\nrate = 5"), "load.rate", "given together with load.clients"),
-        (text("clients = 'auto'\nlimit = ['throughput=5']"), "load.limit = throughput", "better when it is higher"),
+        (text("clients = 4\nlimit = ['response_time_p99_s=1ms']"), "load.limit", "applies only to a search"),
+        (text("clients = 'auto'\nrate = 5"), "load.rate", "cannot be combined with load.clients"),
+        (text("clients = 'auto'\nlimit = ['throughput=5']"), "load.limit = throughput", "cannot be a limit"),
         (text("clients = 'auto'\nlimit = ['wal_bytes_per_transaction=5']"), "load.limit", "wal_bytes"),
-        (text(rest="rates = ['70%']"), "measure.rates", "searched for"),
-        (text("rate = 'auto:10-100'"), "measure.metric", "an open loop is asked for it"),
+        (text(rest="rates = ['70%']"), "measure.rates", "found by a search"),
+        (text("rate = 'auto:10-100'"), "measure.metric", "the rate of an open loop determines it"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused_with_the_field(
@@ -277,7 +281,7 @@ def test_a_rate_is_searched_where_a_response_time_decides(tmp_path: Path) -> Non
 
 def test_the_noise_of_a_lab_is_that_of_one_load(tmp_path: Path) -> None:
     found = plan(tmp_path, text())
-    with pytest.raises(InputError, match="noise is that of one load"):
+    with pytest.raises(InputError, match="noise is measured at a fixed load"):
         against_itself(found.lab, found.secrets, 6)
 
 
@@ -293,7 +297,7 @@ def test_the_plan_names_the_trials_of_the_search_and_their_time(
     plan(tmp_path, text())
     assert planned(str(tmp_path / "speed.toml"), "", json=False) == 0
     shown = capsys.readouterr().out
-    assert f"of these about {count} before the first block" in shown and "best clients in 1 to 16, 1 s" in shown
+    assert f"this includes about {count} before the first block" in shown and "best clients in 1 to 16, 1 s" in shown
     planned(str(tmp_path / "speed.toml"), "", json=True)
     assert json.loads(capsys.readouterr().out)["cells"][0]["search"]["high"] == 16
 

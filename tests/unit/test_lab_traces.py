@@ -24,7 +24,7 @@ def test_a_directory_that_does_not_exist_yet_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_lab_without_emulated_devices_has_nothing_to_trace(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no cell of this lab is on an emulated device"):
+    with pytest.raises(InputError, match="no configuration of this lab uses an emulated device"):
         traced(lab({"log": ("disk", "memory")}), str(tmp_path))
 
 
@@ -36,5 +36,5 @@ def test_a_file_is_no_place_for_traces(tmp_path: Path) -> None:
 
 def test_a_lab_by_slices_leaves_no_trial_in_one_piece_to_trace(tmp_path: Path) -> None:
     by_slices = replace(emulated(), method=replace(emulated().method, slice_s=1.0))
-    with pytest.raises(InputError, match="measured by slices"):
+    with pytest.raises(InputError, match="traces need uninterrupted trials"):
         traced(by_slices, str(tmp_path))

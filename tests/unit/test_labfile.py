@@ -130,13 +130,13 @@ def test_the_seed_follows_from_the_text_unless_it_is_declared() -> None:
         ("[load]\nclients = 'many'\n" + CLIENTS, "labs/x.toml, load.clients", "whole number"),
         ("[sytem]\n" + CLIENTS, "labs/x.toml, sytem", "system"),
         ("[vary]\nclient = [1, 2]\n", "labs/x.toml, vary.client", "clients"),
-        ("[vary]\nload.clients = 3\n", 'labs/x.toml, vary."load.clients"', "no levels"),
-        ("[vary]\nclients = []\n", "labs/x.toml, vary.clients", "no levels"),
-        ("[vary]\nclients = [4]\n", "labs/x.toml, vary.clients", "one level"),
+        ("[vary]\nload.clients = 3\n", 'labs/x.toml, vary."load.clients"', "no values"),
+        ("[vary]\nclients = []\n", "labs/x.toml, vary.clients", "no values"),
+        ("[vary]\nclients = [4]\n", "labs/x.toml, vary.clients", "only one value"),
         ("[vary]\nclients = [4, 4]\n", "labs/x.toml, vary.clients", "twice"),
-        ("[vary.m]\na = { memory = '1GB' }\nb = { memory = '1GB' }\n", "labs/x.toml, vary.m", "equal"),
+        ("[vary.m]\na = { memory = '1GB' }\nb = { memory = '1GB' }\n", "labs/x.toml, vary.m", "same fields"),
         ("[vary.m]\na = { memroy = '1GB' }\nb = {}\n", "labs/x.toml, vary.m.a", "memory"),
-        ("[vary]\nclients = [1, 'two']\n", "labs/x.toml, vary.clients, level two, load.clients", "whole number"),
+        ("[vary]\nclients = [1, 'two']\n", "labs/x.toml, vary.clients, value two, load.clients", "whole number"),
         ("[vary.m]\na = { memory = '1GB' }\nb = {}\n[vary.n]\nc = { memory = '2GB' }\nd = {}\n", "vary", "both set"),
         (ARRAY + "[vary.m]\na = { devices.arry.fs = 'xfs' }\nb = {}\n", "labs/x.toml, vary.m.a", "array"),
         (ARRAY + "[vary.m]\na = { devices.array.fz = 'xfs' }\nb = {}\n", "labs/x.toml, vary.m.a", "fs"),
@@ -147,7 +147,7 @@ def test_the_seed_follows_from_the_text_unless_it_is_declared() -> None:
         (CLIENTS + "[measure]\nmargin = 0.0\n", "labs/x.toml, measure.margin", "out of range"),
         (CLIENTS + "[measure]\nrepeats = 6\nstages = [4, 4]\n", "labs/x.toml, measure.stages", "sum up to 8"),
         (CLIENTS + "[measure]\nstages = []\n", "labs/x.toml, measure.stages", "at least one block"),
-        ("[vary]\nclients = [1,", "labs/x.toml", "no TOML"),
+        ("[vary]\nclients = [1,", "labs/x.toml", "not valid TOML"),
         ("[vari]\nclients = [1, 2]\n", "labs/x.toml, vari", "vary"),
         ("[vary]\nclients = 3\n", "labs/x.toml, vary", ""),
         ("[system.set]\nwork_mem = [1]\n[vary]\nwork_mem = [1, 2]\n", "labs/x.toml, system.set", ""),
@@ -171,11 +171,11 @@ def test_a_lab_needs_a_question() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[[cell]]\nname = "a"\n', "nothing to be compared with"),
-        ('[[cell]]\nname = "a"\n[[cell]]\nname = "a"\nmemory = "1GB"\n', "two cells are called a"),
-        ('[[cell]]\nname = "a"\n[[cell]]\nname = "b"\n', "a and b are equal"),
-        ('[[cell]]\nmemory = "1GB"\n', "is no factor"),
-        ("", "names its cells"),
+        ('[[cell]]\nname = "a"\n', "a single configuration cannot be compared"),
+        ('[[cell]]\nname = "a"\n[[cell]]\nname = "a"\nmemory = "1GB"\n', "two configurations have the name a"),
+        ('[[cell]]\nname = "a"\n[[cell]]\nname = "b"\n', "a and b are the same configuration"),
+        ('[[cell]]\nmemory = "1GB"\n', "is not a factor"),
+        ("", "an explicit design needs"),
     ],
 )
 def test_explicit_cells_are_named_and_differ(text: str, words: str) -> None:
@@ -187,7 +187,7 @@ def test_a_lab_of_a_million_cells_is_refused_before_they_are_made(monkeypatch: p
     text = f"[vary]\nclients = [{levels}]\nthreads = [{levels}]\n"
     monkeypatch.setattr(design, "at", lambda *_: pytest.fail("a cell was made"))
     error = refused(text, start='design = "full"\n' + START)
-    assert "1\u202f000\u202f000 cells in 6 blocks are 6\u202f000\u202f000 trials" in error.cause
+    assert "1\u202f000\u202f000 configurations in 6 blocks are 6\u202f000\u202f000 trials" in error.cause
     assert "5.7 years" in error.cause
     assert "one-at-a-time" in error.hint
 

@@ -71,7 +71,7 @@ def test_what_a_smaller_difference_needs_is_what_resolves_it() -> None:
 def test_a_budget_for_less_than_six_blocks_is_refused_with_what_is_needed() -> None:
     with pytest.raises(InputError) as caught:
         resolved(1)
-    assert "2 cells in 6 blocks of 5 s take 2 min 50 s" in caught.value.cause
+    assert "2 configurations in 6 blocks of 5 s take 2 min 50 s" in caught.value.cause
     assert "allow 2 min 50 s" in caught.value.hint
     assert resolved(170 / 60).elapsed_s <= 170
 

@@ -95,7 +95,7 @@ def test_a_cell_may_be_named_at_a_share_of_the_peak() -> None:
     assert found.cells == ("clients=1 log=ssd rate=70%", "clients=1 log=disk rate=70%")
     best, _ = claim("order (response_time_p99_s): 48 GB rate=50% > ssd rate=50%").cells
     assert best == "clients=1 log=48 GB rate=50%"
-    assert "no share" in refused("ssd rate=fast over disk rate=70% (response_time_p99_s): 0.5 to 1.0").cause
+    assert "not a percentage" in refused("ssd rate=fast over disk rate=70% (response_time_p99_s): 0.5 to 1.0").cause
 
 
 @pytest.mark.parametrize(
@@ -119,21 +119,21 @@ def test_a_limit_names_one_cell_and_values_with_units(
     ("text", "words"),
     [
         ("ssd over disk", "no colon"),
-        ("ssd and disk: 1 to 2", "there is no cell or level ssd and disk"),
+        ("ssd and disk: 1 to 2", "unknown configuration or value ssd and disk"),
         ("ssd (response_time_p99_s): at most 10", "has no unit"),
         ("ssd: fast", "neither a limit nor a range"),
         ("ssd: 3000/s to 2000/s", "an empty range"),
         ("ssd: at most soon", "is not a value of throughput"),
-        ("ssd over disk: 1.1", "no range"),
-        ("ssd over disk: 1.1 to 1.0", "no range"),
+        ("ssd over disk: 1.1", "not a range of ratios"),
+        ("ssd over disk: 1.1 to 1.0", "not a range of ratios"),
         ("ssd over ssd: 1 to 2", "compared with itself"),
         ("order: ssd", "at least two"),
-        ("order: ssd > hdd", "there is no cell or level hdd"),
-        ("lgo=ssd over disk: 1 to 2", "there is no factor lgo"),
-        ("log=sdd over disk: 1 to 2", "factor log has no level sdd"),
-        ("clients=8 log=ssd over disk: 1 to 2", "no cell has"),
-        ("ssd over disk (throughputs): 1 to 2", "there is no metric throughputs"),
-        ("order (transactions): ssd > disk", "neither more nor less is better"),
+        ("order: ssd > hdd", "unknown configuration or value hdd"),
+        ("lgo=ssd over disk: 1 to 2", "unknown factor lgo"),
+        ("log=sdd over disk: 1 to 2", "factor log has no value sdd"),
+        ("clients=8 log=ssd over disk: 1 to 2", "no configuration has"),
+        ("ssd over disk (throughputs): 1 to 2", "unknown metric throughputs"),
+        ("order (transactions): ssd > disk", "has no better direction"),
         ("order response_time_p99_s: ssd > disk", "does not name a metric in parentheses"),
         ("order (P99): ssd > disk", "does not name a metric in parentheses"),
     ],
@@ -164,10 +164,10 @@ def test_a_lab_gives_verdicts_on_the_comparisons_it_names_and_else_on_those_of_i
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("ssd", "which cell over which"),
+        ("ssd", "is not a comparison of two configurations"),
         ("ssd over ssd", "compared with itself"),
-        ("ssd over hdd", "there is no cell or level hdd"),
-        ("ssd rate=70% over disk rate=70%", "gets its verdict from a claim"),
+        ("ssd over hdd", "unknown configuration or value hdd"),
+        ("ssd rate=70% over disk rate=70%", "only claims can compare configurations"),
     ],
 )
 def test_a_comparison_that_cannot_be_meant_is_refused(text: str, words: str) -> None:
@@ -180,5 +180,5 @@ def test_a_level_of_two_factors_needs_its_factor() -> None:
     text = LAB.format(claim="on over off: 1 to 2", design="one-at-a-time")
     text = text.replace("clients = [1, 8]", 'system.set.a = ["off", "on"]\nsystem.set.b = ["off", "on"]')
     declared = labfile.read(text, "x.toml")
-    with pytest.raises(InputError, match="on is a level of a and of b"):
+    with pytest.raises(InputError, match="on is a value of a and of b"):
         claims.read(declared, design.cells(declared))

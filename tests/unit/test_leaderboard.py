@@ -292,10 +292,14 @@ def test_a_hint_names_each_list_and_workload_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("licence", "cause", "hint"),
     [
-        ("electricity-us-comercial", "is no licence", "known: "),
-        ("electricity-us-commercial", "is a price of kind power, not of a licence", "known: "),
-        ("sql-server-2014-enterprize", "is no licence", "did you mean sql-server-2014-enterprise"),
-        ("oracle", "is no licence", "known: oracle-enterprise, "),
+        ("electricity-us-comercial", "no price sheet contains this licence", "known: "),
+        ("electricity-us-commercial", "is a price of kind power, not a licence", "known: "),
+        (
+            "sql-server-2014-enterprize",
+            "no price sheet contains this licence",
+            "did you mean sql-server-2014-enterprise",
+        ),
+        ("oracle", "no price sheet contains this licence", "known: oracle-enterprise, "),
     ],
 )
 def test_only_licences_stand_for_the_money_of_a_leaderboard_and_hints_name_the_closest_first(

@@ -30,14 +30,14 @@ def test_a_format_is_found_by_its_module_which_names_its_files(tmp_path: Path, m
     (tmp_path / "tally.py").write_text("")
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
     assert destination(str(tmp_path / "r.TALLY"), "") == ("tally", tmp_path / "r.TALLY")
-    with pytest.raises(InputError, match="does not say which format") as caught:
+    with pytest.raises(InputError, match="has no known suffix") as caught:
         destination("r.pdf", "")
     assert ".tally" in caught.value.hint and ".txt" in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["html", "png", "svg"])
 def test_a_format_that_is_not_for_a_terminal_needs_a_file(name: str) -> None:
-    with pytest.raises(InputError, match="needs a file") as caught:
+    with pytest.raises(InputError, match="needs an output file") as caught:
         destination("", name)
     assert caught.value.hint == f"add -o report.{name}"
 

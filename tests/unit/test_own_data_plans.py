@@ -13,7 +13,7 @@ from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 from ironbench.trial.load import own
 
 DUMP = OwnData("/srv/shop.dump", digests=("d1",), kind="custom dump of version 15.8", bytes=10**7, data_bytes=6 * 10**7)
-UNASKED = "the server is not asked by a plan"
+UNASKED = "a dry run does not connect to the server"
 
 
 def planned(data: OwnData, dsn: str | None, directory: Path) -> list[str]:

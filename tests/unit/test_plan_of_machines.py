@@ -46,7 +46,7 @@ def test_a_plan_needs_no_machines_and_says_which_are_missing(
     declared = declare.read(lab(tmp_path, 32))
     planned = declare.planned(declared, machines_needed=False)
     (doubt,) = planned.doubts
-    assert words in doubt and doubt.endswith("nothing can be measured so until the machines are there")
+    assert words in doubt and doubt.endswith("add the machines before you start the lab")
     assert doubt in plans.notes(planned)
     with pytest.raises(InputError):
         declare.planned(declared)

@@ -96,7 +96,7 @@ much = { prepare = "readahead much", command_limit = "7s", memory = "1GB" }
 @pytest.mark.parametrize(
     ("pair", "cause"),
     [
-        ({"prepare": "ask:"}, "does not say what is asked for"),
+        ({"prepare": "ask:"}, "has no text after `ask:`"),
         ({"prepare": "x" * 1001}, "more than 1000 characters"),
         ({"command_limit": "0s"}, "out of range"),
     ],

@@ -34,10 +34,10 @@ method = "slices"
 @pytest.mark.parametrize(
     ("workload", "engine", "cause"),
     [
-        ("select-only", "sqlite", "clients of sqlite keep their connections"),
-        ("select-only", "null", "clients of null keep their connections"),
+        ("select-only", "sqlite", "clients of sqlite cannot open new connections"),
+        ("select-only", "null", "clients of null cannot open new connections"),
         ("directory", "slapd", "counts transactions"),
-        ("populate", "postgres", "not made of scripts"),
+        ("populate", "postgres", "does not run scripts"),
         ("tpch", "postgres", "drives itself"),
     ],
 )
@@ -57,7 +57,7 @@ def test_it_is_a_factor_of_labs_which_are_measured_by_trials(tmp_path: Path) -> 
     file.write_text(f'{LAB}\n[layout]\ndata = "{tmp_path / "d"}"\n')
     lab = declare.lab(file)[0]
     assert [setup.cell.load.reconnect for setup in lab.setups] == [0, 1]
-    assert lab.method.slice_s is None and "its clients open new connections" in lab.method.why_trials
+    assert lab.method.slice_s is None and "clients open new connections" in lab.method.why_trials
     assert most_clients(lab) == 200, "all engines of a lab are made alike"
     assert not lab.rated, "cells that differ in it do not do the same work"
 

@@ -81,7 +81,7 @@ def test_without_a_file_the_report_is_text(results: str, capsys: pytest.CaptureF
 
 
 def test_a_picture_needs_a_file(results: str) -> None:
-    with pytest.raises(InputError, match="needs a file"):
+    with pytest.raises(InputError, match="needs an output file"):
         report(["log on disk"], "", "png", results)
 
 
@@ -90,7 +90,7 @@ def test_a_directory_that_does_not_exist_is_named_before_any_work(results: str, 
         report([], str(tmp_path / "no" / "r.html"), "", results)
 
 
-@pytest.mark.parametrize(("name", "cause"), [("no/l.html", "does not exist"), ("l.pdf", "does not say which format")])
+@pytest.mark.parametrize(("name", "cause"), [("no/l.html", "does not exist"), ("l.pdf", "has no known suffix")])
 def test_a_file_that_no_lead_can_be_written_to_is_named_before_any_work(name: str, cause: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=cause):
         lead("a", "b", 0.05, str(tmp_path / name), str(tmp_path), False)

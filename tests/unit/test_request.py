@@ -61,16 +61,16 @@ def test_an_unknown_name_is_refused_and_the_nearest_suggested(
     [
         ({"duration": "0s"}, "--duration", "out of range"),
         ({"duration": "soon"}, "--duration", "not a duration"),
-        ({"duration": "1s", "transactions": 5}, "--transactions", "together with --duration"),
+        ({"duration": "1s", "transactions": 5}, "--transactions", "combined with --duration"),
         ({"transactions": 0}, "--transactions", "out of range"),
         ({"clients": "0"}, "--clients", "0 is out of range"),
         ({"engine": "sqlite", "memory_total": "10MiB"}, "--memory-total 10MiB", "holds no engine"),
         ({"clients": "100000"}, "--clients", "100\u202f000 is out of range"),
-        ({"clients": "1,2,2"}, "--clients", "named twice"),
+        ({"clients": "1,2,2"}, "--clients", "listed twice"),
         ({"clients": "many"}, "--clients", "not a whole number"),
         ({"rate": 0.0}, "--rate", "out of range"),
         ({"rate": float("nan")}, "--rate", "out of range"),
-        ({"rate": 10.0, "think_time": "1ms"}, "--think-time", "together with --rate"),
+        ({"rate": 10.0, "think_time": "1ms"}, "--think-time", "combined with --rate"),
         ({"max_tries": -1}, "--max-tries", "out of range"),
         ({"data": "hdd"}, "--data", "not a directory"),
         ({"options": ("scale",)}, "--with", "not KEY=VALUE"),
@@ -204,7 +204,7 @@ def test_a_search_that_cannot_be_is_refused(changes: dict[str, Any], subject: st
 
 
 def test_checkpoints_are_for_postgresql_and_set_once(tmp_path: Path) -> None:
-    assert "no such checkpoints" in refused(checkpoint="10s", engine="null").cause
+    assert "has no checkpoint interval" in refused(checkpoint="10s", engine="null").cause
     twice = refused(checkpoint="10s", engine="postgres", set=("checkpoint_timeout=60s",), data=str(tmp_path / "d"))
     assert "checkpoint_timeout" in twice.cause
     assert "is not a duration" in refused(checkpoint="soon", engine="postgres").cause
@@ -255,10 +255,10 @@ def test_a_message_names_the_option_or_the_field_that_the_user_wrote(
         'question = "?"\n[system]\nengine = "null"\n[workload]\nname = "igen-oltp"\n[vary]\nclients = [1, 2]\n[load]\n'
     )
     file.write_text(start + fields + "\n")
-    assert refused(**options).cause == f"given together with {of_a_run}"
+    assert refused(**options).cause == f"cannot be combined with {of_a_run}"
     with pytest.raises(InputError) as caught:
         declare.lab(file)
-    assert caught.value.cause == f"given together with {of_a_lab}"
+    assert caught.value.cause == f"cannot be combined with {of_a_lab}"
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_what_would_configure_a_running_server_is_refused_with_both_ways_out(
 def test_the_time_of_a_number_of_transactions_is_not_claimed_to_be_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for warmup, words in (("0s", "1 trial, whose time is not known"), ("1s", "1 trial, about 1 s of warm-up, and")):
+    for warmup, words in (("0s", "1 trial, duration unknown"), ("1s", "1 trial, about 1 s of warm-up, plus")):
         asked = plain(transactions=3, warmup=warmup, data="", results=str(tmp_path))
         execute(asked)
         assert words in capsys.readouterr().err

@@ -95,6 +95,6 @@ def test_a_tag_that_the_run_does_not_have_is_refused_and_not_dropped(
 ) -> None:
     store = Store(tmp_path, Printer.silent())
     begun(SWEEP, store, monkeypatch)
-    with pytest.raises(InputError, match="do not have it") as caught:
+    with pytest.raises(InputError, match="does not have this tag") as caught:
         run_plan.resumed(run_file.read(**{**SWEEP, "tag": ("commit=b",)}), store)
     assert caught.value.subject == "--tag commit=b"

@@ -101,17 +101,17 @@ def test_a_budget_buys_a_run_blocks_before_length_and_never_exceeds_itself() -> 
 @pytest.mark.parametrize(
     ("around_s", "confirmations", "once_s", "budget_s", "cause", "hint"),
     [
-        ([5.0], 0, 0.0, 5.0, "1 trial of 5 s is needed, besides warm-up", "allow 10 s, or give --warmup 0s"),
-        ([5.0], 0, 0.0, 8.0, "besides warm-up", "allow 10 s, or give --warmup 0s, or give --duration 3s"),
-        ([0.0], 0, 0.0, 3.0, "1 trial of 5 s is needed", "allow 5 s, or give --duration 3s"),
-        ([5.0], 0, 9.0, 5.0, "is needed, besides loading and warm-up", "allow 19 s"),
+        ([5.0], 0, 0.0, 5.0, "1 trial of 5 s is needed, in addition to warm-up", "allow 10 s, or use --warmup 0s"),
+        ([5.0], 0, 0.0, 8.0, "in addition to warm-up", "allow 10 s, or use --warmup 0s, or use --duration 3s"),
+        ([0.0], 0, 0.0, 3.0, "1 trial of 5 s is needed", "allow 5 s, or use --duration 3s"),
+        ([5.0], 0, 9.0, 5.0, "is needed, in addition to loading and warm-up", "allow 19 s"),
         (
             [5.0, 5.0],
             3,
             0.0,
             20.0,
-            "5 trials of 5 s are needed, besides warm-up",
-            "allow 50 s, or name fewer numbers in --clients",
+            "5 trials of 5 s are needed, in addition to warm-up",
+            "allow 50 s, or use fewer numbers in --clients",
         ),
     ],
 )

@@ -45,8 +45,8 @@ def said(
 
 
 def test_every_plan_names_the_method(said: Callable[..., str]) -> None:
-    assert "method: slices: the systems of a block stand side by side" in said()
-    assert "method: trials, one after another: slices were not asked for" in said('method = "slices"\n')
+    assert "method: slices: the systems of a block run side by side" in said()
+    assert "method: trials, one after another (measure.method)" in said('method = "slices"\n')
 
 
 def test_the_time_of_a_plan_holds_a_copy_of_data_that_are_only_read_for_each_system(
@@ -69,8 +69,8 @@ def test_the_time_of_a_plan_holds_a_copy_of_data_that_are_only_read_for_each_sys
 def test_plan_and_report_name_the_order_of_the_turns(said: Callable[..., str], order: str) -> None:
     told = said('method = "slices"', f'method = "slices"\norder = "{order}"')
     fixed = order == "fixed"
-    assert ("in the order of the file, the others frozen" in told) == fixed
-    assert ("in random order, the others frozen" in told) != fixed
+    assert ("in the order of the file, while the others are paused" in told) == fixed
+    assert ("in random order, while the others are paused" in told) != fixed
     plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=6)
     plan = replace(plan, method=replace(plan.method, slice_s=1.0, order=order))
     study = labfactory.studied(plan, labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0)))
@@ -87,10 +87,10 @@ def test_data_need_not_fit_memory_but_the_plan_says_that_systems_evict_each_othe
 ) -> None:
     told = said()
     assert "method: slices" in told
-    assert "side by side, 6" in told and "do not fit the page cache together" in told
-    assert "do not fit the page cache" not in said("with.scale = 200", "with.scale = 20")
+    assert "side by side (6" in told and "do not fit in the page cache" in told
+    assert "do not fit in the page cache" not in said("with.scale = 200", "with.scale = 20")
     own = 'engine = "postgres"\n[limits]\nmemory_total = "1GB"'
-    assert "do not fit the page cache" not in said('engine = "postgres"', own)
+    assert "do not fit in the page cache" not in said('engine = "postgres"', own)
 
 
 def test_caches_and_processes_must_fit_memory(said: Callable[..., str]) -> None:
@@ -100,9 +100,9 @@ def test_caches_and_processes_must_fit_memory(said: Callable[..., str]) -> None:
 def test_a_plan_that_needs_more_space_than_is_free_says_so(
     said: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "are free in" not in said()
+    assert "not enough space in" not in said()
     monkeypatch.setattr(space, "free_bytes", lambda path: 10 * 10**9)
-    assert "10.0 GB are free in" in said()
+    assert "10.0 GB are free, and" in said()
 
 
 @pytest.mark.parametrize(
@@ -132,15 +132,15 @@ def test_the_space_of_each_file_system_is_compared_with_what_lies_on_it_alone(
     told = said(old, "\n".join(levels.values()))
     assert ("method: slices" in told) == (not short)
     if short:
-        assert "side by side, 1 of 2 systems would take about" in told
-        assert f"of space in {tmp_path}{short}/pg, there are 3.4" in told
+        assert "side by side, 1 of 2 systems would need about" in told
+        assert f"of space in {tmp_path}{short}/pg, but 3.4" in told
 
 
 def test_what_slices_resolve_is_said_to_be_that_of_trials_where_no_noise_of_slices_is_known(
     said: Callable[..., str],
 ) -> None:
-    assert "that spread is assumed of trials, and none of slices is known here" in said()
-    assert "none of slices is known" not in said('method = "slices"\n')
+    assert "the variation is an assumption for trials" in said()
+    assert "is an assumption for trials" not in said('method = "slices"\n')
 
 
 @pytest.mark.parametrize("stayed", [0, 2])

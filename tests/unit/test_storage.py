@@ -439,4 +439,4 @@ def test_plans_count_the_rests_between_passes(tmp_path: Path) -> None:
     assert estimate_s(3) - estimate_s(0) == pytest.approx(12 * rests_s)
     words = ["run", "storage", "--data", "./a", "--with", "size=16MiB", "--with", "interval=3", "--plan"]
     done = launch.run(words, cwd=tmp_path)
-    assert f"and {units.span(rests_s)} of rest between what is measured" in done.stdout
+    assert f"and {units.span(rests_s)} of pauses between measurements" in done.stdout

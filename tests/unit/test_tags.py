@@ -40,7 +40,7 @@ def test_a_tag_that_could_not_be_found_again_is_refused_with_a_way_out(text: str
 
 
 def test_more_tags_than_a_record_has_room_for_are_refused() -> None:
-    with pytest.raises(InputError, match="17 tags are more than 16"):
+    with pytest.raises(InputError, match="has 17 tags; the maximum is 16"):
         tags.read("--tag", [f"key{number}=1" for number in range(17)])
 
 

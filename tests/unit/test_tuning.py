@@ -80,10 +80,10 @@ def test_the_plan_says_what_it_takes_and_what_it_sees(file: Path, capsys: pytest
     lab(file)
     assert planned(file, "", json=False, design=SCREEN) == 0
     shown = capsys.readouterr().out
-    assert "8 runs: Plackett and Burman, folded over (resolution IV)" in shown
-    assert "24 trials" in shown and "the screen sees an effect of" in shown
-    assert "2 factors would be 4 cells in 6 to 30 blocks" in shown
-    assert "max_tries" in shown and "in between, not screened" in shown
+    assert "8 runs: Plackett-Burman design with foldover (resolution IV)" in shown
+    assert "24 trials" in shown and "minimum detectable effect of the screen:" in shown
+    assert "for 2 factors, 4 configurations in 6 to 30 blocks" in shown
+    assert "max_tries" in shown and "values in between (not screened)" in shown
     assert planned(file, "1h", json=True, design=SCREEN) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["design"] == "screen" and document["resolution"]["detectable"] > 0
@@ -96,11 +96,11 @@ def test_the_plan_says_what_it_takes_and_what_it_sees(file: Path, capsys: pytest
     [
         ('clients = "4..4"', "both ends of '4..4' are equal"),
         ('system.set.x = "1GB..1024MB"', "are equal"),
-        ('system.set.x = "128MB..2"', "are not in units of one kind"),
-        ('system.set.x = "128MB..5s"', "are not in units of one kind"),
-        ('system.set.x = "on..off"', "is no range"),
-        ("clients = [1]", "has one level"),
-        ("clients = [1, 2]", "a screen of 1 factors is none"),
+        ('system.set.x = "128MB..2"', "have different kinds of units"),
+        ('system.set.x = "128MB..5s"', "have different kinds of units"),
+        ('system.set.x = "on..off"', "is not a range"),
+        ("clients = [1]", "has only one value"),
+        ("clients = [1, 2]", "a screen cannot have 1 factor"),
     ],
 )
 def test_what_is_no_pair_of_levels_is_refused(file: Path, vary: str, words: str) -> None:
@@ -122,7 +122,7 @@ def test_units_of_one_kind_make_a_range(file: Path, pair: str) -> None:
         ("[measure]\norder = 'fixed'\n", "measure.order"),
         ("[measure]\nrates = ['70%']\n", "measure.rates"),
         ("[measure]\nstages = 2\n", "measure.stages"),
-        ("[measure]\nrepeats = 2\n", "do not show their own error"),
+        ("[measure]\nrepeats = 2\n", "blocks to estimate its error"),
     ],
 )
 def test_what_a_screen_cannot_have_is_refused(file: Path, text: str, words: str) -> None:
@@ -131,7 +131,7 @@ def test_what_a_screen_cannot_have_is_refused(file: Path, text: str, words: str)
 
 def test_too_many_factors_for_the_budget_are_refused_with_what_suffices(file: Path) -> None:
     error = refused(file, FOUR, 60.0)
-    assert "8 runs of 4 factors in 3 blocks, and fresh blocks for 2 that matter, take" in str(error)
+    assert "8 runs of 4 factors in 3 blocks, and new blocks for 2 factors that matter, take" in str(error)
     assert lab(file, FOUR, 3600.0).method.budget_s == 3600.0
 
 
@@ -142,7 +142,7 @@ def test_a_level_that_cannot_be_is_named_and_nothing_is_skipped(file: Path) -> N
 
 def test_another_design_is_no_screen(file: Path) -> None:
     file.write_text('design = "full"\n' + START + FOUR)
-    with pytest.raises(InputError, match="full is no screen"):
+    with pytest.raises(InputError, match="is full, but this command needs screen"):
         declare.lab(file, None, SCREEN)
 
 

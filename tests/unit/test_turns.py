@@ -126,14 +126,14 @@ def test_cells_of_one_running_server_take_turns_without_freezing(
     assert (lab.method.slice_s, lab.method.why_trials) == (slice_plan.USUAL_S, "")
     assert not slice_plan.frozen(lab)
     planned(lab_file)
-    assert "the others idle on the same server, which is not frozen" in " ".join(capsys.readouterr().out.split())
+    assert "the others are idle on the same server, which is not paused" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_server_whose_machine_is_to_be_watched_is_measured_by_trials(lab_file: Path) -> None:
     cells = (
         f'{name} = {{ system.dsn = "{SERVER}/{name}", system.server = "ssh://bench@db" }}' for name in ("shop", "store")
     )
-    assert "its server's machine is watched" in given_lab(lab_file, "tpcb-like", *cells).method.why_trials
+    assert "the server's machine is sampled" in given_lab(lab_file, "tpcb-like", *cells).method.why_trials
 
 
 @pytest.mark.parametrize(
@@ -141,26 +141,26 @@ def test_a_server_whose_machine_is_to_be_watched_is_measured_by_trials(lab_file:
     [
         (
             (f'a = {{ system.dsn = "{SERVER}/shop" }}', f'b = {{ system.dsn = "{SERVER[:-1]}4/shop" }}'),
-            "would work in the turns of another one",
+            "would use CPU in the slices of the others",
         ),
-        ((f'a = {{ system.dsn = "{SERVER}/shop" }}', 'b = { system.memory = "64MB" }'), "would work in the turns"),
+        ((f'a = {{ system.dsn = "{SERVER}/shop" }}', 'b = { system.memory = "64MB" }'), "would use CPU in the slices"),
         (
             (
                 f'a = {{ system.dsn = "{SERVER}/shop" }}',
                 f'b = {{ system.dsn = "{SERVER}/shop", workload.with.scale = 2 }}',
             ),
-            "two cells need different data in one database",
+            "two configurations need different data in one database",
         ),
         (
             tuple(f'{name} = {{ system.dsn = "{SERVER}/shop?sslmode={name}" }}' for name in ("disable", "require")),
-            "two cells reach one database as different users or by different TLS",
+            "two configurations use one database with different users or TLS settings",
         ),
         (
             tuple(
                 f'{name} = {{ system.dsn = "{SERVER}/shop?options=-c%20work_mem%3D{size}", load.cache = "hot" }}'
                 for name, size in (("a", "4MB"), ("b", "8MB"))
             ),
-            "rehearses each cell in the database of the others",
+            "runs each configuration in one database",
         ),
     ],
 )
@@ -173,12 +173,12 @@ def test_what_is_not_one_running_server_with_the_same_work_is_measured_by_trials
 @pytest.mark.parametrize(
     ("parts", "why"),
     [
-        ({"load": "rate = 100", "measure": 'metric = "response_time_p99_s"'}, "goes on by the clock"),
-        ({"load": 'cache = "cold"'}, "a state at the start"),
-        ({"load": "transactions = 100"}, "end with their work"),
-        ({"load": 'warmup = "auto"'}, "a pilot of trials"),
-        ({"workload": "brokerage"}, "others than the clients of workload brokerage work between its transactions"),
-        ({"engine": "sqlite"}, "no server that could be frozen"),
+        ({"load": "rate = 100", "measure": 'metric = "response_time_p99_s"'}, "whose schedule does not pause"),
+        ({"load": 'cache = "cold"'}, "the start of a trial"),
+        ({"load": "transactions = 100"}, "end when their work is done"),
+        ({"load": 'warmup = "auto"'}, "a pilot trial"),
+        ({"workload": "brokerage"}, "workload brokerage has background work"),
+        ({"engine": "sqlite"}, "not a server that can be paused"),
         ({"measure": 'metric = "engine_cpu_s"'}, "engine_cpu_s comes from observers"),
         (
             {
@@ -197,14 +197,14 @@ def test_what_turns_would_disturb_is_measured_by_trials_and_the_plan_says_why(
     assert found.method.slice_s is None
     assert why in found.method.why_trials
     planned(lab_file)
-    assert f"not slices: {found.method.why_trials}" in " ".join(capsys.readouterr().out.split())
+    assert f"slices are not possible: {found.method.why_trials}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_too_little_memory_for_two_is_said_with_its_figure(lab_file: Path) -> None:
     half = fingerprint().memory_bytes * 2 // 3 >> 20
     found = declared(lab_file, system=f'[limits]\nmemory_total = "{half}MB"\n[system.set]')
     assert "2 systems side by side need about" in found.method.why_trials
-    assert "of memory, there are" in found.method.why_trials
+    assert "of memory, but the machine has" in found.method.why_trials
 
 
 def test_where_a_system_can_have_no_directory_of_its_own_it_is_measured_by_trials(lab_file: Path) -> None:
@@ -219,7 +219,7 @@ def test_where_a_system_can_have_no_directory_of_its_own_it_is_measured_by_trial
 
 
 def test_a_slice_without_slices_is_a_mistake(lab_file: Path) -> None:
-    with pytest.raises(InputError, match="there are no slices in trials"):
+    with pytest.raises(InputError, match="applies only to method slices"):
         declared(lab_file, "trials", measure='slice = "1s"')
 
 
@@ -334,8 +334,8 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
     }
     assert said.getvalue().splitlines() == [
         "error: server: its log lies nowhere",
-        "  by slices a block counts as a whole: without log=memory, its other system cannot be compared, "
-        "and the block is tried again where attempts remain",
+        "  method slices needs every system of a block: without log=memory, its other system cannot be compared; "
+        "the block is repeated if attempts remain",
     ]
 
 

@@ -12,14 +12,14 @@ from ironbench.errors import InputError, each
     ("text", "cause", "hint"),
     [
         ("price = 3", "sheet.toml, price: expected a table, got a whole number", "docs/how/cost.md"),
-        ("[prices.x]", "sheet.toml, prices: there is no such field", "did you mean price?"),
-        ("[price.x]\nprise = 1", "sheet.toml: price x, prise: there is no such field", "did you mean price"),
+        ("[prices.x]", "sheet.toml, prices: unknown field", "did you mean price?"),
+        ("[price.x]\nprise = 1", "sheet.toml: price x, prise: unknown field", "did you mean price"),
         (
             "[rate.x]\nfrom = 'USD'\nto = 'EUR'\nrate = '1'",
             "sheet.toml: rate x, rate: expected a number, got text in quotes",
             "docs/how/cost.md",
         ),
-        ("[price.x\n", "sheet.toml: is no TOML: ", "docs/how/cost.md"),
+        ("[price.x\n", "sheet.toml: is not valid TOML: ", "docs/how/cost.md"),
     ],
 )
 def test_a_wrong_type_in_a_price_sheet_is_told_in_the_words_of_the_file(text: str, cause: str, hint: str) -> None:

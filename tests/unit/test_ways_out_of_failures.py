@@ -76,8 +76,8 @@ def resumed(lab: LabDirectory, records: Sequence[Record], forgiven: Collection[s
 def test_a_lab_whose_trials_all_fail_names_the_resume_that_repeats_them(tmp_path: Path) -> None:
     lab = begun(tmp_path, 'rates = "none"\n')
     records, error = given_up(lab)
-    assert "the last 4 trials failed, the last one: disk full" in str(error)
-    assert "`ironbench lab resume --failed` repeats" in error.hint
+    assert "the last 4 trials failed; cause of the last failure: disk full" in str(error)
+    assert "repeat these blocks and continue with `ironbench lab resume --failed`" in error.hint
     plain = resumed(lab, records)
     assert plain is not None and plain.trial.block == 1
     for one in records:
@@ -93,7 +93,7 @@ def test_a_peak_that_fails_is_measured_again_by_the_resume_that_the_message_name
     records, error = given_up(lab)
     assert [one.purpose for one in records] == ["peak", "peak"]
     assert "the peak of speed=fast could not be measured: disk full" in str(error)
-    assert "`ironbench lab resume --failed` measures the peak again" in error.hint
+    assert "measure the peak again with `ironbench lab resume --failed`" in error.hint
     with pytest.raises(FailureError, match="could not be measured"):
         resumed(lab, records)
     again = resumed(lab, records, {one.id for one in given_up_of_all(records)})

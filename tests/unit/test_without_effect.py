@@ -46,7 +46,7 @@ def test_checkpoints_of_a_running_server_are_asked_for_only_where_that_is_possib
     for name in ("mariadb", "postgres"):
         _require_checkpoints(System(name, "x"), load)
     _require_checkpoints(System("postgres", "x", dsn="postgresql:///b"), load)
-    with pytest.raises(InputError, match="no checkpoints on a running mariadb server") as caught:
+    with pytest.raises(InputError, match="checkpoints on an existing mariadb server") as caught:
         _require_checkpoints(System("mariadb", "x", dsn="mysql:///b"), load)
     assert caught.value.subject == "--checkpoint"
 
@@ -65,18 +65,18 @@ def test_a_new_lab_file_says_why_it_has_few_clients() -> None:
         new.text("driver", new.LabContext(engines.get(name), "", "", "1", {}, 2, 8 << 30), "x.toml")
         for name in ("sqlite", "postgres")
     )
-    assert "clients = 1          # this engine has one writer at a time" in one
-    assert "clients = 4          # two for each core here" in many
+    assert "clients = 1          # this engine has at most one writer at a time" in one
+    assert "clients = 4          # two per core of this machine" in many
 
 
 @pytest.mark.parametrize(
     ("engine", "changes", "subject", "hint"),
     [
-        ("null", {"protocol": "simple"}, "--protocol simple", "leave it out"),
-        ("sqlite", {"protocol": "simple"}, "--protocol simple", "leave it out"),
-        ("mariadb", {"protocol": "extended"}, "--protocol extended", "it has: prepared, simple"),
-        ("null", {"io": "epoll"}, "--io epoll", "leave it out"),
-        ("sqlite", {"io": "io_uring"}, "--io io_uring", "leave it out"),
+        ("null", {"protocol": "simple"}, "--protocol simple", "remove --protocol"),
+        ("sqlite", {"protocol": "simple"}, "--protocol simple", "remove --protocol"),
+        ("mariadb", {"protocol": "extended"}, "--protocol extended", "use one of: prepared, simple"),
+        ("null", {"io": "epoll"}, "--io epoll", "remove --io"),
+        ("sqlite", {"io": "io_uring"}, "--io io_uring", "remove --io"),
     ],
 )
 def test_a_way_to_send_statements_that_the_engine_lacks_is_refused(
@@ -223,9 +223,14 @@ def test_a_budget_leaves_the_length_of_work_that_has_one_of_its_own(tmp_path: Pa
 @pytest.mark.parametrize(
     ("workload", "changes", "cause", "hint"),
     [
-        ("igen-oltp", {"transactions": 5}, "needs trials of a known time", "--duration in place of --transactions"),
-        ("populate", {}, "end with their work, whose time is not known", "give --repeats in place of --budget"),
-        ("igen-oltp", {"rate": "ramp:1-2/4s"}, "curve of its load", "give --repeats in its place"),
+        (
+            "igen-oltp",
+            {"transactions": 5},
+            "needs trials with a known duration",
+            "--duration instead of --transactions",
+        ),
+        ("populate", {}, "end when their work is done", "use --repeats instead of --budget"),
+        ("igen-oltp", {"rate": "ramp:1-2/4s"}, "cannot be combined with a load curve", "use --repeats instead"),
     ],
 )
 def test_a_budget_for_trials_of_no_known_time_is_refused_by_what_was_asked(
@@ -256,7 +261,7 @@ def test_an_option_that_an_ideal_part_decides_is_refused(
     }
     error = refused("select-only", "postgres", data=str(tmp_path / "d"), ideal=ideal, **changes)
     part = ideal.rpartition(",")[2]
-    assert (error.subject, error.cause) == (subject, f"given together with --ideal {part}, which decides it")
+    assert (error.subject, error.cause) == (subject, f"cannot be combined with --ideal {part}, which determines it")
 
 
 def test_what_a_record_says_of_ideal_data_can_be_asked_for_again(tmp_path: Path) -> None:
@@ -272,7 +277,7 @@ def test_a_machine_that_may_be_changed_for_nothing_is_refused() -> None:
     server_control.require_use([])
     server_control.require_use([idle, held])
     server_control.require_use([cold])
-    with pytest.raises(InputError, match="nothing is to be changed") as caught:
+    with pytest.raises(InputError, match="there is nothing to change") as caught:
         server_control.require_use([idle])
     assert caught.value.subject == "--control ssh"
 
@@ -297,6 +302,6 @@ def test_a_device_that_holds_nothing_in_any_cell_is_refused(layout: str, unused:
     if not unused:
         declare._refuse_unused_devices(declared, cells)
         return
-    with pytest.raises(InputError, match="no cell has anything on it") as caught:
+    with pytest.raises(InputError, match="no configuration uses this device") as caught:
         declare.planned(declared)
     assert caught.value.subject == f"{file}, devices.{unused}"

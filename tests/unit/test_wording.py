@@ -80,20 +80,20 @@ def test_what_is_known_of_a_ratio_without_a_number_is_said_alone() -> None:
 
 def test_exit_code_3_says_why() -> None:
     records = [record(), record(status=Status.SUSPECT, causes=(text_note("the client was busy"),))]
-    assert suspect_words(records) == "1 of 2 trials suspect: the client was busy"
+    assert suspect_words(records) == "1 of 2 trials flagged: the client was busy"
 
 
 def test_a_suspect_pilot_stands_in_no_result_and_makes_no_run_suspect() -> None:
     pilot = record(status=Status.SUSPECT, purpose="pilot", causes=(text_note("the client was busy"),))
     assert code_of_run([pilot, record()]) == 0
     assert code_of_run([pilot, record(status=Status.SUSPECT)]) == SUSPECT
-    assert "1 of 1 trial suspect" in suspect_words([pilot, record(status=Status.SUSPECT)])
+    assert "1 of 1 trial flagged" in suspect_words([pilot, record(status=Status.SUSPECT)])
 
 
 def test_causes_that_differ_in_their_numbers_are_one_cause() -> None:
     taken = [note("cpu-taken", share=share, programs=share, steal=0.0) for share in (0.93, 0.99, 0.95)]
     records = [record(status=Status.SUSPECT, warnings=(one, note("cache-not-cold"))) for one in taken]
-    words = f"4 of 4 trials suspect: 93 to 99{THIN}% of CPU time was taken from the work"
+    words = f"4 of 4 trials flagged: 93 to 99{THIN}% of CPU time was taken from the work"
     said = suspect_words([*records, suspect(record())])
     assert said.startswith(words) and said.endswith(", and 1 other cause")
     assert wording.text(trial_warnings(records)[0]).endswith(" [cpu-taken, 3 of 3 trials]")

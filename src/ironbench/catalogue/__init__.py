@@ -94,5 +94,5 @@ def metric(name: str) -> Metric:
     known = metrics()
     row = known.get(base_name(name))
     if row is None:
-        raise InputError(f"metric {name!r}", "no such metric in the catalogue", nearest(base_name(name), list(known)))
+        raise InputError(f"metric {name!r}", "unknown metric", nearest(base_name(name), list(known)))
     return row

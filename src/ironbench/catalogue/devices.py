@@ -138,7 +138,7 @@ class _Sources(msgspec.Struct):
     sources: dict[str, str]
 
 
-_HINT = "docs/how/emulated-devices.md shows models of your own"
+_HINT = "see docs/how/emulated-devices.md for the format of your own models"
 
 
 def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, DeviceModel]:
@@ -149,8 +149,8 @@ def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, D
     for name, row in table.items():
         subject = f"{place}: {name}"
         if not _NAME.fullmatch(name):
-            hint = "a name begins with a letter and has small letters, digits, - _ and ."
-            raise InputError(subject, "no device expression can name it", hint)
+            hint = "start with a letter, and use only lower-case letters, digits, - _ and ."
+            raise InputError(subject, "the name cannot be used in a device expression", hint)
         models[name] = _model(subject, name, converted(row, _ModelRow, subject, _HINT), sources, {**known, **models})
     return models
 
@@ -160,18 +160,22 @@ def _model(
 ) -> DeviceModel:
     like = known.get(row.like)
     if row.like and like is None:
-        raise InputError(f"{subject}.like", f"there is no model {row.like!r}", nearest(row.like, list(known)))
+        raise InputError(f"{subject}.like", f"unknown model {row.like!r}", nearest(row.like, list(known)))
     kind = row.kind or (like.kind if like else "")
     if kind not in KINDS or (like is not None and like.kind != kind):
-        raise InputError(f"{subject}.kind", f"{kind!r} is no kind of model here", nearest(str(kind), list(KINDS)))
+        raise InputError(
+            f"{subject}.kind", f"{kind!r} is not a kind of model that fits here", nearest(str(kind), list(KINDS))
+        )
     figures = {figure.name: figure for figure in like.figures} if like else {}
     for key, value in row.figures.items():
         if key not in KINDS[kind]:
-            raise InputError(f"{subject}.{key}", f"a {kind} has no such figure", nearest(key, list(KINDS[kind])))
+            raise InputError(f"{subject}.{key}", f"unknown figure of a {kind}", nearest(key, list(KINDS[kind])))
         figures[key] = _figure(f"{subject}.{key}", key, value, sources)
     missing = [key for key in KINDS[kind] if key not in figures]
     if missing:
-        raise InputError(subject, f"lacks {', '.join(missing)}", "give each figure, or like = a model to start from")
+        raise InputError(
+            subject, f"lacks {', '.join(missing)}", 'add each figure, or like = "MODEL" to start from another model'
+        )
     published = tuple(_published(name, one) for one in row.published)
     ordered = tuple(figures[key] for key in KINDS[kind])
     return DeviceModel(name, kind, row.doc, row.year, ordered, published)
@@ -183,7 +187,7 @@ def _figure(subject: str, key: str, value: Any, sources: Mapping[str, str]) -> F
     origins = [origin for origin in _ORIGINS if origin in value]
     if "is" not in value or len(origins) != 1:
         raise InputError(
-            subject, "needs `is` and one of source, derived, assumed", 'e.g. { is = "7.5 ms", source = "…" }'
+            subject, "needs `is` and one of `source`, `derived`, `assumed`", 'e.g. { is = "7.5 ms", source = "…" }'
         )
     why = str(value[origins[0]])
     return Figure(key, str(value["is"]), _value(subject, key, value["is"]), origins[0], sources.get(why, why))
@@ -191,24 +195,28 @@ def _figure(subject: str, key: str, value: Any, sources: Mapping[str, str]) -> F
 
 def _value(subject: str, key: str, written: Any) -> float | int | bool:
     if (key in _SWITCHES) != isinstance(written, bool):
-        raise InputError(subject, f"{written!r} does not fit", "true or false" if key in _SWITCHES else "a figure")
+        raise InputError(
+            subject,
+            f"{written!r} is not a valid value",
+            "use true or false" if key in _SWITCHES else "use a number with its unit",
+        )
     if isinstance(written, bool):
         return written
     value = figure(subject, written)
     _FIGURES.require(subject, value)
     if value == 0 and key not in _MAY_BE_ZERO:
-        raise InputError(subject, f"{written!r} is not above zero", "write a figure above zero")
+        raise InputError(subject, f"{written!r} is not above zero", "use a value above zero")
     if key not in _WHOLE:
         return value
     if value != int(value):
-        raise InputError(subject, f"{written!r} is no whole number", "write a whole number: it counts something")
+        raise InputError(subject, f"{written!r} is not a whole number", "use a whole number")
     return int(value)
 
 
 def _published(name: str, row: _PublishedRow) -> PublishedFigure:
     low, high = (row.low, row.high) if row.is_ is None else (row.is_, row.is_)
     if low is None or high is None:
-        raise InputError(f"{name}, published", f"{row.what} has no figure", "write is = …, or low = … and high = …")
+        raise InputError(f"{name}, published", f"{row.what} has no value", "write is = …, or low = … and high = …")
     return PublishedFigure(
         what=row.what,
         on=row.on or name,

@@ -28,12 +28,12 @@ Currency = Annotated[str, Meta(pattern=rf"^{_CODE.pattern}$", description="three
 Day = Annotated[
     str, Meta(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description='a date: "2026-11-21", "2026-11" or "2026"')
 ]
-Source = Annotated[str, Meta(min_length=1, description="where the number comes from")]
+Source = Annotated[str, Meta(min_length=1, description="the origin of the number")]
 _AMOUNTS = Range(0.0, 1e15, example="199.5")
 CORES = Range(1, 10**6, whole=True, example="8")
 SOCKETS = Range(1, 10**6, whole=True, example="2")
 MEMORY_GB = Range(0.0, 1e9, above=True, example="64")
-_HINT = "docs/how/cost.md shows what may stand in a price sheet"
+_HINT = "see docs/how/cost.md for the format of a price sheet"
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -42,7 +42,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     name: str = ""
     """Name of its table in the sheet."""
     kind: Kind
-    price: Annotated[float, row("an amount for one unit", _AMOUNTS)]
+    price: Annotated[float, row("price of one unit", _AMOUNTS)]
     currency: Currency
     per: Unit
     date: Day
@@ -50,23 +50,25 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     edition: str = ""
     every: Literal["once", "year", "month"] = "once"
     """How often the price is paid."""
-    pack: Annotated[int, row("sold in packs of so many units", Range(1, 10**6, whole=True, example="2"))] = 1
+    pack: Annotated[int, row("number of units per pack", Range(1, 10**6, whole=True, example="2"))] = 1
     least_cores_per_socket: Annotated[
-        int, row("licences of so many cores at least", Range(0, 10**6, whole=True, example="4"))
+        int, row("minimum number of licensed cores per socket", Range(0, 10**6, whole=True, example="4"))
     ] = 0
     least_cores_per_server: Annotated[
-        int, row("licences of so many cores at least", Range(0, 10**6, whole=True, example="4"))
+        int, row("minimum number of licensed cores per server", Range(0, 10**6, whole=True, example="4"))
     ] = 0
     most_cores: (
-        Annotated[int, row("what the edition uses of one server, at most; left out: no limit", CORES)] | None
+        Annotated[int, row("maximum number of cores per server that the edition uses; default: no limit", CORES)] | None
     ) = None
-    most_sockets: Annotated[int, row("the same for sockets", SOCKETS)] | None = None
-    most_memory_gb: Annotated[float, row("the same for memory, in GB", MEMORY_GB)] | None = None
+    most_sockets: Annotated[int, row("maximum number of sockets per server that the edition uses", SOCKETS)] | None = (
+        None
+    )
+    most_memory_gb: (
+        Annotated[float, row("maximum memory per server that the edition uses, in GB", MEMORY_GB)] | None
+    ) = None
     core_factors: dict[
         str,
-        Annotated[
-            float, row("pattern of the processor's name → licences per core; the first that fits counts", _AMOUNTS)
-        ],
+        Annotated[float, row("pattern of the CPU name → licences per core; the first match applies", _AMOUNTS)],
     ] = {}
     estimate: bool = False
 
@@ -78,7 +80,7 @@ class ExchangeRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     into: Currency = msgspec.field(name="to")
     rate: Annotated[
         float,
-        row("what one unit of the first currency is worth in the second", Range(0.0, 1e12, above=True, example="1.08")),
+        row("value of one unit of `from` in `to`", Range(0.0, 1e12, above=True, example="1.08")),
     ]
     date: Day
     source: Source
@@ -99,7 +101,7 @@ class Sheet:
     def price(self, name: str) -> Price:
         """Returns the price with this name. Raises InputError that suggests the nearest name."""
         if name not in self.prices:
-            raise InputError(f"price {name}", "is in no price sheet", nearest(name, list(self.prices)))
+            raise InputError(f"price {name}", "no price sheet contains this price", nearest(name, list(self.prices)))
         return self.prices[name]
 
     def licence(self, name: str) -> Price:
@@ -111,13 +113,17 @@ class Sheet:
         known = [price.name for price in self.prices.values() if price.kind == "licence"]
         if name not in known:
             other = self.prices.get(name)
-            cause = f"is a price of kind {other.kind}, not of a licence" if other else "is no licence in a price sheet"
+            cause = (
+                f"is a price of kind {other.kind}, not a licence" if other else "no price sheet contains this licence"
+            )
             raise InputError(f"--licence {name}", cause, nearest(name, known, closest_first=True))
         price = self.prices[name]
         if price.every != "once" or price.per not in ("core", "socket", "server"):
             paid = f"is paid every {price.every}" if price.every != "once" else f"is per {price.per}"
-            way_out = "name one per core, socket or server that is paid once; `ironbench cost` counts the others"
-            raise InputError(f"--licence {name}", f"{paid}, and no result says how many", way_out)
+            way_out = "use a one-time licence per core, socket or server; for the others, use `ironbench cost`"
+            raise InputError(
+                f"--licence {name}", f"{paid}, but published results do not contain that quantity", way_out
+            )
         return price
 
     def rate(self, currency: str, into: str) -> ExchangeRate:
@@ -130,16 +136,16 @@ class Sheet:
                 return ExchangeRate(currency, into, 1 / one.rate, one.date, one.source)
         raise InputError(
             f"{currency} and {into}",
-            "prices are in both, and no rate between them is stated",
-            f'state it in a price sheet: [rate.NAME] from = "{currency}", to = "{into}", rate, date, source',
+            "prices use both currencies, but no price sheet has an exchange rate for them",
+            f'add it to a price sheet: [rate.NAME] from = "{currency}", to = "{into}", rate, date, source',
         )
 
 
 def currency(subject: str, text: str) -> str:
     """Validates a currency code; "" means that none is requested. Raises InputError."""
     if text and not _CODE.fullmatch(text):
-        way_out = "write its three letters" + (f": {text.upper()}" if _CODE.fullmatch(text.upper()) else ", e.g. EUR")
-        raise InputError(subject, f"{quoted(text)} is no currency", way_out)
+        way_out = "use its three-letter code" + (f": {text.upper()}" if _CODE.fullmatch(text.upper()) else ", e.g. EUR")
+        raise InputError(subject, f"{quoted(text)} is not a currency code", way_out)
     return text
 
 
@@ -172,12 +178,12 @@ def _price(sheet: str, name: str, table: Any) -> Price:
     price = msgspec.structs.replace(converted(table, Price, subject, _HINT), name=name)
     if price.per in ("kWh", "hour") and (price.every != "once" or price.pack > 1):
         odd = f"every = {price.every!r}" if price.every != "once" else f"pack = {price.pack}"
-        counted = f"each {price.per} of the years is counted already: leave it out"
-        raise InputError(subject, f"is per {price.per} and says {odd}", counted)
+        counted = f"remove it: every {price.per} of the period is already counted"
+        raise InputError(subject, f"is per {price.per} but has {odd}", counted)
     if price.per != "core":
         if price.least_cores_per_socket or price.least_cores_per_server:
-            cause = f"has a least number of cores but is per {price.per}"
-            raise InputError(subject, cause, "such minimums count cores")
+            cause = f"has a minimum number of cores but is per {price.per}"
+            raise InputError(subject, cause, 'remove it, or use per = "core"')
         if price.core_factors:
-            raise InputError(subject, f"has core factors but is per {price.per}", "core factors count cores")
+            raise InputError(subject, f"has core factors but is per {price.per}", 'remove them, or use per = "core"')
     return price

@@ -117,15 +117,15 @@ SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
 SET_WORDS = {
     "default": "KDiskMark's SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
     "nvme": "KDiskMark's SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",
-    "steady": "the lines of default, each pass for its whole time, buffers in large pages",
-    "steady-nvme": "the lines of nvme in the same way",
+    "steady": "the tests of default; each pass takes its full time; buffers in huge pages",
+    "steady-nvme": "the tests of nvme in the same way",
     "peak": "SEQ1M Q8T1, RND4K Q32T1",
     "real-world": "SEQ1M Q1T1, RND4K Q1T1",
     "classic": "SEQ1M Q1T1, RND512K Q1T1, RND4K Q1T1, RND4K Q32T1",
-    "sync": "8 KiB and 16 KiB made safe by fdatasync, fsync and O_DSYNC, as a database's log does",
-    "scan": "128 KiB through an empty page cache as a table scan reads, and 512 KiB Q32T1",
+    "sync": "durable writes of 8 KiB and 16 KiB with fdatasync, fsync and O_DSYNC, as for a database's WAL",
+    "scan": "sequential reads of 128 KiB through an empty page cache, as in a table scan, and of 512 KiB Q32T1",
     "cost": "CPU time of a random read of 8 KiB to 1 MiB, from the device and from the page cache",
-    "sustained": "one long sequential write, past a drive's write cache",
+    "sustained": "one long sequential write that exceeds a drive's write cache",
 }
 MOST_TESTS = 20
 """Limit that keeps a record small; more sets need more trials."""
@@ -138,14 +138,14 @@ def chosen(text: str, mix: int) -> tuple[Test, ...]:
     lines: dict[str, tuple[Test, ...]] = {}
     for name in text.split("+"):
         if name not in SETS:
-            raise InputError(subject, f"there is no set of tests {name!r}", nearest(name, list(SETS)))
+            raise InputError(subject, f"unknown set of tests {name!r}", nearest(name, list(SETS)))
         lines |= {line[0].name: line for line in SETS[name]}
     mixed = [_mixed(line[0], mix) for line in lines.values() if mix and len(line) == 2]
     every = [*(test for line in lines.values() for test in line), *mixed]
     order = ("read", "write", "mix")
     tests = sorted(every, key=lambda test: order.index(test.direction))
     if len(tests) > MOST_TESTS:
-        raise InputError(subject, f"it holds {len(tests)} tests, at most {MOST_TESTS} go together", "name fewer sets")
+        raise InputError(subject, f"has {len(tests)} tests; the maximum is {MOST_TESTS}", "use fewer sets")
     return tuple(tests)
 
 

@@ -24,7 +24,7 @@ def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = Fal
     """Raises InputError if the file is empty (unless `empty`), compressed, UTF-16 or binary. `kind`: expected
     contents."""
     if not empty and not head.strip(b"\0 \r\n\t" + MARK):
-        raise InputError(subject, "the file is empty", "make it again")
+        raise InputError(subject, "the file is empty", "create it again")
     for magic, name in _PACKED:
         if head.startswith(magic):
             hint = f"decompress it first ({_UNPACK[name]})" if name in _UNPACK else "decompress it first"
@@ -32,7 +32,7 @@ def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = Fal
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _looks_like_utf16(head):
         raise InputError(subject, "encoded in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW")
     if b"\0" in head:
-        raise InputError(subject, f"a binary file, not {kind}", f"name a file of {kind}")
+        raise InputError(subject, f"a binary file, not {kind}", "use another file")
 
 
 def _looks_like_utf16(head: bytes) -> bool:

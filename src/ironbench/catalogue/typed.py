@@ -51,15 +51,15 @@ def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> 
 def document(text: str, file: str, hint: str) -> dict[str, Any]:
     """Parses TOML. Raises InputError if it is invalid, or contains a value that no field accepts."""
     if _DEEP_KEY.search(text):
-        raise InputError(file, "has a key of too many parts", f"{_DEEPEST} are possible")
+        raise InputError(file, "has a key with too many parts", f"use at most {_DEEPEST}")
     try:
         parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(file, f"is no TOML: {str(error)[:1].lower()}{str(error)[1:]}", hint) from None
+        raise InputError(file, f"is not valid TOML: {str(error)[:1].lower()}{str(error)[1:]}", hint) from None
     except RecursionError:
-        raise InputError(file, "has too many brackets within each other", f"{_DEEPEST} are possible") from None
+        raise InputError(file, "has too many nested brackets", f"use at most {_DEEPEST} levels") from None
     except ValueError:  # raised by int() for more than 4300 digits
-        raise InputError(file, "has a number of too many digits", "numbers have at most 64 bits") from None
+        raise InputError(file, "has a number with too many digits", "use numbers of at most 64 bits") from None
     _validate(parsed, file, "", 0)
     return parsed
 
@@ -69,7 +69,7 @@ def _validate(value: object, file: str, path: str, depth: int) -> None:
     characters."""
     where = f"{file}, {path}" if path else file
     if depth > _DEEPEST:
-        raise InputError(file, "has too many brackets within each other", f"{_DEEPEST} are possible")
+        raise InputError(file, "has too many nested brackets", f"use at most {_DEEPEST} levels")
     if isinstance(value, dict):
         for key, inner in value.items():
             _validate(key, file, path or "a name", depth)
@@ -79,9 +79,9 @@ def _validate(value: object, file: str, path: str, depth: int) -> None:
             _validate(inner, file, path, depth + 1)
     elif isinstance(value, str):
         if control := _CONTROL.search(value):
-            raise InputError(where, f"has the control character U+{ord(control[0]):04X}", "write it without")
+            raise InputError(where, f"contains the control character U+{ord(control[0]):04X}", "remove the character")
     elif isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise InputError(where, "is a number of more than 64 bits", "numbers have at most 64 bits")
+            raise InputError(where, "is a number of more than 64 bits", "use a number of at most 64 bits")
     elif not isinstance(value, float):
-        raise InputError(where, "is a date or a time", "no field takes one; write it in quotes")
+        raise InputError(where, "is a date or a time, which no field accepts", "write it in quotes")

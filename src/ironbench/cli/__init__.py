@@ -18,25 +18,25 @@ from ironbench.streams import unwritten
 
 VERBS = {
     "run": "Drive WORKLOAD against a database and record every trial.",
-    "lab": "Measure what a lab file varies, and give a verdict.",
-    "tune": "Find which of many settings matter. Few runs screen them, fresh blocks compare those that matter.",
-    "device": "Show and mount emulated devices, replay traces on them.",
-    "record": "Export records to one file, import them elsewhere.",
+    "lab": "Plan, run and resume experiments declared in a lab file.",
+    "tune": "Find which of many settings matter. Screens them in few runs, then compares those that matter.",
+    "device": "Show and mount emulated devices, and replay I/O traces.",
+    "record": "Export records to a file, and import them elsewhere.",
     "list": "List workloads, engines, metrics, records and more.",
     "show": "Show a record, workload, engine, metric or observer.",
-    "compare": "Compare A and B in every metric. Show ratios, the spread of repeats, and what differs.",
-    "explain": "Say where a difference comes from. From throughput down to parts of the time, I/O, plans and settings.",
-    "report": "Write a report of the selected records. It has charts, tables, settings, and what differs.",
-    "gate": "Stop a change that is slower. Exit 4 unless blocks show that nothing is slower than allowed.",
-    "history": "Show a metric of like trials over time. By commit, version or date, with its change points.",
-    "lead": "Say how far B is ahead of A. Compare all work that both did, at each number of clients and at the peaks.",
-    "leaderboard": "Rank published results, or your own: never together.",
-    "cost": "Find the cheapest system that meets a target. Show what each costs, and what it does for that money.",
-    "serve": "Show labs and results in a browser. Watch a lab while it runs, queue labs, search and compare records.",
-    "doctor": "Find what spoils measurements on a machine or in a database. Show the meaning and remedy of "
-    "each; exit 3 if one is severe.",
-    "cleanup": "Remove what a killed ironbench left. End its servers, run cleanup commands that were not run, delete "
-    "unfinished records; data stay.",
+    "compare": "Compare A and B in every metric. Shows ratios, variation between repeats, and differing facts.",
+    "explain": "Explain a difference between A and B. Breaks it down by wait class, I/O, query plans and settings.",
+    "report": "Write a report on the selected records. Includes charts, tables, settings and differences.",
+    "gate": "Fail if a change is slower. Regression gate for CI: exits with 4 unless nothing is slower than allowed.",
+    "history": "Show a metric over time, with change points. Orders similar trials by commit, version or date.",
+    "lead": "Show how much faster B is than A. Compares all common workloads, at each number of clients and at peak.",
+    "leaderboard": "Rank published results, or your own results.",
+    "cost": "Find the cheapest system that meets a target. Shows each system's cost and performance per cost.",
+    "serve": "Show labs and results in a browser. Follow a running lab, queue labs, search and compare records.",
+    "doctor": "Check a machine or database for measurement problems. Shows the meaning and the fix of "
+    "each; exits with 3 if one is severe.",
+    "cleanup": "Clean up after a killed ironbench. Stops its servers, runs pending cleanup commands and deletes "
+    "unfinished records; keeps data.",
 }
 """Command → help text. `ironbench --help` shows the first sentence, which has at most 60 characters.
 
@@ -54,7 +54,7 @@ def _version(asked: bool) -> None:
 
 def ironbench(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which ironbench this is.", is_eager=True, callback=_version)
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
     # The first line of a help page is the app's own `help`.
@@ -65,8 +65,8 @@ def program(verbs: Iterable[str]) -> typer.Typer:
     """Builds the program. Only the named commands are imported; the others have a help text."""
     made = group(
         "ironbench",
-        "Tells you, with evidence, what faster storage, more memory, more cores, another engine or another setting "
-        "would do for your database.",
+        "Measures what faster storage, more memory, more cores, another engine or another setting would do for your "
+        "database, with evidence.",
     )
     whole = set(verbs)
     for name, help in VERBS.items():
@@ -87,7 +87,7 @@ def _verb(name: str) -> Callable[..., int] | typer.Typer:
 
 
 def _unread() -> int:
-    raise AssertionError("only a verb that was read is called")
+    raise AssertionError("only a loaded command is invoked")
 
 
 def main() -> None:
@@ -116,7 +116,7 @@ def main() -> None:
     except typer.Exit as error:
         code = error.exit_code
     except KeyboardInterrupt:
-        Printer().say("interrupted; finished trials are kept")
+        Printer().say("interrupted; completed trials are kept")
         code = 130
     except BrokenPipeError:
         code = 1

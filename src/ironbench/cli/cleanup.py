@@ -14,25 +14,25 @@ from ironbench.printer import Printer
 def cleanup(
     data: Annotated[
         bool,
-        typer.Option("--data", help="Remove the databases in the default data directory too, if nobody uses them."),
+        typer.Option("--data", help="Also remove the databases in the default data directory that are not in use."),
     ] = False,
     forget: Annotated[
         bool,
         typer.Option(
-            "--forget", help="Try cleanup commands of runs and labs once more, and forget those that fail again."
+            "--forget", help="Run pending cleanup commands of runs and labs again, and forget those that fail again."
         ),
     ] = False,
     results: Annotated[
         str,
         typer.Option(
-            metavar="DIR", help="Where to look for unfinished records and exports.", envvar="IRONBENCH_RESULTS"
+            metavar="DIR", help="Directory to search for unfinished records and exports.", envvar="IRONBENCH_RESULTS"
         ),
     ] = "ironbench-results",
     dsn: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Only remove what ironbench made in this database or directory, and its databases on that server.",
+            help="Only remove what ironbench created in this database or directory, and its databases on that server.",
         ),
     ] = "",
 ) -> int:
@@ -45,9 +45,9 @@ def cleanup(
     printer = Printer()
     if dsn:
         if data:
-            raise InputError("--data", "is about this machine, --dsn about one database", "leave one of them out")
+            raise InputError("--data", "cannot be combined with --dsn", "remove one of them")
         if forget:
-            raise InputError("--forget", "is about this machine, --dsn about one database", "leave one of them out")
+            raise InputError("--forget", "cannot be combined with --dsn", "remove one of them")
         printer.say(engines_cleanup.database(dsn))
         return 0
     running_labs.known()  # removes the files of killed labs

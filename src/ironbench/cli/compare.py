@@ -11,14 +11,14 @@ from ironbench.cli.options import BASELINE, FORMAT, JSON, OUTPUT, RESULTS
 
 def compare(
     a: BASELINE,
-    b: Annotated[str, typer.Argument(help="What to compare with A.")],
+    b: Annotated[str, typer.Argument(help="What to compare with A (same forms).")],
     results: RESULTS = "ironbench-results",
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every fact that differs, not only the important ones.")
+        bool, typer.Option("--all", help="Show all differing facts, not only the important ones.")
     ] = False,
     json: JSON = False,
     different_work: Annotated[
-        bool, typer.Option("--different-work", help="Compare although options, data or versions differ.")
+        bool, typer.Option("--different-work", help="Compare even if options, data or versions differ.")
     ] = False,
     output: OUTPUT = "",
     format: FORMAT = "",

@@ -12,21 +12,19 @@ from ironbench.printer import Printer
 
 
 def cost(
-    selection: Annotated[
-        list[str] | None, typer.Argument(help="Records by id, series or label.  [default: all]")
-    ] = None,
+    selection: Annotated[list[str] | None, typer.Argument(help="Record ids, series or labels.  [default: all]")] = None,
     target: Annotated[
-        str, typer.Option(metavar="TARGET", help='What must be met, e.g. "p99 < 10ms at 5000 tps".')
+        str, typer.Option(metavar="TARGET", help='Target that a system must meet, e.g. "p99 < 10ms at 5000 tps".')
     ] = "",
     systems: Annotated[
         str,
-        typer.Option(metavar="FILE", help="TOML file that says what to buy for each system: see docs/how/cost.md."),
+        typer.Option(metavar="FILE", help="TOML file with the purchases for each system: see docs/how/cost.md."),
     ] = "",
     prices: PRICES = None,
     currency: Annotated[
         str,
         typer.Option(
-            metavar="CUR", help="Currency of the bills, e.g. EUR; a price sheet must state the exchange rate."
+            metavar="CUR", help="Currency of the costs, e.g. EUR; a price sheet must contain the exchange rate."
         ),
     ] = "",
     results: RESULTS = "ironbench-results",

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from ironbench.devices.replay import Prediction, ReplayCheck
 
 app = group("device")
-trace = group("trace", "Use what emulated devices recorded.")
+trace = group("trace", "Replay I/O traces of emulated devices.")
 app.add_typer(trace)
 
 MODELS = Annotated[
     list[str] | None,
     typer.Option(
-        "--models", metavar="FILE", help="TOML with models of your own; also IRONBENCH_DEVICES.", show_default=False
+        "--models", metavar="FILE", help="TOML file with your own models; also IRONBENCH_DEVICES.", show_default=False
     ),
 ]
 
@@ -44,12 +44,12 @@ MODELS = Annotated[
 def show(
     model: Annotated[str, typer.Argument(help='A model or expression, e.g. hdd-7200 or "raid0(4, ssd-sata-2011)".')],
     capacity: Annotated[
-        str, typer.Option(metavar="SIZE", help="Scale the device to this size; otherwise its models decide.")
+        str, typer.Option(metavar="SIZE", help="Scale the device to this size.  [default: the size of its models]")
     ] = "",
     models: MODELS = None,
     json: JSON = False,
 ) -> int:
-    """Show a device model and where its figures come from. Also what a storage benchmark would see of it."""
+    """Show a device model and the sources of its figures. Also shows what a storage benchmark would measure on it."""
     files, name = models or (), model.strip().lower()
     known = known_models.models(files)
     core = known_models.for_core(known)
@@ -74,30 +74,37 @@ def show(
 def mount(
     model: Annotated[str, typer.Argument(help="A device expression, e.g. hdd-7200.")],
     directory: Annotated[
-        str, typer.Argument(metavar="[DIR]", help="Where: an empty directory, or one that is made.", show_default=False)
+        str, typer.Argument(metavar="[DIR]", help="Mount point: an empty or new directory.", show_default=False)
     ] = "",
     capacity: Annotated[str, typer.Option(metavar="SIZE", help="Size of the device.")] = "1GB",
     fs: Annotated[str, typer.Option(metavar="NAME", help="ext4, xfs or btrfs; btrfs:compress=zstd.")] = "ext4",
-    backing: Annotated[str, typer.Option(metavar="DIR|ram", help="What holds the bytes.")] = "ram",
+    backing: Annotated[
+        str, typer.Option(metavar="DIR|ram", help="What stores the bytes: a directory, or `ram`.")
+    ] = "ram",
     seed: Annotated[
         int,
         typer.Option(
-            parser=whole("--seed", range_of("measure.seed")), metavar="N", help="Seed of what is random in the model."
+            parser=whole("--seed", range_of("measure.seed")), metavar="N", help="Seed for random values in the model."
         ),
     ] = 0,
     trace: Annotated[
-        str, typer.Option(metavar="FILE", help="Parquet file for every I/O, written when the device ends.")
+        str, typer.Option(metavar="FILE", help="Parquet file with every I/O, written when the device is unmounted.")
     ] = "",
-    detach: Annotated[bool, typer.Option("--detach", help="Return at once; `device unmount` ends it.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return immediately; unmount with `device unmount`.")
+    ] = False,
 ) -> int:
-    """Mount an emulated device. Prints where; Ctrl-C or `ironbench device unmount` ends it."""
+    """Mount an emulated device. Prints the mount point; to unmount, press Ctrl-C or use `ironbench device unmount`."""
     return device_mount.mounted(device_mount.wanted(model, directory, capacity, fs, backing), seed, detach, trace)
 
 
 @app.command("unmount")
 def unmount(
     device: Annotated[
-        str, typer.Argument(metavar="MODEL|DIR", help="Where it is mounted, or its expression if only one is.")
+        str,
+        typer.Argument(
+            metavar="MODEL|DIR", help="Mount point, or the device expression if only one such device is mounted."
+        ),
     ],
 ) -> int:
     """Unmount an emulated device that `device mount` mounted."""
@@ -107,27 +114,28 @@ def unmount(
 @trace.command("replay")
 def replay(
     file: Annotated[str, typer.Argument(metavar="TRACE", help="A trace (Parquet).")],
-    on: Annotated[str, typer.Option("--on", metavar="MODEL", help="The device to replay it on.")],
+    on: Annotated[str, typer.Option("--on", metavar="MODEL", help="Device on which to replay the trace.")],
     capacity: Annotated[
-        str, typer.Option(metavar="SIZE", help="Size of that device; otherwise that of the recorded one.")
+        str, typer.Option(metavar="SIZE", help="Size of that device.  [default: size of the recorded device]")
     ] = "",
     trial: Annotated[
         str,
         typer.Option(
             metavar="N|all",
-            help="Replay what arrived during trial N, or `all`.  [default: the only trial, or all if it has none]",
+            help="Replay the I/Os of trial N, or of `all` trials.  [default: the only trial, or all if it has none]",
             show_default=False,
         ),
     ] = "",
     arrivals: Annotated[
         bool,
         typer.Option(
-            "--keep-arrivals", help="Keep the recorded arrivals, instead of waiting for earlier I/Os and think times."
+            "--keep-arrivals",
+            help="Keep the recorded arrival times (open loop) instead of waiting for earlier I/Os and think times.",
         ),
     ] = False,
     emulated: Annotated[
         bool,
-        typer.Option("--emulated", help="Add the CPU time that the emulation took for each I/O on this machine."),
+        typer.Option("--emulated", help="Add the CPU time of the emulation for each I/O."),
     ] = False,
     models: MODELS = None,
     json: JSON = False,
@@ -140,16 +148,16 @@ def replay(
     from ironbench.devices import trace as traces
 
     if emulated and arrivals:
-        cause = "given together with --keep-arrivals, and arrivals that are kept wait for no answer"
-        raise InputError("--emulated", cause, "leave one of them out")
+        cause = "cannot be combined with --keep-arrivals, which does not wait for completions"
+        raise InputError("--emulated", cause, "remove one of them")
     core = known_models.for_core(known_models.models(models or ()))
     size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
     answering_ns = 0
     if emulated:
         if recorded.processors is None:
-            cause = f"trace {file} does not tell what the processors did"
-            raise InputError("--emulated", cause, "leave it out, or record the trace again: older traces lack that")
+            cause = f"trace {file} of an older version has no CPU times"
+            raise InputError("--emulated", cause, "remove --emulated, or record the trace again")
         answering_ns = recorded.processors.answering_ns()
     known_models.normal(on, models or ())  # parsed first: the check below takes long
     if recorded.recorded is not None:
@@ -157,10 +165,10 @@ def replay(
     check = replays.checked(recorded, core, not arrivals)
     if check is not None and check.missed:
         cause = (
-            f"replayed on the recorded device ({check.device}) it takes {quantity(check.replayed_s, 's')}, "
-            f"but took {quantity(check.recorded_s, 's')} ({in_percent(abs(check.miss))} off): no prediction"
+            f"no prediction: a replay on the recorded device ({check.device}) takes {quantity(check.replayed_s, 's')}, "
+            f"but the recording took {quantity(check.recorded_s, 's')} ({in_percent(abs(check.miss))} off)"
         )
-        raise FailureError(f"trace {file}", cause, "record it again while no other program uses the machine")
+        raise FailureError(f"trace {file}", cause, "record the trace again while no other program uses the machine")
     size = size or (recorded.recorded.capacity if recorded.recorded else None)
     prediction = replays.predicted(recorded, on, core, size, not arrivals, answering_ns)
     printer = Printer()
@@ -175,8 +183,8 @@ def _require_known(file: str, device: str, models: Iterable[str]) -> None:
     try:
         known_models.normal(device, models)
     except InputError as error:
-        cause = f"was recorded on {device}, which is not known here: {error.cause}"
-        raise InputError(f"trace {file}", cause, "name the file of its models: --models FILE") from error
+        cause = f"was recorded on {device}, which is unknown here: {error.cause}"
+        raise InputError(f"trace {file}", cause, "add the file with its models: --models FILE") from error
 
 
 _ORIGINS = {"source": "published", "derived": "derived", "assumed": "ASSUMED", "yours": "yours"}
@@ -197,7 +205,11 @@ def _page(model: DeviceModel, width: int | None) -> str:
     year = f" ({model.year})" if model.year else ""
     table, _ = fitted(columns, width)
     assumed = len(model.assumed)
-    note = f"\n{counted(assumed, 'figure is', 'figures are')} assumed: nobody published them." if assumed else ""
+    note = (
+        f"\n{counted(assumed, 'figure is', 'figures are')} assumed, because no published values exist."
+        if assumed
+        else ""
+    )
     return f"{model.name}{year}: {model.doc}\n\n{table.rstrip()}{note}"
 
 
@@ -207,7 +219,7 @@ def _written(text: str) -> str:
 
 def _seen(text: str, found: tuple[ProbedDevice, ...], width: int | None) -> str:
     columns = [
-        Column("what a benchmark would see", tuple(one.what for one in found)),
+        Column("benchmark result (predicted)", tuple(one.what for one in found)),
         Column("I/Os per s", tuple(TableCell(one.iops, "count/s", bare=True) for one in found), right=True),
         Column("MB/s", tuple(TableCell(one.bytes_per_s, "MB/s", bare=True) for one in found), right=True),
         Column("mean", tuple(TableCell(one.mean_s, "s") for one in found), right=True),
@@ -237,16 +249,16 @@ def _quantiles(histogram: Any) -> dict[str, float]:
 
 def _check_line(check: ReplayCheck | None) -> str:
     if check is None:
-        return "check: the trace does not name the device it was recorded on, so replay was not checked on that device"
+        return "check: not possible, because the trace does not name its recorded device"
     way = "longer" if check.miss > 0 else "shorter"
     return (
-        f"check: on the recorded device ({check.device}) replay takes {quantity(check.replayed_s, 's')}, "
+        f"check: a replay on the recorded device ({check.device}) takes {quantity(check.replayed_s, 's')}, "
         f"{in_percent(abs(check.miss))} {way} than recorded"
     )
 
 
 def _prediction_page(prediction: Prediction, check: ReplayCheck | None, width: int | None) -> str:
-    held = "the work and its think times held" if prediction.closed else "the arrivals held"
+    held = "closed loop with recorded think times" if prediction.closed else "recorded arrival times"
     lines = [
         f"{counted(prediction.ios, 'I/O')}, {quantity(prediction.read_bytes, 'bytes')} read and "
         f"{quantity(prediction.written_bytes, 'bytes')} written, on {prediction.model}; {held}",
@@ -255,14 +267,12 @@ def _prediction_page(prediction: Prediction, check: ReplayCheck | None, width: i
     ]
     lines.insert(1, _check_line(check))
     if prediction.closed:
-        lines.append(f"of that at least {quantity(prediction.thinking_s, 's')} is the program's own time")
+        lines.append(f"this includes at least {quantity(prediction.thinking_s, 's')} of the program's own time")
     if prediction.cores:
         cores = counted(prediction.cores, "core")
-        lines.append(
-            f"computing takes {quantity(prediction.computing_s, 's')} of CPU, and there are {cores} as recorded"
-        )
+        lines.append(f"computation takes {quantity(prediction.computing_s, 's')} of CPU time on {cores}, as recorded")
     if prediction.host_cpu_s:
-        lines.append(f"the device's driver would take {quantity(prediction.host_cpu_s, 's')} of CPU")
+        lines.append(f"the device's driver would take {quantity(prediction.host_cpu_s, 's')} of CPU time")
     rows = [(one, kind, getattr(one, kind)) for one in prediction.latencies for kind in ("recorded", "predicted")]
     columns = [
         Column("operation", tuple(one.op for one, _, _ in rows)),

@@ -30,7 +30,9 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
     path = traced(trace) if trace else None
     if path and detach:
         raise InputError(
-            "--trace", "given together with --detach", "without --detach it is written when the device ends"
+            "--trace",
+            "cannot be combined with --detach",
+            "remove --detach: the trace is written when the device is unmounted",
         )
     one = Mounted(device, seed, by_hand=True, detached=detach, trace=path)
     try:
@@ -40,10 +42,10 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
             printer.say(line)
         printer.data(point)
         if detach:
-            printer.say(f"`ironbench device unmount {point}` ends it")
+            printer.say(f"to unmount: `ironbench device unmount {point}`")
             one.release()
             return 0
-        printer.say("Ctrl-C unmounts it")
+        printer.say("press Ctrl-C to unmount")
         _wait(one)
         if one.status:
             raise FailureError(f"device {device.model}", one.death())
@@ -56,10 +58,12 @@ def traced(name: str) -> Path:
     """Returns the path of a trace file. InputError."""
     path = Path(name).absolute()
     if not path.parent.is_dir():
-        raise InputError(f"--trace {name}", f"there is no directory {path.parent}", "make it, or name another")
+        raise InputError(
+            f"--trace {name}", f"there is no directory {path.parent}", "create it, or use another directory"
+        )
     if path.exists():
-        cause = "is a directory" if path.is_dir() else "is there already"
-        raise InputError(f"--trace {name}", cause, "name another file; nothing is overwritten")
+        cause = "is a directory" if path.is_dir() else "already exists and would be overwritten"
+        raise InputError(f"--trace {name}", cause, "name another file")
     return path
 
 
@@ -67,10 +71,12 @@ def unmounted(name: str) -> int:
     """Unmounts a device. InputError: no such device is mounted. FailureError: it is in use."""
     entry = _meant(name)
     if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
-        Printer().say(f"unmounting {entry.data} takes a while: data are written, or a program has files open there")
+        Printer().say(
+            f"unmounting {entry.data} takes a while: data is being written, or a program has open files there"
+        )
         entry.server.wait(_UNMOUNT_S)
     if register.path_of(entry).exists() and not register.end(entry, patience_s=1.0):
-        raise FailureError(entry.data, "it is in use", "end the programs that use it, and try again")
+        raise FailureError(entry.data, "is in use", "end the programs that use it and try again")
     Printer().say(f"unmounted: {entry.data}")
     return 0
 
@@ -93,11 +99,11 @@ def _lines(one: Mounted) -> list[str]:
     measured = one.calibration
     granted = [name.replace("_", " ") for name, has in measured["granted"].items() if not has]
     lines = [
-        f"{one.device.model}: the way to it, through {one.way}, takes {measured['read_latency_ns'] / 1e3:.0f} us, "
-        f"{measured['reads_per_s']:.0f} reads of 4 KiB a second get through"
+        f"{one.device.model}: the I/O path ({one.way}) adds {measured['read_latency_ns'] / 1e3:.0f} us and allows "
+        f"{measured['reads_per_s']:.0f} reads of 4 KiB per second"
     ]
     if granted:
-        lines.append(f"not granted here, so that it is less faithful: {', '.join(granted)}")
+        lines.append(f"not permitted here, which makes the emulation less accurate: {', '.join(granted)}")
     return lines
 
 
@@ -126,11 +132,13 @@ def _meant(name: str) -> register.RegisterEntry:
         matching = [entry for entry, model in mounted if model == name]
     if len(matching) > 1:
         places = ", ".join(entry.data for entry in matching)
-        raise InputError(name, f"{len(matching)} devices of that model are mounted", f"say which one: {places}")
+        raise InputError(name, f"{len(matching)} devices of that model are mounted", f"name the directory: {places}")
     known = ", ".join(f"{entry.data} ({model})" for entry, model in mounted)
     if not matching:
         raise InputError(
-            name, "`device mount` mounted nothing there or of that model", f"mounted: {known}" if known else ""
+            name,
+            "no such mounted device: `device mount` mounted neither this directory nor this model",
+            f"mounted: {known}" if known else "",
         )
     return matching[0]
 

@@ -34,17 +34,20 @@ def doctor(
         typer.Option(
             "--data",
             metavar="DIR",
-            help="Directory to examine; may be repeated.  [default: where data would go]",
+            help="Directory to check; may be repeated.  [default: the default data directory]",
         ),
     ] = None,
     dsn: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Examine this database of a running server instead; change nothing.")
+        str, typer.Option(metavar="ADDRESS", help="Check this database of an existing server instead (read-only).")
     ] = "",
     server: Annotated[
-        str, typer.Option(metavar="ssh://USER@HOST", help="Examine that machine; --data are directories there.")
+        str,
+        typer.Option(
+            metavar="ssh://USER@HOST", help="Check this machine over ssh; --data then names directories on it."
+        ),
     ] = "",
     everything: Annotated[
-        bool, typer.Option("--all", help="Show also what is in order, and what cannot be seen.")
+        bool, typer.Option("--all", help="Also show passed checks and values that are not visible.")
     ] = False,
     json: JSON = False,
 ) -> int:
@@ -60,7 +63,7 @@ def doctor(
 
     printer = Printer()
     places = _places(data)
-    printer.say("watching this machine for a second …")
+    printer.say("sampling this machine for one second …")
     host = watch_host(
         Tree(), places, LocalCapabilityTests(), OwnProcesses(BUILD_PROFILE, frozenset({os.getpid(), os.getppid()}))
     )
@@ -76,12 +79,12 @@ def _hint_at_leftovers(printer: Printer) -> None:
     from ironbench.engines.cleanup import leftovers, unfinished_cleanup_commands
 
     if commands := unfinished_cleanup_commands():
-        printer.say(f"not undone, since its cleanup failed or was never run: {'; '.join(commands)}")
-        printer.say("  hint: `ironbench cleanup` runs it again, `ironbench cleanup --forget` once more and never again")
+        printer.say(f"not undone because the cleanup failed or was never run: {'; '.join(commands)}")
+        printer.say("  hint: run `ironbench cleanup`; with --forget, a cleanup that fails again is forgotten")
     left = leftovers()
     if left:
         printer.say(f"left by a killed ironbench: {'; '.join(left)}")
-        printer.say("  hint: `ironbench cleanup` ends and removes it")
+        printer.say("  hint: run `ironbench cleanup` to end and remove it")
 
 
 def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, areas: Sequence[str] | None = None) -> int:
@@ -102,7 +105,7 @@ def _elsewhere(server: str, data: list[str] | None, everything: bool, json: bool
     from ironbench.host.remote import host
 
     printer = Printer()
-    printer.say(f"watching {server.rpartition('@')[2]} for a second …")
+    printer.say(f"sampling {server.rpartition('@')[2]} for one second …")
     seen = host.seen(server, tuple(Path(name) for name in data or ()))
     return diagnose(printer, seen, everything, json, host.AREAS)
 
@@ -111,9 +114,9 @@ def _database(dsn: str, server: str, data: list[str] | None, everything: bool, j
     from ironbench.engines.examination import examine
 
     if server:
-        raise InputError("--server", "is about a machine, --dsn about one database", "ask for one after the other")
+        raise InputError("--server", "cannot be combined with --dsn", "check the machine and the database separately")
     if data:
-        raise InputError("--data", "is about this machine, --dsn about one database", "leave one of them out")
+        raise InputError("--data", "cannot be combined with --dsn", "remove one of them")
     printer = Printer()
     examined = examine(dsn)
     if json:
@@ -137,7 +140,7 @@ def _hidden(examined: ExaminationResult) -> list[str]:
         if not one.visible:
             reasons.setdefault((one.seen, one.remedy), []).append(one.name)
     return [
-        f"not visible: {', '.join(names)} ({why})" + (f"\n         remedy: {remedy}" if remedy else "")
+        f"not visible: {', '.join(names)} ({why})" + (f"\n         fix: {remedy}" if remedy else "")
         for (why, remedy), names in reasons.items()
     ]
 
@@ -157,7 +160,7 @@ def _places(data: list[str] | None) -> tuple[Path, ...]:
     if data:
         for name in data:
             if not Path(name).exists():
-                raise InputError(f"--data {name}", "there is no such directory", "make it, or give an existing one")
+                raise InputError(f"--data {name}", "no such directory", "create it, or use an existing one")
         return tuple(Path(name) for name in data)
     return (data_dirs.base(), Path())
 
@@ -187,13 +190,13 @@ def _as_text(diagnoses: Sequence[Diagnosis], what: str, hidden: Sequence[str], e
     for one in sorted(shown, key=lambda one: -one.severity.rank):
         lines.append(f"{_MARKS[one.severity]:8} {one.name}: {one.seen}")
         query = one.query if one.severity != "ok" else ""
-        details = (one.meaning, one.remedy and f"remedy: {one.remedy}", query and f"query: {query}")
+        details = (one.meaning, one.remedy and f"fix: {one.remedy}", query and f"query: {query}")
         lines += [f"         {detail}" for detail in details if detail]
     if not shown:
-        lines.append("nothing found that spoils numbers")
+        lines.append("no problems found")
     well = _well(visible)
     if well and not everything:
-        lines += ["", f"well: {', '.join(well)}"]
+        lines += ["", f"ok: {', '.join(well)}"]
     if hidden:
         lines += ["", *hidden]
     counts = {mark: sum(one.severity == mark for one in visible) for mark in ("severe", "warning", "note", "ok")}
@@ -221,5 +224,5 @@ def _what(host: HostView) -> str:
 
 def _why(host: HostView) -> str:
     if host.virtual != "none":
-        return " (a virtual machine does not show its host: ask whoever runs it)"
-    return " (look on the container's host)" if host.container != "none" else ""
+        return " (a virtual machine cannot see its host: ask the host's operator)"
+    return " (check on the container's host)" if host.container != "none" else ""

@@ -11,15 +11,15 @@ from ironbench.cli.options import BASELINE, FORMAT, OUTPUT, RESULTS
 
 def explain(
     a: BASELINE,
-    b: Annotated[str, typer.Argument(help="What is held against it.")],
+    b: Annotated[str, typer.Argument(help="What to compare with A (same forms).")],
     output: OUTPUT = "",
     format: FORMAT = "",
     results: RESULTS = "ironbench-results",
     everything: Annotated[
-        bool, typer.Option("--all", help="Name every fact that differs, not only those that tell.")
+        bool, typer.Option("--all", help="Show all differing facts, not only the relevant ones.")
     ] = False,
     different_work: Annotated[
-        bool, typer.Option("--different-work", help="Explain although options, data or versions differ.")
+        bool, typer.Option("--different-work", help="Explain even if options, data or versions differ.")
     ] = False,
 ) -> int:
     from ironbench.cli.output import destination, written

@@ -29,21 +29,21 @@ def gate(
     base: Annotated[
         str,
         typer.Argument(
-            help="The baseline: a cell or level of the lab in --results, or DIR/NAME. A lab's directory "
-            "alone: every comparison that it declares."
+            help="The baseline: a configuration or factor value of the lab in --results, or DIR/NAME. A lab "
+            "directory without NEW: all comparisons that the lab declares."
         ),
     ],
-    new: Annotated[str, typer.Argument(help="The change: what would replace it.")] = "",
+    new: Annotated[str, typer.Argument(help="The change: what would replace the baseline.")] = "",
     margin: Annotated[
         float | None,
         typer.Option(
             parser=number("--margin", range_of("measure.margin")),
             metavar="SHARE",
-            help="How much slower is allowed, e.g. 0.05.  [default: the margin of the lab]",
+            help="Allowed slowdown, e.g. 0.05.  [default: the margin of the lab]",
         ),
     ] = None,
     undecided: Annotated[
-        str, typer.Option(metavar="WHAT", help="When the blocks cannot tell: `fail` closes the gate, `pass` opens it.")
+        str, typer.Option(metavar="WHAT", help="Result if the gate is inconclusive: `fail` or `pass`.")
     ] = "fail",
     output: Annotated[
         list[str] | None,
@@ -51,7 +51,7 @@ def gate(
             "-o",
             "--output",
             metavar="FILE",
-            help="Where to write, too; may be repeated: .xml for JUnit, .md, .svg, .json or .txt.",
+            help="Also write this file; may be repeated: .xml (JUnit), .md, .svg, .json or .txt.",
         ),
     ] = None,
     results: RESULTS = "ironbench-results",
@@ -62,10 +62,10 @@ def gate(
     from ironbench.study.gate import gate as judged
 
     if undecided.partition(":")[0] == "more":
-        hint = "`ironbench lab run FILE --gate` takes it; `ironbench lab resume LAB --more 6` measures blocks more"
-        raise InputError(f"--undecided {undecided}", "nothing is measured here", hint)
+        hint = "use it with `ironbench lab run FILE --gate`, or measure blocks with `ironbench lab resume LAB --more 6`"
+        raise InputError(f"--undecided {undecided}", "`ironbench gate` measures nothing", hint)
     if undecided not in POLICIES:
-        raise InputError(f"--undecided {undecided}", "is no policy", nearest(undecided, list(POLICIES)))
+        raise InputError(f"--undecided {undecided}", "is not a valid policy", nearest(undecided, list(POLICIES)))
     targets = [_target(one) for one in output or ()]
     directory, effects = _compared(base, new, results)
     study = study_of(directory)
@@ -90,12 +90,12 @@ def require_comparisons(name: str, lab: Lab) -> None:
 
     if declared(lab):
         return
-    cause, hint = "compares nothing", "a gate needs a lab that varies something"
+    cause, hint = "compares nothing", "use a lab that varies something"
     if lab.design == SCREEN:
-        hint = "its screen has confirmed no effect; a gate needs a lab of another design"
+        hint = "the screen has confirmed no effect; use a lab with another design"
     elif skipped := [setup.cell.name for setup in lab.setups if setup.skipped]:
-        cause += f" without the cells that are skipped: {some(skipped)}"
-        hint = "`ironbench lab plan` says why they are"
+        cause += f" without the skipped configurations: {some(skipped)}"
+        hint = "see `ironbench lab plan` for the reasons"
     raise InputError(name, cause, hint)
 
 
@@ -113,7 +113,7 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
         refused = [one for one in gate.claims if gate.refuses(one)]
         stopped = any(gate.stops(one) for one in gate.comparisons)
         why = gate.verdict.value if stopped else f"{refused[0].verdict.value}: {refused[0].claim.text!r}"
-        printer.say(f"exit code {CLOSED}: the gate is closed: {why}")
+        printer.say(f"exit code {CLOSED}: gate FAIL: {why}")
     return CLOSED if gate.closed else 0
 
 
@@ -122,7 +122,9 @@ def _target(output: str) -> Path:
 
     # The suffixes of `report.gate.FORMATS`, repeated so that a refusal need not import it.
     if Path(output).suffix not in (".xml", ".md", ".json", ".svg", ".txt"):
-        raise InputError(f"-o {output}", "its name does not say which format", "end it in .xml, .md, .json, .svg, .txt")
+        raise InputError(
+            f"-o {output}", "the file name has no known suffix", "use the suffix .xml, .md, .json, .svg or .txt"
+        )
     return target(output)
 
 
@@ -134,7 +136,9 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
     if not new:
         directory = LabDirectory(Path(base))
         if not directory.begun():
-            raise InputError(base, "is no directory of a lab", "name BASE and NEW, or what `ironbench lab run` made")
+            raise InputError(
+                base, "is not a lab directory", "name BASE and NEW, or a directory created by `ironbench lab run`"
+            )
         require_comparisons(base, directory.lab())
         return directory, []
     sides = both(base, new, results)
@@ -142,7 +146,7 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
         raise InputError(
             f"{base} and {new}",
             _not_in_blocks(*sides),
-            "make both levels of one lab file (`ironbench lab new`), or see `ironbench compare`",
+            "make both values of one factor in a lab file (`ironbench lab new`), or use `ironbench compare`",
         )
     directory = LabDirectory(sides[0].store.directory)
     return directory, _of_cells(directory, *sides)
@@ -153,11 +157,7 @@ def _not_in_blocks(a: NamedRecords, b: NamedRecords) -> str:
     from ironbench.study.comparability import other_work
 
     apart = other_work(a.records, b.records)
-    return (
-        "; ".join(wording.texts(apart))
-        if apart
-        else "were not run in blocks of one lab, and only blocks bear a verdict"
-    )
+    return "; ".join(wording.texts(apart)) if apart else "were not run in blocks of one lab, which a verdict needs"
 
 
 def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Effect]:
@@ -173,7 +173,7 @@ def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) ->
         known = [f'"{two}" "{one}"' for one, two in lab.comparisons[:3]]
         raise InputError(
             f"{base.word} and {new.word}",
-            "the lab does not declare this comparison, so there is no verdict",
+            "the lab does not declare this comparison, so it has no verdict",
             f"it compares {', '.join(known)}" if known else "it compares nothing",
         )
     effects = [effect for a, b in pairs for effect in compare_cells(lab, records, a, b, look)]

@@ -13,13 +13,13 @@ from ironbench.errors import InputError
 def history(
     selection: Annotated[
         list[str] | None,
-        typer.Argument(help="Records, series, labels or directories of labs; nothing selects all, those of labs too."),
+        typer.Argument(help="Records, series, labels or lab directories.  [default: all records, including labs]"),
     ] = None,
     metric: Annotated[
-        str, typer.Option(metavar="METRIC", help="See `ironbench list metrics`.  [default: the work's leading one]")
+        str, typer.Option(metavar="METRIC", help="See `ironbench list metrics`.  [default: the workload's main metric]")
     ] = "",
     by: Annotated[
-        str, typer.Option(metavar="ORDER", help="What a point is: date, or a tag: commit, version, tag:KEY.")
+        str, typer.Option(metavar="ORDER", help="Order points by date or by a tag: commit, version, tag:KEY.")
     ] = "date",
     output: OUTPUT = "",
     format: FORMAT = "",
@@ -40,6 +40,6 @@ def history(
     records, stores = gathered(selection or (), results)
     found = histories(records, Archives(stores), metric, by)
     if not found.all:
-        why = " ".join(sentences(found.left_out)) or "it holds no usable trial"
-        raise InputError(results, f"has no history to show: {why}", "tag trials with --tag, or choose another --by")
+        why = " ".join(sentences(found.left_out)) or "no usable trials"
+        raise InputError(results, f"has no history to show: {why}", "tag trials with --tag, or use another --by")
     return written(page(found), chosen, place)

@@ -36,16 +36,16 @@ app = group("lab")
 FILE = Annotated[str, typer.Argument(help="A lab file (TOML).")]
 BUDGET = Annotated[str, option(MeasureSection, "budget")]
 CHANGED = Annotated[
-    bool, typer.Option("--changed", help="Go on although the lab file, a program or the machine has changed.")
+    bool, typer.Option("--changed", help="Continue even if the lab file, a program or the machine has changed.")
 ]
 
 
 RESULTS = Annotated[
     str,
-    typer.Option(metavar="DIR", help="Directory for this lab alone.  [default: ironbench-results/labs/NAME-SERIES]"),
+    typer.Option(metavar="DIR", help="Directory for this lab only.  [default: ironbench-results/labs/NAME-SERIES]"),
 ]
 TRACE = Annotated[str, option(RunSection, "trace")]
-BLOCKS = Range(6, 10_000, whole=True, example="12", note="fewer carry no verdict")
+BLOCKS = Range(6, 10_000, whole=True, example="12", note="a verdict needs at least six blocks")
 
 
 @app.command("plan")
@@ -53,11 +53,12 @@ def plan(
     file: FILE,
     budget: BUDGET = "",
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run programs that the lab file names (`bin`) to check their settings.")
+        bool,
+        typer.Option("--trust", help="Also run programs that the lab file names (`bin`), to check their settings."),
     ] = False,
     json: JSON = False,
 ) -> int:
-    """Show what a lab will do; start nothing. Cells, order, time, space, and how small a difference it can resolve."""
+    """Dry run: show what a lab will do. Configurations, order, time, space and minimum detectable effect."""
     return planned(Path(file), budget, json, trust=trust)
 
 
@@ -80,22 +81,22 @@ def run(
     budget: BUDGET = "",
     results: RESULTS = "",
     trace: TRACE = "",
-    tag: Annotated[list[str] | None, option(LabFile, "tag", " Wins over the file's `tag`.")] = None,
+    tag: Annotated[list[str] | None, option(LabFile, "tag", " Overrides the file's `tag`.")] = None,
     json: JSON = False,
     gate: Annotated[
         bool,
-        typer.Option("--gate", help="End as `ironbench gate` does: exit 4 unless nothing is slower than the margin."),
+        typer.Option("--gate", help="Exit as `ironbench gate` does: with 4 unless nothing is slower than the margin."),
     ] = False,
     undecided: Annotated[
         str,
         typer.Option(
             metavar="WHAT",
-            help="With --gate, when the blocks cannot tell: `fail` closes it, `pass` opens it, `more:30m` measures as "
-            "many more blocks as take so long, and closes it if they cannot tell either.",
+            help="Result of an inconclusive --gate: `fail` or `pass`; `more:30m` measures more blocks for up to 30 "
+            "minutes and then fails if the gate is still inconclusive.",
         ),
     ] = "",
 ) -> int:
-    """Run a lab from its beginning to its verdict. Every planned trial, in blocks of random order."""
+    """Run a lab from start to verdict. Measures every planned trial, in blocks of random order."""
     return measured(Path(file), budget, results, trace, json, policy=_policy(gate, undecided), tag=tag or ())
 
 
@@ -142,13 +143,13 @@ def measured(
 @app.command("resume")
 @in_a_file()
 def resume(
-    lab: Annotated[str, typer.Argument(help="A lab's directory, or its file: then the newest directory of it.")],
+    lab: Annotated[str, typer.Argument(help="A lab directory, or a lab file, which selects its newest directory.")],
     changed: CHANGED = False,
     failed: Annotated[
         bool,
         typer.Option(
             "--failed",
-            help="Measure every block with a failed trial again, whole; so, too, failed searches, pilots and peaks.",
+            help="Repeat every block with a failed trial as a whole; also repeat failed searches, pilots and peaks.",
         ),
     ] = False,
     more: Annotated[
@@ -156,16 +157,16 @@ def resume(
         typer.Option(
             parser=whole("--more", BLOCKS),
             metavar="N",
-            help="Measure N blocks more, 6 at least, as a round of their own.",
+            help="Measure N more blocks (at least 6) as a separate round.",
         ),
     ] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Resume a lab that was imported, with the commands and servers it names.")
+        bool, typer.Option("--trust", help="Resume an imported lab, with the commands and servers that it names.")
     ] = False,
     trace: TRACE = "",
     json: JSON = False,
 ) -> int:
-    """Go on with an interrupted lab. Measures exactly what is missing, in the planned order."""
+    """Continue an interrupted lab. Measures exactly what is missing, in the planned order."""
     from ironbench.catalogue.typed import text_of
     from ironbench.lab import declare, freeze, imported, loop, schedule, search, upkeep
     from ironbench.lab.slices import slice_plan
@@ -178,15 +179,17 @@ def resume(
     if not trust:
         imported.require_trust(directory, frozen.lab)
     if frozen.lab.method.duet:
-        cause = 'it was begun by the method "duet" of an earlier version'
-        raise InputError(lab, cause, 'measure it again with method = "slices"; `ironbench report` shows what it has')
+        cause = 'the lab uses method "duet" of an earlier version'
+        raise InputError(
+            lab, cause, 'measure it again with method = "slices"; `ironbench report` shows its results so far'
+        )
     traces = freeze.traced(frozen.lab, trace)
     if more and frozen.lab.design == SCREEN and directory.confirmation() is None:
-        cause = "it adds blocks to what a screen goes on with, and this one has nothing to go on with yet"
-        raise InputError("--more", cause, "`ironbench lab resume` without it finishes the screen")
+        cause = "adds blocks to the comparisons after a screen, but this screen has none yet"
+        raise InputError("--more", cause, "finish the screen first: `ironbench lab resume` without --more")
     path = Path(lab)
     with directory.locked(), _resumable(directory, printer):
-        source = text_of(path, str(path), "name its directory") if path.is_file() else directory.source()
+        source = text_of(path, str(path), "name the lab's directory") if path.is_file() else directory.source()
         freeze.require_scripts(frozen.lab)
         freeze.end_orphans(frozen.lab)
         if upkeep.run_pending_cleanups(printer.say, str(directory.path.absolute())):
@@ -198,10 +201,10 @@ def resume(
         if not changed:
             freeze.refuse_changed(differences, directory)
         for line in differences:
-            printer.say(f"changed since this lab began: {line}")
+            printer.say(f"changed since this lab started: {line}")
         _say_cautions(frozen.lab, printer)
         if failed and (repeated := schedule.repeat_failed(directory)):
-            printer.say(f"repeating {counted(repeated, 'block')} with failed trials, all configurations of each")
+            printer.say(f"repeating all configurations of {counted(repeated, 'block')} with failed trials")
         before = directory.records()
         forgiven = {record.id for record in progress.given_up_of_all(before)} if failed else set()
         search.reopen(directory, before, forgiven)
@@ -220,11 +223,14 @@ def resume(
 def noise(
     file: FILE,
     blocks: Annotated[
-        int, typer.Option(parser=whole("--blocks", BLOCKS), metavar="N", help="How often each side is measured.")
+        int,
+        typer.Option(
+            parser=whole("--blocks", BLOCKS), metavar="N", help="Number of blocks; each measures both sides once."
+        ),
     ] = 10,
     json: JSON = False,
 ) -> int:
-    """Measure the noise of this machine. Compares a lab's baseline with itself; later findings use the result."""
+    """Measure run-to-run variation on this machine. Compares a lab's baseline with itself; later labs use it."""
     from ironbench.lab import declare, freeze, loop, upkeep
     from ironbench.lab.noise import against_itself
     from ironbench.records import labs
@@ -244,23 +250,25 @@ def noise(
 @app.command("new")
 def new(
     kind: Annotated[str, typer.Argument(help="setting, index, query, upgrade, storage or driver.")],
-    dsn: Annotated[str, option(SystemSection, "dsn", " It is asked what it is.")] = "",
+    dsn: Annotated[str, option(SystemSection, "dsn", " Its engine and settings are queried.")] = "",
     engine: Annotated[str, option(SystemSection, "engine")] = "",
     output: Annotated[str, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")] = "",
     dump: Annotated[str, option(DataSection, "dump")] = "",
     script: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="What your application does, a pgbench script; repeatable, FILE@WEIGHT."),
+        typer.Option(
+            metavar="FILE", help="A pgbench script of your application's transactions; FILE@WEIGHT; may be repeated."
+        ),
     ] = None,
 ) -> int:
-    """Write a commented lab file for a common question. Asks the server that you name; overwrites nothing."""
+    """Write a commented lab file for a common question. Queries the server that you name; overwrites nothing."""
     from ironbench.lab import new as begun
 
     if kind not in begun.names():
-        raise InputError(f"lab new {kind}", "there is no such kind", nearest(kind, list(begun.names())))
+        raise InputError(f"lab new {kind}", "unknown kind", nearest(kind, list(begun.names())))
     path = Path(output or f"{kind}.toml")
     if path.exists():
-        raise InputError(str(path), "is there already", "name another file with -o; nothing is overwritten")
+        raise InputError(str(path), "already exists and would be overwritten", "name another file with -o")
     here = begun.lab_context(dsn, engine, dump, script or (), path.absolute().parent)
     text = begun.text(kind, here, str(path))
     begun.write(path, text)
@@ -306,13 +314,13 @@ def _conclude(
 def _policy(gate: bool, undecided: str) -> Policy | None:
     """Reads the options of a gate. InputError: unknown policy, or a policy without a gate."""
     if undecided and not gate:
-        raise InputError("--undecided", "needs --gate", "add it, or leave --undecided out")
+        raise InputError("--undecided", "needs --gate", "add --gate, or remove --undecided")
     if not gate:
         return None
     word, colon, time_ = undecided.partition(":")
     more = word == "more" and bool(colon)
     if not more and undecided not in ("", "fail", "pass"):
-        raise InputError(f"--undecided {undecided}", "is no policy", "write fail, pass, or for example more:30m")
+        raise InputError(f"--undecided {undecided}", "is not a valid policy", "use fail, pass, or for example more:30m")
     more_s = range_of("measure.budget").read("--undecided more", time_) if more else 0.0
     from ironbench.lab.gate import Policy  # imported after the checks, because it takes half a second
 
@@ -355,14 +363,14 @@ def _goes_on(directory: LabDirectory, records: Sequence[Record]) -> str:
     from ironbench.records import progress
 
     done, trials = progress.measured(records), counted(len(directory.lab().trials), "trial")
-    return f"interrupted: {done} of {trials} measured; `ironbench lab resume {directory.path}` goes on"
+    return f"interrupted: {done} of {trials} measured; to continue: `ironbench lab resume {directory.path}`"
 
 
 def _say_cautions(lab: Lab, printer: Printer) -> None:
     from ironbench.lab import declare
 
     for caution in declare.script_warnings(lab):
-        printer.say(f"caution: {caution}")
+        printer.say(f"warning: {caution}")
 
 
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
@@ -371,18 +379,18 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     from ironbench.model.lab import SCREEN
     from ironbench.plan import blocks
 
-    cells = counted(len(lab.possible), "cell")
+    cells = counted(len(lab.possible), "configuration")
     seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
     _say_cautions(lab, printer)
     printer.say(f"{lab.question}")
     trials = counted(blocks.trials_before(lab) + len(lab.trials) + len(blocks.observed_trials(lab)), "trial")
     rated = {setup.cell.name for setup in lab.rated}
     among = sum(trial.cell.name in rated for trial in lab.trials)
-    at_rates = f", {among} of them at shares of the baseline's peak" if among else ""
+    at_rates = f", {among} of them at percentages of the baseline's peak" if among else ""
     printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}{at_rates}")
     printer.say(f"at least {units.span(seconds)}, in {directory.path}")
     if lab.design == SCREEN:
-        printer.say("a screen: what matters is compared with the baseline in fresh blocks then")
+        printer.say("a screen: afterwards, new blocks compare the factors that matter with the baseline")
     for line in notes.commands_of(lab.every_command, lab.folder):
         printer.say(line)
     for setup in lab.setups:

@@ -18,16 +18,17 @@ def lead(
     a: Annotated[
         str,
         typer.Argument(
-            help="Counts as 1: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
+            help="The reference: a record, series, label, configuration or factor value of the lab in --results, "
+            "or DIR/NAME."
         ),
     ],
-    b: Annotated[str, typer.Argument(help="The system to compare with it.")],
+    b: Annotated[str, typer.Argument(help="The system to compare with A.")],
     margin: Annotated[
         float,
         typer.Option(
             parser=number("--margin", range_of("measure.margin")),
             metavar="SHARE",
-            help="Ratios within it are called equal.",
+            help="Relative differences up to this are called equal, e.g. 0.05.",
         ),
     ] = 0.05,
     output: OUTPUT = "",
@@ -44,6 +45,6 @@ def lead(
     sides = both(a, b, results)
     first, second = (usable(one.word, one.records) for one in sides)
     if {one.id for one in first} & {one.id for one in second}:
-        raise InputError(b, f"stands for the same records as {a}", "name two systems")
+        raise InputError(b, f"selects the same records as {a}", "name two different systems")
     found = leads(a, first, b, second, Archives([one.store for one in sides]), margin)
     return written(page(found), chosen, place)

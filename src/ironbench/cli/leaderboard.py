@@ -11,23 +11,23 @@ from ironbench.cli.options import FORMAT, JSON, OUTPUT, PRICES
 
 def leaderboard(
     name: Annotated[
-        str, typer.Argument(help="A list of published results (tpce, tpch), or a workload; without one, every list.")
+        str, typer.Argument(help="A list of published results (tpce, tpch), or a workload.  [default: all lists]")
     ] = "",
     per: Annotated[str, typer.Option(metavar="WHAT", help="Rank by score per `core`, `socket` or `currency`.")] = "",
     sort: Annotated[
         str,
-        typer.Option(metavar="COLUMN", help="Order by this column: score, core, socket, currency, system or cores."),
+        typer.Option(metavar="COLUMN", help="Sort by this column: score, core, socket, currency, system or cores."),
     ] = "",
     licence: Annotated[
         str,
         typer.Option(
             metavar="PRICE",
-            help="Price, in the price sheet, of the licence that --per currency counts for each system.",
+            help="Licence price in the price sheet that --per currency uses for each system.",
         ),
     ] = "",
     prices: PRICES = None,
     results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where own records are.", envvar="IRONBENCH_RESULTS")
+        str, typer.Option(metavar="DIR", help="Directory of your own records.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
     json: JSON = False,
     output: OUTPUT = "",

@@ -21,24 +21,24 @@ from ironbench.records import Store
 from ironbench.records.labs import LabDirectory, begun_in
 
 KINDS = {
-    "workloads": "work to drive a database with",
-    "engines": "databases that can be started or reached",
-    "devices": "modelled storage that can be emulated, and what is built around it",
-    "metrics": "the numbers in a record: unit, direction, meaning",
-    "observers": "what is sampled during a trial",
-    "records": "the trials in --results, those of its labs too",
-    "labs": "the labs in --results, as they began",
+    "workloads": "workloads for databases and storage",
+    "engines": "databases that ironbench can start or connect to",
+    "devices": "models of storage devices and controllers that can be emulated",
+    "metrics": "numbers in a record: unit, better direction, meaning",
+    "observers": "samplers that run during a trial",
+    "records": "trials in --results, including its labs",
+    "labs": "labs in --results, in the order of their start",
 }
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}; without one, these are named.")] = "",
+    kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}; default: list these kinds.")] = "",
     results: RESULTS = "ironbench-results",
     json: JSON = False,
 ) -> int:
     known = kinds(results)
     if kind and kind not in known:
-        raise InputError(f"list {kind}", "there is no such list", nearest(kind, list(known)))
+        raise InputError(f"list {kind}", "unknown kind", nearest(kind, list(known)))
     rows = known[kind]() if kind else [{"name": name, "what": what} for name, what in KINDS.items()]
     printer = Printer()
     if json:
@@ -47,7 +47,7 @@ def list_(
         _table(rows, printer)
     else:
         verb = "lab run" if kind == "labs" else "run"
-        printer.say(f"there are no {kind} in {results} yet; make some with `ironbench {verb}`")
+        printer.say(f"there are no {kind} in {results} yet; create some with `ironbench {verb}`")
     return 0
 
 
@@ -178,7 +178,7 @@ def _table(rows: Rows, printer: Printer) -> None:
     text, out = fitted(columns, printer.width())
     printer.data(text)
     if out:
-        printer.say(f"left out, for the terminal is too narrow: {', '.join(out)}")
+        printer.say(f"columns omitted because the terminal is too narrow: {', '.join(out)}")
 
 
 def _numeric(rows: Rows, column: str) -> bool:

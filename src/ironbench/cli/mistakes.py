@@ -41,7 +41,7 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
     for parameter in _parameters(words, command()):
         for option in twice.intersection(parameter.opts):
             if not parameter.multiple:
-                example = f"write {option} 1,2,4 for several" if option == "--clients" else "keep one of them"
+                example = f"write {option} 1,2,4 for several values" if option == "--clients" else "use it once"
                 raise InputError(option, f"is given {options.count(option)} times", example)
 
 
@@ -56,7 +56,7 @@ def refuse_empty(words: Sequence[str], command: Any) -> None:
     for parameter in _parameters(given, command()):
         for option in empty.intersection(parameter.opts):
             if not getattr(parameter, "is_flag", False):
-                hint = f"leave {option} out, or give it a value; an unset variable of the shell is empty, too"
+                hint = f"remove {option}, or add a value; an unset shell variable is also empty"
                 raise InputError(option, "is empty", hint)
 
 
@@ -75,8 +75,8 @@ def forbidden(error: OSError) -> InputError | None:
         return None
     path = Path(os.fsdecode(error.filename)).absolute()
     closed = next((one for one in reversed(path.parents) if not os.access(one, os.X_OK)), None)
-    cause = f"the directory {closed} may not be entered" if closed else "permission denied"
-    return InputError(str(path), cause, f"name another path, or change the permissions of {closed or path}")
+    cause = f"no permission to enter the directory {closed}" if closed else "permission denied"
+    return InputError(str(path), cause, f"use another path, or change the permissions of {closed or path}")
 
 
 def refuse_unprintable(words: Sequence[str]) -> None:
@@ -86,15 +86,17 @@ def refuse_unprintable(words: Sequence[str]) -> None:
         for char in word:
             code = ord(char)
             if (code < 32 and char not in "\t\n") or 0x7F <= code <= 0x9F:
-                raise InputError(clean(option), f"has the control character U+{code:04X}", "write it without")
+                raise InputError(clean(option), f"contains the control character U+{code:04X}", "remove the character")
             if 0xD800 <= code <= 0xDFFF:
-                raise InputError(clean(option), "is not UTF-8", "write it in UTF-8")
+                raise InputError(clean(option), "is not valid UTF-8", "encode it in UTF-8")
 
 
 def unforeseen(error: Exception) -> IronbenchError:
     """Converts any other exception to an error of one line; the details go to a file, without passwords."""
     if isinstance(error, OSError) and error.filename:
-        return InputError(str(error.filename), error.strerror or str(error), "name another place, or change its rights")
+        return InputError(
+            str(error.filename), error.strerror or str(error), "use another path, or change its permissions"
+        )
     import tempfile
     import traceback
 
@@ -118,8 +120,8 @@ def unforeseen(error: Exception) -> IronbenchError:
         ) as file:
             file.write(details)
         place = file.name
-    cause = f"met something that it does not expect: {type(error).__name__}: {shortened(clean_of_secrets(str(error)))}"
-    return FailureError("ironbench", cause, f"the details are in {place}: please report them" if place else "")
+    cause = f"internal error: {type(error).__name__}: {shortened(clean_of_secrets(str(error)))}"
+    return FailureError("ironbench", cause, f"please report it with the details in {place}" if place else "")
 
 
 def mistake(error: Any) -> InputError | None:
@@ -132,11 +134,11 @@ def mistake(error: Any) -> InputError | None:
     see = f"see `{verb} --help`"
     kind = type(error).__name__
     if kind == "NoSuchOption":
-        return InputError(error.option_name, f"{verb} has no such option", _meant(error.possibilities) or see)
+        return InputError(error.option_name, f"unknown option of {verb}", _meant(error.possibilities) or see)
     if kind == "BadOptionUsage":
         return InputError(error.option_name, "takes no value" if "not take" in str(message()) else "takes a value", see)
     if kind == "MissingParameter":
-        return InputError(verb, f"{_name(error)} is missing", f"`{verb} --help` says what it is")
+        return InputError(verb, f"{_name(error)} is missing", see)
     if kind == "BadParameter":
         return InputError(_name(error), _lower(error.message), see)
     return _usage(verb, str(message()), context)
@@ -149,9 +151,9 @@ def _usage(verb: str, message: str, context: Any) -> InputError:
     command, extra = _COMMAND.search(message), _EXTRA.search(message)
     if command:
         near = difflib.get_close_matches(command[1], list(context.command.commands), n=2)
-        return InputError(command[1], f"{verb} has no such verb", _meant(near) or see)
+        return InputError(command[1], f"unknown command of {verb}", _meant(near) or see)
     if extra:
-        return InputError(extra[1], f"{verb} does not expect it", see)
+        return InputError(extra[1], f"unexpected argument of {verb}", see)
     return InputError(verb, _lower(message).rstrip("."), see)
 
 

@@ -8,20 +8,24 @@ import typer
 
 BASELINE = Annotated[
     str,
-    typer.Argument(help="The baseline: a record, series, label, cell or level of the lab in --results, or DIR/NAME."),
+    typer.Argument(
+        help="The baseline: a record, series, label, configuration or factor value of the lab in "
+        "--results, or DIR/NAME."
+    ),
 ]
-RESULTS = Annotated[str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")]
-OUTPUT = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to write.  [default: stdout]")]
+RESULTS = Annotated[str, typer.Option(metavar="DIR", help="Directory of the records.", envvar="IRONBENCH_RESULTS")]
+OUTPUT = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="File to write.  [default: stdout]")]
 FORMAT = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]"
+        metavar="NAME", help="html, png, svg, md, csv, json or text.  [default: by the suffix of FILE, else text]"
     ),
 ]
 PRICES = Annotated[
-    list[str] | None, typer.Option(metavar="FILE", help="Price sheet besides the shipped one; may be repeated.")
+    list[str] | None,
+    typer.Option(metavar="FILE", help="Price sheet, in addition to the built-in one; may be repeated."),
 ]
-JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 
 def group(name: str, help: str | None = None) -> typer.Typer:

@@ -21,9 +21,9 @@ def target(output: str) -> Path:
     if _is_stream(path):
         return path
     if not path.parent.is_dir():
-        raise InputError(output, f"the directory {path.parent} does not exist", "make it first, or name another place")
+        raise InputError(output, f"the directory {path.parent} does not exist", "create it, or use another directory")
     if not os.access(path.parent, os.W_OK):
-        raise InputError(output, f"the directory {path.parent} is not writable", "name another place")
+        raise InputError(output, f"the directory {path.parent} is not writable", "use another directory")
     return path
 
 
@@ -38,7 +38,7 @@ def write(path: Path, data: bytes) -> None:
         else:
             _replace(path.resolve(), data)
     except OSError as error:
-        raise FailureError(str(path), f"could not be written: {error.strerror}", "name another place") from error
+        raise FailureError(str(path), f"could not be written: {error.strerror}", "use another file") from error
 
 
 def _replace(file: Path, data: bytes) -> None:
@@ -62,15 +62,15 @@ def destination(output: str, format: str, json: bool = False) -> tuple[str, Path
 
     if json and (output or format):
         other = f"--format {format}" if format else f"-o {output}"
-        raise InputError("--json", f"given together with {other}", "remove --json, and name the format or FILE.json")
+        raise InputError("--json", f"cannot be combined with {other}", "remove --json, or use -o FILE.json")
     format = "json" if json else format
     suffix = Path(output).suffix.lower().removeprefix(".")
     chosen = format or (formats.of_suffix(suffix) if suffix else "text")
     if not chosen:
         ends = " or ".join(f".{formats.suffixes(name)[0]}" for name in formats.names())
-        raise InputError(f"-o {output}", "its name does not say which format", f"end it in {ends}, or add --format")
+        raise InputError(f"-o {output}", "the file name has no known suffix", f"use the suffix {ends}, or add --format")
     if formats.needs_file(chosen) and not output:
-        raise InputError(f"--format {chosen}", "needs a file to go to", f"add -o report.{formats.suffixes(chosen)[0]}")
+        raise InputError(f"--format {chosen}", "needs an output file", f"add -o report.{formats.suffixes(chosen)[0]}")
     return chosen, target(output) if output else None
 
 

@@ -26,18 +26,18 @@ app = group("record")
 @app.command("export")
 def export(
     selection: Annotated[
-        list[str] | None, typer.Argument(help="Records by id, series or label, or a lab's directory.  [default: all]")
+        list[str] | None, typer.Argument(help="Record ids, series or labels, or a lab directory.  [default: all]")
     ] = None,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The file to write, e.g. lab.ibr.")] = "",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write, e.g. lab.ibr.")] = "",
     results: RESULTS = "ironbench-results",
 ) -> int:
-    """Write records and their evidence into one file. With facts of machine and engine; without passwords."""
+    """Write records and their evidence to one file. Includes facts of machine and engine, but no passwords."""
     selection = selection or []
     if not out:
-        raise InputError("-o", "is missing", "name the file to write, e.g. -o lab.ibr")
+        raise InputError("-o", "is missing", "add the file to write, e.g. -o lab.ibr")
     labs = directories(selection, Store(Path(results)))
     if labs and len(selection) > 1:
-        raise InputError(labs[0], "is a lab's directory, and there is more", "export each lab by itself")
+        raise InputError(labs[0], "is a lab directory, which must be exported separately", "remove the other arguments")
     named = Path(labs[0]) if labs else Path(results)
     lab = LabDirectory(named)
     whole = bool(labs) or not selection
@@ -50,13 +50,16 @@ def export(
 
 @app.command("import")
 def import_(
-    file: Annotated[str, typer.Argument(help="A file of `ironbench record export`.")],
+    file: Annotated[str, typer.Argument(help="A file from `ironbench record export`.")],
     results: Annotated[
         str,
-        typer.Option(metavar="DIR", help="Where records go.  [default: ironbench-results; a lab below labs/ there]"),
+        typer.Option(
+            metavar="DIR",
+            help="Directory for the records.  [default: ironbench-results; for a lab, its labs/ subdirectory]",
+        ),
     ] = "",
 ) -> int:
-    """Take in the records of another machine: all, or nothing."""
+    """Import the records of another machine: all of them, or none."""
     usual = usual_results()
     with Reader(Path(file)) as reader:
         lab = reader.manifest.lab
@@ -65,10 +68,10 @@ def import_(
         directory = arrived.directory
     printer = Printer()
     labels = sorted({clean(record.system.label) for record in arrived.new})
-    known = f", {arrived.known} here already" if arrived.known else ""
+    known = f", {arrived.known} already present" if arrived.known else ""
     printer.say(f"{counted(len(arrived.new), 'new record')}{known}, in {directory}")
     if labels:
         printer.say(f"labels: {', '.join(labels)}")
     if lab:
-        printer.say(f"a lab: see it with `ironbench report {directory} -o report.html`")
+        printer.say(f"to view the lab: `ironbench report {directory} -o report.html`")
     return 0

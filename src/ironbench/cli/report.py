@@ -13,7 +13,7 @@ from ironbench.words import counted
 def report(
     selection: Annotated[
         list[str] | None,
-        typer.Argument(help="Records, series or labels, or directories of labs; nothing selects all records."),
+        typer.Argument(help="Records, series, labels or lab directories.  [default: all records]"),
     ] = None,
     output: OUTPUT = "",
     format: FORMAT = "",

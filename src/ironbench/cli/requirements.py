@@ -40,7 +40,7 @@ def text(judgements: Judgements) -> str:
     rows = tuple(
         (one.claim.text, name, one.verdict.value, "; ".join(wording.texts(one.reasons))) for name, one in judgements
     )
-    return f"{head}\n{plain.facts(Table((), (('requirement', 'configuration', 'outcome', 'because'), *rows)))}"
+    return f"{head}\n{plain.facts(Table((), (('requirement', 'configuration', 'outcome', 'reason'), *rows)))}"
 
 
 def fields(judgements: Judgements) -> list[dict[str, Any]]:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from ironbench.records import Store
 
 _ARGUMENTS = {
-    "workload": Annotated[str, typer.Argument(help="A workload (see `ironbench list workloads`), or `script`.")],
+    "workload": Annotated[
+        str, typer.Argument(help="A workload (see `ironbench list workloads`), or `script` for your own SQL.")
+    ],
     "files": Annotated[
         list[str] | None,
         typer.Argument(help="For `script`: FILE or FILE@WEIGHT, one or more; - is standard input."),
@@ -77,7 +79,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
     compiled_for = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
     cautions = workload.cautions(plan.system.engine, plan.choice, compiled_for)
     for caution in (*cautions, *wording.texts(losses(plan.system))):
-        printer.say(f"caution: {caution}")
+        printer.say(f"warning: {caution}")
     imported = plan.choice.data is not None and plan.choice.data.imported
     if (where := workload.where(plan.system)) and not imported:
         printer.say(where)
@@ -93,7 +95,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
             count = len(plan.trials) + plan.confirmations
             usable = sum(record.status.comparable for record in before)
             left = schedule.remaining(plan, before)
-            done = f"{min(usable, count)} of {counted(count, 'trial')} measured already; " if usable else ""
+            done = f"{min(usable, count)} of {counted(count, 'trial')} already measured; " if usable else ""
             printer.say(f"{done}{counted(len(left.trials) + left.confirmations, 'trial')}, {time_of(left)}")
         try:
             records = loop.run(plan, secrets, store, printer, before)
@@ -131,5 +133,5 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
 def _goes_on(records: Sequence[Record]) -> str:
     """Returns the message after Ctrl-C. `--resume` needs records to find the run."""
     kept = counted(sum(record.status.comparable for record in records), "trial")
-    way = "the same command with --resume goes on" if records else "start it again"
+    way = "to continue, add --resume to the same command" if records else "start it again"
     return f"interrupted: {kept} measured; {way}"

@@ -15,15 +15,17 @@ def serve(
     listen: Annotated[
         str,
         typer.Option(
-            metavar="ADDRESS:PORT", help="Where to listen; port 0 takes a free one. Others need a token or TLS."
+            metavar="ADDRESS:PORT",
+            help="Address to listen on; port 0 uses a free port. Other addresses need a token or TLS.",
         ),
     ] = "127.0.0.1:7373",
     results: RESULTS = "ironbench-results",
     token_file: Annotated[
-        str, typer.Option(metavar="FILE", help="A token of your own, 16 characters or more; or IRONBENCH_TOKEN.")
+        str,
+        typer.Option(metavar="FILE", help="File with the access token, at least 16 characters; or IRONBENCH_TOKEN."),
     ] = "",
-    tls_certificate: Annotated[str, typer.Option(metavar="FILE", help="PEM file: the server speaks HTTPS.")] = "",
-    tls_key: Annotated[str, typer.Option(metavar="FILE", help="PEM file of its key.")] = "",
+    tls_certificate: Annotated[str, typer.Option(metavar="FILE", help="PEM file with the certificate for HTTPS.")] = "",
+    tls_key: Annotated[str, typer.Option(metavar="FILE", help="PEM file with the private key.")] = "",
 ) -> int:
     from pathlib import Path
 

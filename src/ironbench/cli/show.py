@@ -23,11 +23,12 @@ from ironbench.study.differences import machine_facts
 
 def show(
     name: Annotated[
-        str, typer.Argument(help="A record (of a lab, too), series, label, workload, engine, metric or observer.")
+        str,
+        typer.Argument(help="A record (also of a lab), series, label, workload, engine, device, metric or observer."),
     ],
     results: RESULTS = "ironbench-results",
     everything: Annotated[
-        bool, typer.Option("--all", help="Show also the engine's settings that have their default value.")
+        bool, typer.Option("--all", help="Also show engine settings with their default value.")
     ] = False,
     json: JSON = False,
 ) -> int:
@@ -48,7 +49,7 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
         kind, thing = row
         printer.data(listing.encoded(thing) if json else _text(thing))
         if any(record.system.label == name for record in store.all()):
-            printer.say(f"{kind} {name}; there are records with that label too: show them by their id or series")
+            printer.say(f"this is the {kind} {name}; records also have this label: use their id or series to show them")
         return 0
     store, records = _records(name, store, known)
     if json:
@@ -93,10 +94,10 @@ def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]
             kinds |= {record.id: "record", record.series: "series", record.system.label: "label"}
         close = difflib.get_close_matches(name, list(kinds), n=_SUGGESTED, cutoff=0.6)
         if not close:
-            hint = "`ironbench list` names the kinds of things there are, `ironbench list records` every record"
+            hint = "see `ironbench list` for all kinds, `ironbench list records` for all records"
         else:
             hint = f"did you mean {' or '.join(f'{kinds[word]} {word}' for word in close)}?"
-        raise InputError(name, "there is nothing of that name", hint) from error
+        raise InputError(name, "unknown name", hint) from error
 
 
 def _text(thing: dict[str, Any], indent: str = "") -> str:

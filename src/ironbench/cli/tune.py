@@ -16,20 +16,23 @@ from ironbench.errors import in_a_file
 def tune(
     file: lab.FILE,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show runs, time, and the effects that can be seen. Starts nothing.")
+        bool, typer.Option("--plan", help="Dry run: show runs, time, and the minimum detectable effect; start nothing.")
     ] = False,
     budget: lab.BUDGET = "",
     results: lab.RESULTS = "",
     trace: lab.TRACE = "",
     trust: Annotated[
-        bool, typer.Option("--trust", help="With --plan: run programs that the lab file names to check their settings.")
+        bool,
+        typer.Option(
+            "--trust", help="With --plan: also run programs that the lab file names, to check their settings."
+        ),
     ] = False,
     json: JSON = False,
 ) -> int:
-    """Screen the factors of a lab file in few runs, then compare those that matter with the baseline in fresh blocks.
+    """Screen the factors of a lab file in few runs, then compare those that matter with the baseline in new blocks.
 
-    Every factor of [vary] is at its first level, the baseline's, or at its last. `ironbench lab resume` goes on with
-    what was interrupted.
+    Each run uses the first or the last value of every factor in [vary]; the first values are the baseline. Continue an
+    interrupted screen with `ironbench lab resume`.
     """
     from ironbench.model.lab import SCREEN
 

@@ -46,7 +46,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         printer.say(words if gated else f"exit code {SUSPECT}: {words}")
     elif code == FAILED and (lost := lost_in_cuts(study, records)):
         many = f"{len(lost)} of {counted(len(records), 'trial')}"
-        printer.say(f"exit code {FAILED}: {many} lost something in a power cut: {wording.cause(lost[0])}")
+        printer.say(f"exit code {FAILED}: {many} lost committed data in a power cut: {wording.cause(lost[0])}")
     elif code == REFUTED:
         printer.say(claims_words(REFUTED, "refuted", _named(study.refuted)))
     return code
@@ -101,16 +101,16 @@ def suspect_words(records: Sequence[Record]) -> str:
     doubtful = [record for record in entered if record.status is Status.SUSPECT]
     known = causes(doubtful)
     more = f", and {counted(len(known) - 1, 'other cause')}" if len(known) > 1 else ""
-    first = next(map(wording.text, known), "no cause recorded")
-    return f"{len(doubtful)} of {counted(len(entered), 'trial')} suspect: {first}{more}"
+    first = next(map(wording.text, known), "no recorded cause")
+    return f"{len(doubtful)} of {counted(len(entered), 'trial')} flagged: {first}{more}"
 
 
 def require_kept(store: Store, records: Sequence[Record]) -> None:
     """FailureError: records were written and are missing now, because the results were removed or unmounted."""
     if gone := store.gone(records):
         named = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
-        cause = f"{len(gone)} of {counted(len(records), 'record')} were written there and are gone: {named}"
-        hint = "it was removed, replaced or unmounted during the run; those trials must be measured again"
+        cause = f"{len(gone)} of {counted(len(records), 'record')} were written there but no longer exist: {named}"
+        hint = "the directory was removed, replaced or unmounted during the run; measure those trials again"
         raise FailureError(f"results {store.directory}", cause, hint)
 
 

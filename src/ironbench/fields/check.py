@@ -20,7 +20,7 @@ _KINDS = {
     list: "a list [ … ]", type(None): "nothing",
 }  # fmt: skip
 """How messages name the types of values, in the order in which they name several."""
-LAB_FILE = "`docs/reference/lab-file.md` lists all fields"
+LAB_FILE = "see `docs/reference/lab-file.md` for all fields"
 
 
 class Mistake(NamedTuple):
@@ -54,7 +54,7 @@ def _mistakes(document: object, struct: type[msgspec.Struct], hint: str, path: P
         at, known_field = (*path, name), known.get(name)
         if known_field is None:
             near = nearest_field(name, known) if issubclass(struct, FieldSection) else nearest(name, list(known))
-            yield Mistake(at, "there is no such field", near)
+            yield Mistake(at, "unknown field", near)
         elif known_field.section:
             yield from _mistakes(value, known_field.section, hint, at)
         else:

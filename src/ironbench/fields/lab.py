@@ -17,7 +17,7 @@ class MeasureSection(FieldSection):
     repeats: Annotated[
         int | None,
         row(
-            "Blocks: how often every configuration is measured, each block in random order.",
+            "Number of blocks; each block measures every configuration once, in random order.",
             Range(1, 10_000, whole=True, example="6"),
             usual="6 in a lab, 1 in a run",
         ),
@@ -29,9 +29,9 @@ class MeasureSection(FieldSection):
     seed: Annotated[
         int | None,
         row(
-            "Seed of random order and random values; the same seed gives the same ones.",
+            "Seed for random order and random values; the same seed reproduces them.",
             Range(0, MOST_WHOLE, whole=True, example="1"),
-            usual="derived from the text of a lab file, a new one in a run",
+            usual="derived from the text of the lab file; a run draws a new one",
         ),
     ] = None
     crash: Annotated[
@@ -46,17 +46,17 @@ class MeasureSection(FieldSection):
         float,
         row(
             "Configurations whose ratio is within 1/(1+margin) to 1+margin are called equivalent.",
-            Range(0.0, 1.0, above=True, example="0.05", note="a share; 0.05 is 5 %"),
+            Range(0.0, 1.0, above=True, example="0.05", note="a fraction; 0.05 is 5%"),
             run=False,
         ),
     ] = 0.05
-    metric: Annotated[str, row("The metric that the lab's answer is about.", run=False)] = "throughput"
+    metric: Annotated[str, row("The metric that the verdict is based on.", run=False)] = "throughput"
     compare: Annotated[
         list[str],
         row(
             "The comparisons that get a verdict, e.g. `log=memory over log=disk`. Other configurations are measured "
             "and shown without one.",
-            usual="those of the design",
+            usual="the comparisons of the design",
             run=False,
         ),
     ] = field(default_factory=list)
@@ -64,28 +64,28 @@ class MeasureSection(FieldSection):
         Literal["trials", "slices", "auto"],
         row(
             "`trials`: the configurations of a block are measured one after another, each in one piece. `slices`: "
-            "their systems run side by side and take turns of about a second, the others paused. Where they cannot, "
-            "trials, and `lab plan` says why. `auto`: `slices` where it applies. See `docs/understand/slices.md`.",
+            "their systems run side by side and take turns of about a second, the others paused. Where that is not "
+            "possible, `trials` is used and `lab plan` shows why. `auto`: `slices` where possible. See "
+            "`docs/understand/slices.md`.",
             run=False,
         ),
     ] = "trials"
     slice: Annotated[
         Time,
         row(
-            "Length of a slice, of method `slices`.",
+            "Length of a slice, for method `slices`.",
             Range(0.2, 60.0, "s", example="1s"),
-            usual="a pilot in the first block chooses the shortest of 0.5, 1, 2 and 5 s of which the start-up is less "
-            "than 1 %",
+            usual="a pilot in the first block chooses the shortest of 0.5, 1, 2 and 5 s with a start-up below 1%",
             run=False,
         ),
     ] = ""
-    restore: Annotated[Literal["auto", "trial", "block"], row("When data go back to their first state.", run=False)] = (
-        "auto"
-    )
+    restore: Annotated[
+        Literal["auto", "trial", "block"], row("When to restore the data to their initial state.", run=False)
+    ] = "auto"
     quiet: Annotated[
         Time,
         row(
-            "Longest wait for a machine without other load before a trial.",
+            "Maximum wait before a trial for other load on the machine to end.",
             Range(0.0, DAY_S, "s", example="30s"),
             run=False,
         ),
@@ -94,14 +94,15 @@ class MeasureSection(FieldSection):
         Literal["auto", "none"] | list[str],
         row(
             "Percentages of the baseline's peak at which configurations are also measured, so that response times can "
-            "be compared at the same load; `auto`: 50, 70 and 90 % where the lab varies the system; `none`: not.",
+            "be compared at the same load; `auto`: 50%, 70% and 90% if the lab varies the system; `none`: "
+            "no such trials.",
             run=False,
         ),
     ] = "auto"
     budget: Annotated[
         Time,
         row(
-            "Time for the whole run or lab, e.g. 15m: chooses repeats and the length of trials.",
+            "Time budget for the whole run or lab, e.g. 15m; determines the number of blocks and the length of trials.",
             Range(0.0, YEAR_S, "s", above=True, example="15m"),
         ),
     ] = ""
@@ -121,7 +122,8 @@ class ExpectSection(FieldSection):
     claims: Annotated[
         list[str],
         row(
-            "`log=memory over log=disk: 1.00 to 1.10`, `order: memory > ssd > disk`; (metric) before `:`.",
+            "Expected results: `log=memory over log=disk: 1.00 to 1.10` or `order: memory > ssd > disk`. Another "
+            "metric is written in parentheses before the colon.",
             run=False,
         ),
     ] = field(default_factory=list)
@@ -132,41 +134,46 @@ class PairSection(FieldSection):
 
     prepare: Annotated[
         str,
-        Meta(description="Run by `sh -c` in the lab file's directory; `ask: …` asks a person and waits for Enter."),
+        Meta(
+            description="Command to run (`sh -c`) in the lab file's directory; `ask: …` prompts a person and waits for "
+            "Enter."
+        ),
     ] = ""
-    cleanup: Annotated[str, Meta(description="Undoes it, however the lab ends.")] = ""
+    cleanup: Annotated[str, Meta(description="Command that undoes `prepare`, however the lab ends.")] = ""
 
 
 class LabCommandsSection(CommandsSection):
     """Your own commands, for what ironbench cannot vary itself. Commands of a factor's value are added to these."""
 
-    lab: Annotated[PairSection, Meta(description="Once for the whole lab: `lab.prepare`, `lab.cleanup`.")] = field(
+    lab: Annotated[
+        PairSection, Meta(description="Commands that run once for the whole lab: `lab.prepare`, `lab.cleanup`.")
+    ] = field(default_factory=PairSection)
+    block: Annotated[PairSection, Meta(description="Commands that run once per block.")] = field(
         default_factory=PairSection
     )
-    block: Annotated[PairSection, Meta(description="Once for each block.")] = field(default_factory=PairSection)
 
 
 class LabFile(Sections):
     """A declared experiment."""
 
-    question: Annotated[str, Meta(description="What the lab shall answer, as a sentence. Required.")] = ""
+    question: Annotated[str, Meta(description="The question that the lab should answer, as a sentence. Required.")] = ""
     design: Annotated[
         Literal["one-at-a-time", "full", "explicit", "screen"],
         Meta(
-            description="Which combinations of levels are measured; the first level of a factor is the baseline's. "
-            "`screen` is what `ironbench tune` does."
+            description="Combinations of values to measure; the first value of each factor is the baseline. `screen` "
+            "is the design of `ironbench tune`."
         ),
     ] = "one-at-a-time"
     vary: Annotated[
         dict[str, list[Any] | str | dict[str, Any]],
         Meta(
             description="Factor = list of a field's values, a range `128MB..2GB` (its two ends), or a table of named "
-            "levels that override any fields."
+            "values that override any fields."
         ),
     ] = field(default_factory=dict)
     cell: Annotated[
         list[dict[str, Any]],
-        Meta(description="For the explicit design: factor = level, or a name with fields; the first is the baseline."),
+        Meta(description="For design `explicit`: factor = value, or a name with fields; the first is the baseline."),
     ] = field(default_factory=list)
     commands: LabCommandsSection = field(default_factory=LabCommandsSection)
     tag: Tags = field(default_factory=dict)

@@ -15,7 +15,9 @@ from ironbench.ranges import Range
 class RunSection(FieldSection):
     """How the command itself works."""
 
-    observe: Annotated[bool, row("Sample machine and server during trials.", option=("--observe/--no-observe",))] = True
+    observe: Annotated[
+        bool, row("Sample system and server statistics during trials.", option=("--observe/--no-observe",))
+    ] = True
     progress: Annotated[
         int | None,
         row(
@@ -35,23 +37,27 @@ class RunSection(FieldSection):
     sampling_rate: Annotated[
         float,
         row(
-            "Fraction of the transactions that `--log-transactions` writes.",
+            "Fraction of transactions that `--log-transactions` writes.",
             Range(0.0, 1.0, above=True, example="0.1"),
         ),
     ] = 1.0
-    trace: Annotated[str, row("Trace every I/O of emulated devices into Parquet files there.", metavar="DIR")] = ""
+    trace: Annotated[
+        str, row("Write every I/O of emulated devices to Parquet files in this directory.", metavar="DIR")
+    ] = ""
     require: Annotated[
         list[str],
         row(
-            'What each configuration must meet, e.g. "p99 < 10ms" or "rate = 200/s"; may be repeated. Exit code 4 if '
+            'Requirement for each configuration, e.g. "p99 < 10ms" or "rate = 200/s"; may be repeated. Exit code 4 if '
             "the confidence interval refutes it, 3 if that is inconclusive.",
             metavar="LIMIT",
         ),
     ] = field(default_factory=list)
-    results: Annotated[str, row("Where records go.", metavar="DIR", variable="IRONBENCH_RESULTS")] = "ironbench-results"
-    plan: Annotated[bool, row("Show what would be done and how long it takes; start nothing.")] = False
-    resume: Annotated[bool, row("Continue the newest run of the same system, work and load.")] = False
-    json: Annotated[bool, row("One JSON document on stdout.")] = False
+    results: Annotated[str, row("Directory for records.", metavar="DIR", variable="IRONBENCH_RESULTS")] = (
+        "ironbench-results"
+    )
+    plan: Annotated[bool, row("Dry run: show what would be done and how long it takes; start nothing.")] = False
+    resume: Annotated[bool, row("Continue the newest run with the same system, workload and load.")] = False
+    json: Annotated[bool, row("Print one JSON document on stdout.")] = False
 
 
 class RunFile(Sections):

@@ -17,7 +17,7 @@ SEARCHES = f"^(auto|{'|'.join(CURVES)})"
 """Pattern of texts that request a search or declare a curve."""
 Tags = Annotated[
     dict[str, Setting],
-    row("Notes for every record, e.g. `commit=1f3c2a9`; `ironbench history` orders records by one."),
+    row("Tags for every record, e.g. `commit=1f3c2a9`; `ironbench history --by` orders records by a tag."),
 ]
 CAPACITY = Range(1, MOST_BYTES, "bytes", example="8GB")
 MEMORY = Range(1, MOST_BYTES, "bytes", example="1GB")
@@ -32,7 +32,7 @@ class SystemSection(FieldSection):
 
     engine: Annotated[
         str,
-        row("Database to run on: see `ironbench list engines`.", usual="the preferred one that the workload runs on"),
+        row("Database engine: see `ironbench list engines`.", usual="the preferred engine for the workload"),
     ] = ""
     dsn: Annotated[str, row("An existing server, as URI or key=value pairs.", metavar="ADDRESS")] = ""
     server: Annotated[
@@ -45,19 +45,19 @@ class SystemSection(FieldSection):
     control: Annotated[
         Literal["", "ssh"],
         row(
-            "`ssh`: allow changes of that machine for trials: pin the server to `server_cpus`; for a cold `cache` "
-            "restart it and drop the page cache. ironbench undoes what lasts.",
+            "`ssh`: allow changes to that machine for trials: pin the server to `server_cpus`; for a cold `cache`, "
+            "restart it and drop the page cache. ironbench undoes lasting changes.",
             metavar="ssh",
         ),
     ] = ""
     restart: Annotated[
         str,
-        row("What restarts that server: a systemd unit `NAME.service`, or a command.", metavar="UNIT"),
+        row("How to restart the `dsn` server: a systemd unit `NAME.service`, or a command.", metavar="UNIT"),
     ] = ""
     bin: Annotated[
         str,
         row(
-            "Directory of the engine's programs; `wheel:16` names those that came with ironbench.",
+            "Directory of the engine's programs; `wheel:16` means the programs shipped with ironbench.",
             run=False,
         ),
     ] = ""
@@ -70,16 +70,16 @@ class SystemSection(FieldSection):
     reference_score: Annotated[
         float | None,
         row(
-            "Score of its processors in another benchmark, higher is faster: charts of queries show the ratio that it "
-            "predicts.",
+            "Benchmark score of the system's CPUs; higher is faster. Charts of queries show the ratio that the scores "
+            "predict.",
             Range(0.0, 1e12, above=True, example="31.5"),
         ),
     ] = None
     ideal: Annotated[
         str | list[str],
-        row("Parts made as good as free: `log`, `data`, `temp`, `client`; `none`.", metavar="PARTS"),
+        row("Parts replaced by zero-latency versions: `log`, `data`, `temp`, `client`; or `none`.", metavar="PARTS"),
     ] = ""
-    set: Annotated[dict[str, Setting], row("Engine settings, in the engine's own words.")] = {}
+    set: Annotated[dict[str, Setting], row("Engine settings, with the engine's own names and values.")] = {}
 
 
 class DeviceSection(FieldSection):
@@ -94,7 +94,7 @@ class DeviceSection(FieldSection):
         row(
             "Size of each emulated device.",
             CAPACITY,
-            usual="twice the data and some more; for a log alone 2GiB, for spills 1GiB and the data",
+            usual="a little more than twice the data size; WAL only: 2GiB; temporary files only: data size plus 1GiB",
         ),
     ] = ""
     fs: Annotated[str, row("File system of emulated devices: `ext4`, `xfs` or `btrfs`; `btrfs:compress=zstd`.",
@@ -115,8 +115,8 @@ class LayoutSection(FieldSection):
             metavar="DIR|DEVICE",
         ),
     ] = ""
-    temp: Annotated[str, row("The same for temporary files (spills).", metavar="DIR|DEVICE")] = ""
-    log: Annotated[str, row("The same for the log (WAL).", metavar="DIR|DEVICE")] = ""
+    temp: Annotated[str, row("The same for temporary files.", metavar="DIR|DEVICE")] = ""
+    log: Annotated[str, row("The same for the WAL or redo log.", metavar="DIR|DEVICE")] = ""
 
 
 class LimitsSection(FieldSection):
@@ -129,8 +129,8 @@ class LimitsSection(FieldSection):
             Range(1, MOST_BYTES, "bytes", example="2GB"),
         ),
     ] = ""
-    server_cpus: Annotated[str | int, row("CPUs of the engine, e.g. 0 or 0-3.", metavar="CPUS")] = ""
-    client_cpus: Annotated[str | int, row("CPUs of the driving threads.", metavar="CPUS")] = ""
+    server_cpus: Annotated[str | int, row("CPUs for the engine, e.g. 0 or 0-3.", metavar="CPUS")] = ""
+    client_cpus: Annotated[str | int, row("CPUs for the load generator's threads.", metavar="CPUS")] = ""
 
 
 class DataSection(FieldSection):
@@ -146,13 +146,13 @@ class DataSection(FieldSection):
     ] = ""
     setup: Annotated[
         list[str],
-        row("SQL files that run after the dump or template is restored, or create your data.", metavar="FILE"),
+        row("SQL files to run after the dump or template is restored, or to create your data.", metavar="FILE"),
     ] = []
     template: Annotated[
         str, row("Database on the `dsn` server; every trial starts from a copy of it.", metavar="DB")
     ] = ""
     check: Annotated[
-        str, row("Query that must return true after every trial; otherwise the trial is voided.", metavar="SQL")
+        str, row("Query that must return true after every trial; otherwise the trial is invalid.", metavar="SQL")
     ] = ""
 
 
@@ -171,8 +171,8 @@ class LoadSection(FieldSection):
     clients: Annotated[
         int | Annotated[str, Meta(pattern=SEARCHES)],
         row(
-            "Number of clients. `auto` or `auto:1-128` searches for the best number; `ramp:1-64/60s` is a curve of how "
-            "many are active, see docs/how/load-curves.md. On the command line, `1,2,4,8` is a sweep.",
+            "Number of clients. `auto` or `auto:1-128` searches for the best number; `ramp:1-64/60s` varies the number "
+            "of active clients, see docs/how/load-curves.md. On the command line, `1,2,4,8` is a sweep.",
             Range(1, 10_000, whole=True, example="8"),
             texts=SEARCHES,
             instead="auto:1-64 or ramp:1-64/60s",
@@ -181,15 +181,15 @@ class LoadSection(FieldSection):
     threads: Annotated[
         int,
         row(
-            "Driving threads, shared by the clients; no more are started than there are clients.",
+            "Threads of the load generator, shared by the clients; at most one per client is started.",
             Range(1, 1024, whole=True, example="2"),
         ),
     ] = 1
     workers: Annotated[
         int,
         row(
-            "Processes, started by Ray, that share the clients or the rate, and the load of large data; 0: ironbench "
-            "itself drives and loads.",
+            "Worker processes, started by Ray, among which the clients, the rate and the loading of large data are "
+            "divided; 0: ironbench itself does this work.",
             Range(0, 1000, whole=True, example="4"),
         ),
     ] = 0
@@ -199,8 +199,8 @@ class LoadSection(FieldSection):
     fewer_workers: Annotated[
         bool,
         row(
-            "After a machine of the cluster was lost, continue with the machines that are left. Blocks whose trials "
-            "had unequal numbers of workers are left out of comparisons. Without it, such trials fail.",
+            "If a machine of the cluster is lost, continue with the remaining machines. Blocks whose trials had "
+            "different numbers of workers are excluded from comparisons. Without this option, such trials fail.",
             option=("--fewer-workers/--no-fewer-workers",),
         ),
     ] = False
@@ -208,8 +208,9 @@ class LoadSection(FieldSection):
         float | str | None,
         row(
             "Open loop: transactions started per second, all clients together. `auto:100-5000` searches for the "
-            "highest that keeps `limit`; `ramp:100-5000/60s`, `steps:100,500/20s`, `sine:100-500/60s` and `file:FILE` "
-            "are curves. In a lab file, `70%` is a percentage of the baseline's closed-loop peak, measured first.",
+            "highest rate that meets `limit`; `ramp:100-5000/60s`, `steps:100,500/20s`, `sine:100-500/60s` and "
+            "`file:FILE` are curves. In a lab file, `70%` is a percentage of the baseline's closed-loop peak, which is "
+            "measured first.",
             Range(0.001, 1e9, example="500", note="transactions per second; a closed loop has no rate"),
             texts=rf"{SEARCHES}|^.*%",
             instead="70%, auto:100-5000 or ramp:100-5000/60s",
@@ -217,7 +218,7 @@ class LoadSection(FieldSection):
     ] = None
     limit: Annotated[
         list[str],
-        row("Limits that a search keeps, e.g. response_time_p99_s=20ms.", metavar="METRIC=VALUE"),
+        row("Limits that the result of a search must meet, e.g. response_time_p99_s=20ms.", metavar="METRIC=VALUE"),
     ] = []
     arrivals: Annotated[
         Literal["poisson", "fixed"], row("Open loop: `poisson` or `fixed` intervals between starts.", metavar="KIND")
@@ -226,8 +227,8 @@ class LoadSection(FieldSection):
         Time,
         row(
             "Measured time of each trial, e.g. 30s.",
-            Range(0.001, YEAR_S, "s", example="30s", note="a trial needs time to measure"),
-            usual="30s, or the workload's own",
+            Range(0.001, YEAR_S, "s", example="30s", note="a trial must measure for some time"),
+            usual="30s, or the workload's own default",
         ),
     ] = ""
     transactions: Annotated[
@@ -237,9 +238,9 @@ class LoadSection(FieldSection):
     warmup: Annotated[
         Time,
         row(
-            "Load before the measured time, not measured; `auto`: a pilot trial decides.",
+            "Warm-up: load before the measured time; `auto`: a pilot trial determines its length.",
             Range(0.0, YEAR_S, "s", example="5s"),
-            usual="5s, or the workload's own",
+            usual="5s, or the workload's own default",
             texts="^auto$",
             instead="or auto",
         ),
@@ -255,15 +256,15 @@ class LoadSection(FieldSection):
         int,
         row(
             "Transactions after which a client opens a new connection: 1 is pgbench's `-C`; 0: never.",
-            Range(0, 10**9, whole=True, example="1", note="transactions of a connection; 0 keeps connections"),
+            Range(0, 10**9, whole=True, example="1", note="transactions per connection; 0 keeps connections open"),
         ),
     ] = 0
     max_tries: Annotated[
         int | None,
         row(
-            "Tries after serialization failures and deadlocks; 0: without limit.",
+            "Maximum tries of a transaction after serialization failures and deadlocks; 0: no limit.",
             Range(0, 2**31 - 1, whole=True, example="3", note="1 never retries, 0 retries without limit"),
-            usual="1, or the workload's own",
+            usual="1, or the workload's own default",
         ),
     ] = None
     on_error: Annotated[
@@ -277,17 +278,17 @@ class LoadSection(FieldSection):
     reconnect_on_loss: Annotated[
         bool,
         row(
-            "A client whose connection is lost opens a new one and continues. Without it the trial ends, or with "
-            "`on_error` `continue` only the client, as in pgbench."
+            "A client that loses its connection opens a new one and continues. Otherwise the trial ends; with "
+            "`on_error` `continue`, only the client ends, as in pgbench."
         ),
     ] = False
     report_per_statement: Annotated[
-        bool, row("Time every SQL command of the scripts by itself.", option=("--report-per-statement", "-r"))
+        bool, row("Report the time of each SQL command in the scripts.", option=("--report-per-statement", "-r"))
     ] = False
     protocol: Annotated[
         Literal["", "prepared", "extended", "simple"],
         row(
-            "Send statements `prepared`, `extended` or `simple`, where the engine has the choice.",
+            "Send statements `prepared`, `extended` or `simple`, if the engine offers the choice.",
             usual="simple for script, select-only, tpcb-like and simple-update, as in pgbench; else prepared",
         ),
     ] = ""
@@ -295,7 +296,7 @@ class LoadSection(FieldSection):
         Literal["", "cold", "warm", "hot"],
         row(
             "Caches at the start of each trial: `cold`, `warm` or `hot`.",
-            usual="as the trial before left them",
+            usual="as left by the previous trial",
             metavar="STATE",
         ),
     ] = ""
@@ -305,9 +306,9 @@ class LoadSection(FieldSection):
     checkpoint: Annotated[
         Time,
         row(
-            "Time from one checkpoint to the next, e.g. 10s.",
+            "Checkpoint interval, e.g. 10s.",
             Range(0.0, DAY_S, "s", above=True, example="10s"),
-            usual="three in each trial that writes, on a server that ironbench starts; else the server's setting",
+            usual="three checkpoints per writing trial, on a server that ironbench starts; else the server's setting",
         ),
     ] = ""
 
@@ -319,7 +320,7 @@ class CommandsSection(FieldSection):
         str,
         row(
             "Command to run (`sh -c`) before the engine starts, in a lab before each trial, from the lab file's "
-            "directory; `ask: …` asks a person and waits for Enter.",
+            "directory; `ask: …` prompts a person and waits for Enter.",
             metavar="COMMAND",
         ),
     ] = ""
@@ -329,7 +330,7 @@ class CommandsSection(FieldSection):
     command_limit: Annotated[
         Time,
         row(
-            "Time limit of each command; beyond it, it is killed with all its processes.",
+            "Time limit for each command; a command that exceeds it is killed with all its processes.",
             Range(0.0, DAY_S, "s", above=True, example="2m"),
             usual="2m",
         ),

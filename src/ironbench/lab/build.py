@@ -61,7 +61,7 @@ class Builder:
             try:
                 return self.setup(cell)
             except InputError as error:
-                place = f"{self.declared.file}, cell {cell.name}"
+                place = f"{self.declared.file}, configuration {cell.name}"
                 found = {(one.subject.removeprefix(place), one.cause): one for one in each(error)}
                 new = [one for same, one in found.items() if same not in known]
                 known.update(found)
@@ -81,7 +81,7 @@ class Builder:
         try:
             setup, devices = self._wanted(cell)
         except InputError as error:
-            place = f"{file}, cell {cell.name}, " if file else ""
+            place = f"{file}, configuration {cell.name}, " if file else ""
             found = [InputError(f"{place}{one.subject}", one.cause, one.hint) for one in each(error)]
             raise together(found) from None
         try:
@@ -119,8 +119,8 @@ class Builder:
         if choice.scripts and workload.name != "script":
             raise InputError(
                 choice.scripts[0],
-                f"workload {workload.name} has scripts of its own",
-                f"to run your own: ironbench run script {' '.join(choice.scripts)}",
+                f"workload {workload.name} has its own scripts",
+                f"to run your own scripts, use: ironbench run script {' '.join(choice.scripts)}",
             )
         choice = workload.identified(choice, engine.name)
         if (data := resolve.own_data(sections.data, folder)) is not None:
@@ -134,12 +134,12 @@ class Builder:
                     engine.data_import.examined_script(name, sql)
             if choice.defines and not workload.scripts(engine.name, choice):
                 name = next(iter(choice.defines))
-                cause = f"workload {workload.name} has no scripts that it could be for"
-                raise InputError(written("workload.define", name), cause, "leave it out")
+                cause = f"workload {workload.name} has no scripts that could use a variable"
+                raise InputError(written("workload.define", name), cause, f"remove {written('workload.define', name)}")
             _require_tables(workload, engine.name, choice)
         if search and "throughput" not in workload.scores:
-            cause = f"workload {workload.name} has no throughput to search by"
-            raise InputError(written(f"load.{search.of}"), cause, "name the numbers")
+            cause = f"workload {workload.name} has no throughput, which the search needs"
+            raise InputError(written(f"load.{search.of}"), cause, "use a fixed number")
         if search:
             search = replace(search, expected=optimum.expected_trials(search))
         return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
@@ -156,8 +156,8 @@ class Builder:
         if missing := engines.get(system.engine).missing(workload.needs):
             raise InputError(
                 written("system.engine", system.engine),
-                f"workload {workload.name} does not run on it, which lacks: {', '.join(missing)}",
-                f"it runs on: {', '.join(workload.engines)}",
+                f"cannot run workload {workload.name}: the engine lacks {', '.join(missing)}",
+                f"{workload.name} runs on: {', '.join(workload.engines)}",
             )
         _require_checkpoints(system, load)
         _require_transport(system, load)
@@ -194,20 +194,24 @@ class Builder:
         engine, workload = engines.get(system.engine), workloads.get(choice.workload)
         field = written("load.workers")
         if engine.traits.in_process or not (engine.can("scripts") or engine.can("directory")):
-            raise InputError(field, f"{engine.name} works in the process that calls it", "leave it out")
+            raise InputError(
+                field, f"{engine.name} is an embedded engine and has no server for several workers", f"remove {field}"
+            )
         dataset = workload.dataset(engine.name, choice.options)
         if workload.in_parts(engine.name, choice.options):
             parts.require(load)
         elif dataset is None or not dataset.large:
-            cause = f"workload {workload.name} is not made of scripts, and its data are small"
-            raise InputError(field, cause, "leave it out")
+            cause = f"workload {workload.name} has neither scripts nor large data to divide among workers"
+            raise InputError(field, cause, f"remove {field}")
         if not load.cluster:
             return
         if engine.can("data") and system.dsn is None:
-            cause = "a server that ironbench starts is for this machine alone"
-            raise InputError(written("load.cluster"), cause, f"name a running server with {written('system.dsn')}")
+            cause = "other machines cannot connect to a server that ironbench starts"
+            raise InputError(written("load.cluster"), cause, f"use an existing server with {written('system.dsn')}")
         if trust.is_reading_only():
-            doubt = f"{written('load.cluster')}: {load.cluster} was not contacted, because a plan opens no connection"
+            doubt = (
+                f"{written('load.cluster')}: {load.cluster} was not contacted, because a dry run opens no connections"
+            )
             self.doubts += [doubt] if doubt not in self.doubts else []
             return
         try:
@@ -218,7 +222,7 @@ class Builder:
             if self.machines_needed:
                 raise
             self._machines.setdefault(load.cluster, sys.maxsize)  # report missing machines only once
-            doubt = f"{error.subject}: {error.cause}; nothing can be measured so until the machines are there"
+            doubt = f"{error.subject}: {error.cause}; add the machines before you start the lab"
             self.doubts += [doubt] if doubt not in self.doubts else []
 
     def _validated(self, system: System, clients: int) -> tuple[System, Secrets]:
@@ -253,7 +257,7 @@ class Builder:
 def _chosen(sections: Sections, folder: Path | None) -> tuple[Workload, dict[str, str]]:
     """Returns the workload and its normalised options, with paths relative to `folder`. InputError."""
     if not sections.workload.name:
-        raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
+        raise InputError("workload.name", "is missing", "see `ironbench list workloads`")
     workload = workloads.get(sections.workload.name)
     paths = {option.name: option.path for option in workload.options if option.path}
     return workload, workload.validated(resolve.options(sections, paths, folder))
@@ -263,8 +267,8 @@ def without_password(found: Commands) -> Commands:
     """Returns the commands, which appear in records and reports. InputError: a command contains a password."""
     for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
         if redacted_sql(hidden(text)) != text:
-            hint = "let it read the password from a file, or from a variable of the environment"
-            raise InputError(written(f"commands.{name}"), "holds a password, and records show commands", hint)
+            hint = "read the password from a file or an environment variable"
+            raise InputError(written(f"commands.{name}"), "contains a password, which records would show", hint)
     return found
 
 
@@ -272,8 +276,10 @@ def _require_tables(workload: Workload, engine: str, choice: Choice) -> None:
     """InputError if the workload's tables are not written in the engine's dialect."""
     dataset = workload.dataset(engine, choice.options)
     if dataset is not None and not dataset.schema:
-        cause = f"the tables of workload {workload.name} are not written in its dialect yet"
-        raise InputError(written("system.engine", engine), cause, f"it runs on: {', '.join(workload.engines)}")
+        cause = f"workload {workload.name} has no tables in the SQL dialect of this engine"
+        raise InputError(
+            written("system.engine", engine), cause, f"{workload.name} runs on: {', '.join(workload.engines)}"
+        )
 
 
 def _require_checkpoints(system: System, load: Load) -> None:
@@ -282,13 +288,13 @@ def _require_checkpoints(system: System, load: Load) -> None:
     if load.checkpoint_s is None:
         return
     if not engine.can("checkpoints"):
-        raise InputError(field, f"{engine.name} has no such checkpoints", "leave it out")
+        raise InputError(field, f"{engine.name} has no checkpoint interval", f"remove {field}")
     if system.dsn is not None and not engine.administration.paces_existing_server:
-        cause = f"ironbench makes no checkpoints on a running {engine.name} server ({written('system.dsn')})"
-        raise InputError(field, cause, "leave it out")
+        cause = f"ironbench cannot trigger checkpoints on an existing {engine.name} server ({written('system.dsn')})"
+        raise InputError(field, cause, f"remove {field}")
     setting = engine.administration.checkpoint_setting
     if setting in system.settings:
-        raise InputError(field, f"given together with {written('system.set', setting)}", "choose one of them")
+        raise InputError(field, f"cannot be combined with {written('system.set', setting)}", "remove one of them")
 
 
 def _require_transport(system: System, load: Load) -> None:
@@ -299,10 +305,12 @@ def _require_transport(system: System, load: Load) -> None:
     engine, usual = engines.get(system.engine), Load()
     known = engine.traits.protocols
     if load.protocol != usual.protocol and load.protocol not in known:
-        hint = f"it has: {', '.join(known)}" if len(known) > 1 else "leave it out"
+        hint = f"use one of: {', '.join(known)}" if len(known) > 1 else f"remove {written('load.protocol')}"
         raise InputError(written("load.protocol", load.protocol), f"{engine.name} has no such protocol", hint)
     if load.io != usual.io and (known[0] == "" or engine.traits.in_process):
-        raise InputError(written("load.io", load.io), f"{engine.name} is not reached over a network", "leave it out")
+        raise InputError(
+            written("load.io", load.io), f"{engine.name} is not accessed over a network", f"remove {written('load.io')}"
+        )
 
 
 _OWN_FILES = 96
@@ -318,7 +326,7 @@ def _require_files(system: System, choice: Choice, load: Load) -> None:
     needed = per_process * engines.get(system.engine).traits.files_per_client + _OWN_FILES
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and needed > most:
-        cause = f"{clients} clients need {needed} open files in one process, and the hard limit is {most}"
+        cause = f"{clients} clients need {needed} open files in one process, but the hard limit is {most}"
         hint = f"raise it (`ulimit -Hn {needed}` as root, or limits.conf), or use fewer clients"
         raise InputError(written("load.clients", load.clients), cause, hint)
 
@@ -331,13 +339,15 @@ def _require_new_connections(system: System, choice: Choice, load: Load) -> None
     field = written("load.reconnect" if load.reconnect else "load.reconnect_on_loss")
     if engine.can("directory") and load.reconnect:
         raise InputError(
-            field, f"counts transactions, and {engine.name} has none", "count requests: --with reconnect=N"
+            field,
+            f"counts transactions, which {engine.name} does not have",
+            "count requests instead: --with reconnect=N",
         )
     if not (engine.can("new connections") or engine.can("directory")):
-        cause = f"clients of {engine.name} keep their connections"
-        raise InputError(field, cause, f"it is for: {', '.join(engines.able(('new connections',)))}")
+        cause = f"clients of {engine.name} cannot open new connections during a trial"
+        raise InputError(field, cause, f"engines that can: {', '.join(engines.able(('new connections',)))}")
     if workload.core_work(engine.name, choice.options) is not None:
-        raise InputError(field, f"workload {workload.name} is not made of scripts", "leave it out")
+        raise InputError(field, f"workload {workload.name} does not run scripts", f"remove {field}")
 
 
 def _require_room(system: System, estimate_bytes: int) -> None:
@@ -355,21 +365,21 @@ def require_cut(how: str, system: System, workload: Workload, choice: Choice) ->
     """InputError if this kind of power cut is unknown, impossible here, or could not lose anything."""
     subject = written("measure.crash", how)
     if how not in WAYS:
-        raise InputError(subject, "there is no such power cut", nearest(how, list(WAYS)))
+        raise InputError(subject, "unknown kind of power cut", nearest(how, list(WAYS)))
     able = [name for kind in ("scripts", "directory") for name in engines.able(("power cut", kind))]
     if system.engine not in able:
-        raise InputError(subject, f"{system.engine} is not among the engines it is for", f"these: {', '.join(able)}")
+        raise InputError(subject, f"{system.engine} does not support power cuts", f"use one of: {', '.join(able)}")
     if workload.drives or not workload.writes(choice.options):
         cause = f"workload {workload.name} has no transactions that write, so nothing could be lost"
-        raise InputError(subject, cause, "choose one that commits, e.g. tpcb-like")
+        raise InputError(subject, cause, "use a workload that commits, e.g. tpcb-like")
     if not workload.counts_after_cut(choice.options) and not (workload.foreign and choice.data and choice.data.check):
-        check = f"say what must be true afterwards: {written('data.check', 'SQL')}"
-        others = "choose one that does: `directory` with a mix that only adds"
-        cause = f"nothing counts the commits of workload {workload.name}, so a loss would not be seen"
+        check = f"add a check of the data after the power cut: {written('data.check', 'SQL')}"
+        others = "use a workload that does: `directory` with a mix of adds only"
+        cause = f"workload {workload.name} does not count its commits, so lost commits could not be detected"
         raise InputError(subject, cause, check if workload.foreign else others)
     emulated = system.layout.emulated
     places = {"data": system.layout.data, "log": system.layout.log}
     kept = [role for role, place in places.items() if place not in emulated and (place or role == "data")]
     if kept:
-        cause = f"the power of emulated devices is cut, and {' and '.join(kept)} would not be on one"
-        raise InputError(subject, cause, f"name a device, e.g. {written(f'layout.{kept[0]}', 'hdd-7200')}")
+        cause = f"power cuts need emulated devices, but {' and '.join(kept)} would not be on one"
+        raise InputError(subject, cause, f"add an emulated device, e.g. {written(f'layout.{kept[0]}', 'hdd-7200')}")

@@ -44,7 +44,7 @@ def start_confirmation(directory: LabDirectory, records: Sequence[Record], print
     directory.keep_confirmation(confirmation)
     names = ", ".join(one.name for one in found.matter)
     count = sum(stage.blocks for stage in confirmation.stages)
-    printer.say(f"the screen is over; in fresh blocks against the baseline: {names}")
+    printer.say(f"the screen is complete; new blocks compare with the baseline: {names}")
     printer.say(f"at most {counted(count, 'block')}, {counted(len(confirmation.trials), 'trial')}")
     return True
 
@@ -96,7 +96,7 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
     for name, levels in _cells(declared, found):
         setup = builder.setup(design.at(declared, levels, name))
         if setup.skipped:
-            printer.say(f"left out: {name}: {setup.skipped}")
+            printer.say(f"skipped: {name}: {setup.skipped}")
             continue
         if not own_length and base.cell.load.duration_s is not None:
             setup = size.of_length(setup, base.cell.load.duration_s)

@@ -74,7 +74,7 @@ class LabData:
         often = restore.often(setup, source, self._method.restore)
         same = left is not None and (left.source, left.layout, left.identity) == (source, layout, _identity(place))
         if left is not None and same and self._enough(often, left, block):
-            conditions = {"data": "as the trial before left them", "restored": f"once for this {often}"}
+            conditions = {"data": "as left by the previous trial", "restored": f"once for this {often}"}
             left = replace(left, reused=True)
         else:
             conditions = restore.brought_back(setup, source, self._databases)

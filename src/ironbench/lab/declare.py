@@ -44,7 +44,7 @@ def lab(
 
 def read(path: Path, design: str = "") -> DeclaredLab:
     """Reads a lab file. `design`: as in `labfile.read`. InputError: the file is missing, not text or not a lab file."""
-    text = typed.text_of(path, str(path), "name a lab file; docs/how/lab-files.md shows one")
+    text = typed.text_of(path, str(path), "name a lab file; see docs/how/lab-files.md")
     return labfile.read(text, str(path), design)
 
 
@@ -67,7 +67,7 @@ def refuse_in_use(setups: Sequence[Setup]) -> None:
 
 def in_use(setups: Sequence[Setup]) -> list[str]:
     """Lists the same conflicts as warnings, for a plan that starts nothing: the directory may be free later."""
-    return list(dict.fromkeys(f"{error}; nothing can be measured there until it stops" for error in _in_use(setups)))
+    return list(dict.fromkeys(f"{error}; stop it before you run the lab" for error in _in_use(setups)))
 
 
 def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
@@ -109,7 +109,9 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
     if declared.measure.compare and not comparisons:
         why = ", ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
         raise InputError(
-            f"{declared.file}, measure.compare", f"none of it can be measured ({why})", "compare other cells"
+            f"{declared.file}, measure.compare",
+            f"none of these configurations can be measured ({why})",
+            "compare other configurations",
         )
     draft = Lab(
         name=declared.name,
@@ -139,8 +141,8 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
     sized = screen_size.sized if declared.design == SCREEN else size.sized
     found = sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
     unchecked = (
-        f"settings of the programs in {directory} are unchecked, because a plan runs no program that the lab file "
-        "names; --trust runs them"
+        f"the settings of the programs in {directory} were not checked, because a dry run starts no programs that the "
+        "lab file names; add --trust to run them"
         for directory in trust.withheld_directories()
     )
     return replace(found, doubts=(*builder.doubts, *unchecked))
@@ -151,8 +153,8 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
     measure = declared.measure
     if measure.method == "trials":
         if measure.slice != "":
-            hint = 'write method = "slices", too'
-            raise InputError(f"{declared.file}, measure.slice", "there are no slices in trials", hint)
+            hint = 'add method = "slices", or remove measure.slice'
+            raise InputError(f"{declared.file}, measure.slice", "applies only to method slices", hint)
         return draft
     slice_s = slice_plan.USUAL_S
     if measure.slice != "":
@@ -163,16 +165,16 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
     duration_s = draft.possible[0].cell.load.duration_s or 0.0
     if piloted and not slice_plan.fits(duration_s, slice_plan.LENGTHS_S[0]):
         why = (
-            f"{units.span(duration_s)} hold fewer than {slice_plan.LEAST_TURNS} turns of the shortest slices, "
-            f"{units.span(slice_plan.LENGTHS_S[0])}"
+            f"a duration of {units.span(duration_s)} is too short for {slice_plan.LEAST_TURNS} slices of "
+            f"{units.span(slice_plan.LENGTHS_S[0])}, the shortest"
         )
         return replace(draft, method=replace(draft.method, why_trials=why))
     if not slice_plan.fits(duration_s, slice_s) and not piloted:
         raise InputError(
             f"{declared.file}, measure.slice",
-            f"{units.span(duration_s)} hold fewer than {slice_plan.LEAST_TURNS} slices of {units.span(slice_s)}, so "
-            "that systems would hardly take turns",
-            f'write load.duration = "{slice_plan.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
+            f"a duration of {units.span(duration_s)} is too short for {slice_plan.LEAST_TURNS} slices of "
+            f"{units.span(slice_s)}, the minimum for interleaving",
+            f'use load.duration = "{slice_plan.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
         )
     method = replace(draft.method, slice_s=slice_s, slice_piloted=piloted, observed=True)
     return slice_plan.fitted(replace(draft, method=method))
@@ -183,15 +185,15 @@ def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out:
     for setup in setups:
         if setup.skipped:
             levels = design.named(setup.cell.levels)
-            way_out = ways_out[setup.cell.name] or "correct the level, or leave its factor out"
-            hint = f"a screen needs every run: {way_out}"
+            way_out = ways_out[setup.cell.name] or "correct the value, or remove its factor"
+            hint = f"a screen needs all of its runs: {way_out}"
             raise InputError(f"{declared.file}, vary", f"{setup.skipped} (with {levels})", hint)
         if any(one.by_hand for one in setup.system.commands):
-            cause = "a person would have to change something for every other run"
-            raise InputError(f"{declared.file}, vary", cause, "compare what is changed by hand in a lab of its own")
+            cause = "a person would have to make a change for every second run"
+            raise InputError(f"{declared.file}, vary", cause, "use a separate lab for changes by hand")
         if setup.search:
-            cause = f"the best {setup.search.of} would be searched for in each of {len(setups)} runs"
-            raise InputError(f"{declared.file}, load.{setup.search.of}", cause, "name the load")
+            cause = f"a search for the best {setup.search.of} would be needed in each of {len(setups)} runs"
+            raise InputError(f"{declared.file}, load.{setup.search.of}", cause, f"set a fixed load.{setup.search.of}")
 
 
 def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
@@ -213,8 +215,8 @@ def _refuse_varied_search(declared: DeclaredLab, cells: Sequence[DeclaredCell]) 
             if any(one != base.get(name, one) or one != values[0] for one in values):
                 raise InputError(
                     f"{declared.file}, load.{name}",
-                    f"varies from cell to cell, and the best load.{of} is searched for",
-                    "search the same way in every cell, or name the loads",
+                    f"varies, but the lab also searches for the best load.{of}",
+                    "use the same search in every configuration, or set fixed loads",
                 )
 
 
@@ -254,20 +256,20 @@ def _refuse_unused_devices(declared: DeclaredLab, cells: Sequence[DeclaredCell])
     used = {getattr(cell.sections.layout, role) for cell in cells for role in ROLES}
     for name in dict.fromkeys(name for cell in cells for name in cell.sections.devices):
         if name not in used:
-            hint = f'write layout.data = "{name}", or leave it out'
-            raise InputError(f"{declared.file}, devices.{name}", "no cell has anything on it", hint)
+            hint = f'add layout.data = "{name}", or remove the device'
+            raise InputError(f"{declared.file}, devices.{name}", "no configuration uses this device", hint)
 
 
 def _enough_remain(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
     if setups[0].skipped:
         raise InputError(
-            f"{declared.file}, cell {setups[0].cell.name}",
+            f"{declared.file}, configuration {setups[0].cell.name}",
             f"the baseline cannot be measured here: {setups[0].skipped}",
-            f"every comparison needs it: {ways_out[setups[0].cell.name] or 'make another level the first'}",
+            f"every comparison needs the baseline: {ways_out[setups[0].cell.name] or 'list another value first'}",
         )
     if sum(not setup.skipped for setup in setups) < 2:
         skipped = "; ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
-        raise InputError(declared.file, "fewer than two cells can be measured here", skipped)
+        raise InputError(declared.file, "fewer than two configurations can be measured here", skipped)
 
 
 def _refuse_equal(declared: DeclaredLab, setups: Sequence[Setup]) -> None:
@@ -280,7 +282,7 @@ def _refuse_equal(declared: DeclaredLab, setups: Sequence[Setup]) -> None:
         if key in known:
             raise InputError(
                 f"{declared.file}, vary",
-                f"{known[key]} and {setup.cell.name} are equal, only written in other words",
-                "cells must differ; measure.repeats repeats them",
+                f"{known[key]} and {setup.cell.name} are the same configuration, written differently",
+                "change or remove one of them; use measure.repeats for repeats",
             )
         known[key] = setup.cell.name

@@ -112,7 +112,7 @@ def end_orphans(lab: Lab) -> None:
 
 def changes(frozen: FrozenPlan, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:
     """Lists what changed since the lab started. `source`: current text of the lab file."""
-    found = [] if redacted_toml(source) == frozen.lab.source else ["lab file: its text is another"]
+    found = [] if redacted_toml(source) == frozen.lab.source else ["the text of the lab file"]
     found += _differences("machine", directory.store.machine(frozen.machine), msgspec.to_builtins(fingerprint()))
     now_there = server_watch.machines(frozen.lab) if frozen.servers else {}
     for address, key in frozen.servers.items():
@@ -129,8 +129,8 @@ def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
     if changed:
         raise InputError(
             f"lab {directory.path}",
-            "what it began with has changed: " + "; ".join(changed),
-            "set it back, begin a new lab, or go on all the same with --changed",
+            "changed since the lab started: " + "; ".join(changed),
+            "undo the change, start a new lab, or continue anyway with --changed",
         )
 
 
@@ -147,14 +147,14 @@ def traced(lab: Lab, directory: str) -> str:
     if not directory:
         return ""
     if not any(setup.system.layout.devices for setup in lab.possible):
-        cause = "no cell of this lab is on an emulated device"
-        raise InputError(f"--trace {directory}", cause, "name devices in [devices] and [layout], or leave it out")
+        cause = "no configuration of this lab uses an emulated device"
+        raise InputError(f"--trace {directory}", cause, "declare devices in [devices] and [layout], or remove --trace")
     if lab.method.slice_s is not None:
-        cause = "this lab is measured by slices, and a trace is that of one trial in one piece"
-        raise InputError(f"--trace {directory}", cause, 'write method = "trials" in [measure], or leave it out')
+        cause = 'traces need uninterrupted trials, but this lab uses method "slices"'
+        raise InputError(f"--trace {directory}", cause, 'write method = "trials" in [measure], or remove --trace')
     place = Path(directory).absolute()
     if place.exists() and not place.is_dir():
-        raise InputError(f"--trace {directory}", "it is not a directory", "name one, or one that does not exist yet")
+        raise InputError(f"--trace {directory}", "is not a directory", "use an existing or new directory")
     return str(place)
 
 

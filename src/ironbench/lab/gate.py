@@ -54,9 +54,11 @@ def adds_blocks(
     blocks = int(policy.more_s / a_block_s)
     if blocks < LEAST_BLOCKS:
         needed = units.span(LEAST_BLOCKS * a_block_s)
-        printer.say(f"the gate cannot tell, and {LEAST_BLOCKS} blocks more take {needed}: --undecided more allows less")
+        printer.say(
+            f"the gate is inconclusive, and {LEAST_BLOCKS} more blocks take {needed}, longer than --undecided allows"
+        )
         return False
-    printer.say(f"the gate cannot tell: {counted(blocks, 'block')} more, judged by themselves")
+    printer.say(f"the gate is inconclusive: measuring {counted(blocks, 'more block')}, which are judged separately")
     schedule.add_round(directory, blocks)
     return True
 

@@ -12,8 +12,8 @@ from ironbench.records.labs import LabDirectory
 def require_trust(directory: LabDirectory, lab: Lab) -> None:
     """InputError for an imported lab, naming the actions that resuming would take on this machine."""
     if directory.imported():
-        cause = "was imported, and resuming it would " + "; ".join(would_do(lab) or ["run trials on this machine"])
-        hint = "if you trust who made it: `ironbench lab resume " + str(directory.path) + " --trust`"
+        cause = "was imported; resuming it would " + "; ".join(would_do(lab) or ["run trials on this machine"])
+        hint = "if you trust its author, run `ironbench lab resume " + str(directory.path) + " --trust`"
         raise InputError(f"lab {directory.path}", cause, hint)
 
 
@@ -35,7 +35,7 @@ def _actions(lab: Lab) -> Iterator[str]:
             changes = " and change that machine" if system.control else ""
             yield f"log in to {system.server}{changes}"
         if system.restart:
-            yield f"restart the server by {system.restart!r}"
+            yield f"restart the server with {system.restart!r}"
         if setup.cell.load.cluster:
             yield f"start workers on the Ray cluster {setup.cell.load.cluster}"
         if choice.data is not None:

@@ -35,7 +35,7 @@ def refuse_impossible(claims: Sequence[Claim], metric: str, setups: Sequence[Set
 def _with_direction(metric: str, where: str) -> None:
     if catalogue.metric(metric).better == "neither":
         raise InputError(
-            where, f"of {metric} neither more nor less is better", "name one with a direction, for example throughput"
+            where, f"{metric} has no better direction", "use a metric with a better direction, for example throughput"
         )
 
 
@@ -53,55 +53,55 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
     source, only = known.source, known.workloads
     workload = workloads.get(setup.choice.workload)
     if source == "loader":
-        return "data are loaded before the trials of a lab, not in them", "`ironbench run` records loading"
+        return "a lab loads data before its trials, not in them", "use `ironbench run`, which records loading"
     if only and workload.name not in only:
-        return f"workload {workload.name} does not measure it", f"these do: {', '.join(only)}"
+        return f"workload {workload.name} does not measure it", f"workloads that measure it: {', '.join(only)}"
     if known.needs and not engines.get(setup.system.engine).can(known.needs):
-        return f"{setup.system.engine} has none, it comes from {source}", _OTHERS
+        return f"{setup.system.engine} does not have this metric, which comes from {source}", _OTHERS
     if base.startswith("wal_") and not workload.writes(setup.choice.options):
         return f"workload {workload.name} writes nothing", _OTHERS
     if catalogue.PER_UNIT in base and not workload.counts_all(setup.choice.options):
-        return f"workload {workload.name} does more than the {workload.counts[1]} that it counts", _OTHERS
+        return f"workload {workload.name} also does work that its {workload.counts[1]} do not count", _OTHERS
     if base in ("throughput", "scheduled_throughput") and rates.open_loop(setup.cell.load):
         return (
-            "an open loop is asked for it",
-            "name a response time, for example response_time_p99_s, or leave load.rate out",
+            "the rate of an open loop determines it",
+            "use a response time, for example response_time_p99_s, or remove load.rate",
         )
     if base == "throughput" and workload.paced:
-        return "the recorded times set it", "name a response time, for example response_time_p99_s"
+        return "the recorded times determine it", "use a response time, for example response_time_p99_s"
     if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):
-        return "only an open loop has it", "give load.rate, or name another metric"
+        return "only an open loop has it", "add load.rate, or use another metric"
     if workload.drives and base.startswith(_OF_THE_LOOP):
-        return f"workload {workload.name} drives itself, and the drive loop measures it", _OTHERS
+        return f"workload {workload.name} runs its own code, and only the load generator measures this metric", _OTHERS
     if only and (own := workload.measures(setup.choice.options)):
         return _of_its_own(base, part, own, workload.name)
     kind, _, value = part.partition("=")
     if kind == "script":
         return _of_script(base, value, setup)
     if kind == "role" and value not in _ROLES:
-        return f"there is no role {value}", nearest(value, list(_ROLES))
+        return f"unknown role {value}", nearest(value, list(_ROLES))
     return "", ""
 
 
 def _of_its_own(base: str, part: str, own: Mapping[str, Sequence[str]], workload: str) -> tuple[str, str]:
     if base not in own:
-        return f"workload {workload} has none with these options", _OTHERS
+        return f"workload {workload} does not measure it with these options", _OTHERS
     if part not in own[base]:
         known = [f"{base}{{{one}}}" if one else base for one in own[base]]
-        cause = "it is recorded in parts" if len(known) > 1 else "it has no such part"
+        cause = "is recorded per part" if len(known) > 1 else "has no such part"
         return cause, nearest(f"{base}{{{part}}}", known)
     return "", ""
 
 
-_OTHERS = "`ironbench list metrics` says where each comes from"
+_OTHERS = "see `ironbench list metrics` for the source of each metric"
 
 
 def _of_script(base: str, script: str, setup: Setup) -> tuple[str, str]:
     names = [one.name for one in workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)]
     if len(names) < 2:
-        return f"workload {setup.choice.workload} has one script, so it has no parts", "leave {script=…} out"
+        return f"workload {setup.choice.workload} has one script, so it has no parts", "remove {script=…}"
     if script not in names:
         return f"workload {setup.choice.workload} has no script {script}", nearest(script, names)
     if base not in _BY_SCRIPT:
-        return "it is recorded of all scripts together", f"of each script: {', '.join(_BY_SCRIPT)}"
+        return "is recorded for all scripts together", f"recorded per script: {', '.join(_BY_SCRIPT)}"
     return "", ""

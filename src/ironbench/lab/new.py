@@ -57,10 +57,10 @@ def lab_context(
     named = engines.get(engine) if engine else engines.default(("transactions", "data"), dsn or None)
     named = named.engine_for(dsn or None)
     if missing := named.missing(("transactions", "data")):
-        cause = f"its labs drive scripts, and {named.name} lacks: {', '.join(missing)}"
-        raise InputError("lab new", cause, f"name one of: {', '.join(engines.able(('transactions', 'data')))}")
+        cause = f"lab files of this command run scripts, for which {named.name} lacks: {', '.join(missing)}"
+        raise InputError("lab new", cause, f"use one of: {', '.join(engines.able(('transactions', 'data')))}")
     if dump and not named.data_import.dumps:
-        raise InputError("--dump", f"{named.name} takes no dumps", "name another engine")
+        raise InputError("--dump", f"{named.name} cannot restore dumps", "use another engine, or remove --dump")
     dump = dump and _named(folder, "--dump", dump)
     scripts = tuple(_named(folder, "--script", file) for file in scripts)
     system, secrets = named.validated(System(named.name, "new", dsn=dsn or None), 1)
@@ -84,7 +84,7 @@ def _named(folder: Path, option: str, text: str) -> str:
     name, at, weight = text.partition("@") if option == "--script" else (text, "", "")
     path = expanded(name).absolute()
     if not path.exists():
-        raise InputError(f"{option} {text}", "there is no such file", "name an existing one")
+        raise InputError(f"{option} {text}", "no such file", "name an existing file")
     inside = path.is_relative_to(folder.absolute())
     return f"{path.relative_to(folder.absolute()) if inside else path}{at}{weight}"
 
@@ -105,7 +105,7 @@ def write(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise InputError(str(path), "is there already", "name another file with -o; nothing is overwritten") from None
+        raise InputError(str(path), "already exists and would be overwritten", "name another file with -o") from None
     except OSError as error:
         raise FailureError(str(path), f"cannot be written: {error.strerror or error}") from error
 
@@ -118,24 +118,24 @@ def text(kind: str, here: LabContext, file: str) -> str:
 
 
 def _head(kind: str, here: LabContext, file: str, marked: bool) -> Iterator[str]:
-    where = "which is running" if here.dsn else "which ironbench starts itself"
+    where = "an existing server" if here.dsn else "a server that ironbench starts"
     yield f"# Written by `ironbench lab new {kind}` for {here.engine.name} {here.version}, {where};"
     machine = f"{counted(here.cores, 'core')} and {units.memory(here.memory_bytes)} of memory"
-    yield f"# ironbench runs on a machine of {machine}."
+    yield f"# ironbench runs on a machine with {machine}."
     if here.dsn:
-        yield "# The password is not in here: it is read from the environment or from the password file."
+        yield "# The password is not stored here: it is read from the environment or from the password file."
     if marked:
-        yield f"# Replace what begins with {FILL_IN}."
-    yield f"# `ironbench lab plan {file}` shows what it will do and how long that takes; starts nothing."
-    yield f"# `ironbench lab run {file}` does it."
+        yield f"# Replace all values that start with {FILL_IN}."
+    yield f"# Dry run: `ironbench lab plan {file}` shows what the lab will do and how long it takes."
+    yield f"# Run it: `ironbench lab run {file}`."
     yield ""
 
 
 def _measure() -> list[str]:
     return [
         "[measure]",
-        "repeats = 6          # blocks: each measures every level once; six are the fewest that carry a verdict",
-        'rates = "none"       # "auto" adds response times at the same load',
+        "repeats = 6          # blocks: each measures every value once; a verdict needs six",
+        'rates = "none"       # "auto": also measure response times at the same load',
         "",
     ]
 
@@ -147,26 +147,26 @@ def _system(here: LabContext, dsn: bool = True) -> list[str]:
     return [
         "[system]",
         f"engine = {_quoted(here.engine.name)}",
-        f"memory = \"{memory}\"     # the engine's own cache: an eighth of this machine's memory",
+        f"memory = \"{memory}\"     # the engine's own cache: 1/8 of this machine's memory",
         "",
     ]
 
 
 def _load(here: LabContext, timed: bool = False) -> list[str]:
-    cores = "where ironbench runs" if here.dsn else "here"
-    checkpoint = ['checkpoint = "10s"    # log and data writes are those of whole cycles']
+    cores = "of ironbench's machine" if here.dsn else "of this machine"
+    checkpoint = ['checkpoint = "10s"    # a trial then contains complete checkpoint cycles']
     if here.lacks:
         checkpoint = [f"# {checkpoint[0]}; {here.lacks}"]
     if not here.engine.can("checkpoints") or (here.dsn and not here.engine.administration.paces_existing_server):
         checkpoint = []
-    writers, how_many = here.engine.traits.writers, f"two for each core {cores}, four at least"
+    writers, how_many = here.engine.traits.writers, f"two per core {cores}, at least four"
     if writers is not None:
-        how_many = f"this engine has {'one writer' if writers == 1 else counted(writers, 'writer')} at a time"
+        how_many = f"this engine has at most {'one writer' if writers == 1 else counted(writers, 'writer')} at a time"
     return [
         "[load]",
         f"clients = {writers or here.clients}          # {how_many}",
         'duration = "30s"',
-        *(["report_per_statement = true    # times every command of the scripts by itself"] if timed else []),
+        *(["report_per_statement = true    # reports the time of each SQL command"] if timed else []),
         *checkpoint,
         "",
     ]
@@ -186,9 +186,9 @@ def _own_workload(here: LabContext, templates: bool = True) -> list[str]:
     """Returns the sections for the user's data. `templates`: whether data on this server can be used; otherwise a
     dump."""
     named = here.template or f"{FILL_IN}-database"
-    template = [f"template = {_quoted(named)}   # on that server; each trial gets a copy of it"]
+    template = [f"template = {_quoted(named)}   # a database on that server; each trial gets a copy"]
     named_dump = here.dump or f"{FILL_IN}.dump"
-    dump = [f"dump = {_quoted(named_dump)}    # of your database: docs/how/your-own-data.md"]
+    dump = [f"dump = {_quoted(named_dump)}    # dump of your database: docs/how/your-own-data.md"]
     by_template = here.dsn and templates and here.engine.data_import.templates and not here.dump
     return [
         "[data]",
@@ -201,7 +201,7 @@ def _own_workload(here: LabContext, templates: bool = True) -> list[str]:
 
 def _files(here: LabContext) -> str:
     named = ", ".join(_quoted(name) for name in here.scripts or (f"{FILL_IN}.sql",))
-    return f"files = [{named}]    # what your application does, as pgbench scripts; FILE@WEIGHT, … mixes several"
+    return f"files = [{named}]    # pgbench scripts of your application's transactions; FILE@WEIGHT, … mixes several"
 
 
 def _begun(here: LabContext, question: str) -> Iterator[str]:
@@ -215,13 +215,13 @@ def _begun(here: LabContext, question: str) -> Iterator[str]:
 def _setting(here: LabContext) -> Iterator[str]:
     knobs = [knob for knob in here.engine.traits.knobs if knob.session or not here.dsn]
     if not knobs:
-        cause = f"ironbench knows no setting of {here.engine.name} that it can vary there"
-        hint = "vary it by a command instead: `ironbench lab new driver` writes one with a person in it"
+        cause = f"ironbench has no template for a setting of {here.engine.name} that it can vary there"
+        hint = "use `ironbench lab new driver` and vary the setting by a command or by hand"
         raise InputError("lab new setting", cause, hint)
     first = knobs[0]
-    yield from _begun(here, f"What does {first.name} cost, or bring?")
+    yield from _begun(here, f"How does {first.name} affect performance?")
     yield from _of_knob(here, first)
-    yield "# Others worth asking about: uncomment one in place of the factor above, and plan again."
+    yield "# Other settings worth testing: uncomment one instead of the factor above, and plan again."
     for knob in knobs[1:]:
         yield from (f"# {line}".rstrip() for line in _of_knob(here, knob)[:-1])
         yield ""
@@ -231,7 +231,7 @@ def _of_knob(here: LabContext, knob: SuggestedSetting) -> list[str]:
     now = here.settings.get(knob.name, "")
     levels = list(dict.fromkeys([now or knob.levels[0], *knob.levels]))
     head = f"[vary.{knob.name}]"
-    about = f"# {knob.about}" + (f" It is {now} now." if now else f" {knob.levels[0]} is the default.")
+    about = f"# {knob.about}" + (f" The current value is {now}." if now else f" {knob.levels[0]} is the default.")
     if here.dsn:
         other = here.engine.with_session_setting
         lines = [f"{_quoted(level)} = {{ dsn = {_quoted(other(here.dsn, knob.name, level))} }}" for level in levels]
@@ -241,7 +241,7 @@ def _of_knob(here: LabContext, knob: SuggestedSetting) -> list[str]:
 
 
 def _index(here: LabContext) -> Iterator[str]:
-    yield 'question = "What does the index bring, and cost where rows are written?"'
+    yield 'question = "How much does the index speed up reads, and slow down writes?"'
     yield ""
     yield from _own_workload(here)
     yield _files(here)
@@ -250,7 +250,7 @@ def _index(here: LabContext) -> Iterator[str]:
     yield from _load(here, timed=True)
     yield "[vary.index]"
     yield "without = {}"
-    yield "# The file holds for example: CREATE INDEX ON orders (customer);"
+    yield "# Example contents of the file: CREATE INDEX ON orders (customer);"
     yield f'with = {{ data.setup = ["{FILL_IN}-index.sql"] }}'
     yield ""
 
@@ -262,7 +262,7 @@ def _query(here: LabContext) -> Iterator[str]:
     yield ""
     yield from _system(here)
     yield from _load(here, timed=True)
-    yield "# Each file holds the statement, and \\set for what varies in it: docs/workloads/scripts.md"
+    yield "# Each file contains the statement, with \\set for its parameters: docs/workloads/scripts.md"
     yield "[vary.query]"
     yield f'"as it is" = {{ workload.files = ["{FILL_IN}-before.sql"] }}'
     yield f'rewritten = {{ workload.files = ["{FILL_IN}-after.sql"] }}'
@@ -274,13 +274,13 @@ def _upgrade(here: LabContext) -> Iterator[str]:
     yield ""
     yield from _workload(here)
     if not (here.template or here.dump or here.scripts) and here.engine.data_import.dumps:
-        yield "# Your own data in place of that workload:"
+        yield "# Your own data instead of that workload:"
         yield from (f"# {line}" if line else "#" for line in (*_own_workload(here, templates=False), _files(here)))
         yield ""
     yield from _system(here, dsn=False)
     pinned = here.engine.traits.pinned
     if pinned and not here.dsn:
-        yield "# Alike in both versions, whose defaults differ:"
+        yield "# Equal in both versions, because the defaults differ:"
         yield "[system.set]"
         yield from (f"{name} = {_quoted(value)}" for name, value in pinned.items())
         yield ""
@@ -290,16 +290,16 @@ def _upgrade(here: LabContext) -> Iterator[str]:
             yield f"# Both servers should have the same {listed(list(pinned))}; the report names what else differs."
         yield "[vary.version]"
         yield f"{_quoted(here.version)} = {{ dsn = {_quoted(here.dsn)} }}"
-        yield f'new = {{ dsn = "{FILL_IN}" }}    # the server of the newer version, set up alike, on the same machine'
+        yield f'new = {{ dsn = "{FILL_IN}" }}    # the server with the newer version: same settings, same machine'
     elif len(known := here.engine.installations()) > 1:
-        yield "# Programs of the same origin: builds differ in more than the version (TLS, ICU, JIT, lz4)."
-        yield "# `bin` takes a directory, too, for example /usr/lib/…/bin"
+        yield "# Use programs of the same origin: builds differ in more than the version (TLS, ICU, JIT, lz4)."
+        yield "# `bin` may also be a directory, for example /usr/lib/…/bin"
         yield "[vary.version]"
         yield from (f"{_quoted(version)} = {{ bin = {_quoted(place)} }}" for version, place in (known[0], known[-1]))
     else:
         yield "[vary.version]"
         yield f"{_quoted(here.version)} = {{}}"
-        yield f'other = {{ bin = "{FILL_IN}" }}    # directory of its programs, for example /usr/lib/…/bin'
+        yield f'other = {{ bin = "{FILL_IN}" }}    # program directory of the other version, e.g. /usr/lib/…/bin'
     yield ""
 
 
@@ -308,19 +308,19 @@ _DEVICES = {"gp3": "aws-gp3", "io2": "aws-io2(iops=32000,rate=1G)", "NVMe": "ssd
 
 
 def _storage(here: LabContext) -> Iterator[str]:
-    yield from _begun(here, "Which storage for this database: what would faster devices bring?")
+    yield from _begun(here, "How much faster would this database be on faster storage?")
     if here.dsn:
         yield from _by_hand("storage", "move the server's data to the other device and start it", "move them back")
         return
-    yield "# Without a limit the page cache may hold all data, and then no disk is read. The limit is the memory that"
-    yield "# the database will have:"
+    yield "# Without a limit, the page cache may contain all data, so that no reads reach the disk. Set the limit"
+    yield "# to the memory that the database will have:"
     yield "# [limits]"
     yield f'# memory_total = "{units.exact(max(256 << 20, (here.memory_bytes // 4) >> 20 << 20))}"'
     yield ""
     yield "[vary.storage]"
     yield '"as it is" = {}'
     if _takes(here, ideal=("log",)):
-        yield '"zero-latency WAL" = { ideal = "log" }    # no device for the WAL can do better'
+        yield '"zero-latency WAL" = { ideal = "log" }    # upper bound: no real WAL device is faster'
     roles = ("data", "log") if _takes(here, layout=Layout(log=_ANYWHERE)) else ("data",)
     devices = [
         f"{name} = {{ {', '.join(f'layout.{role} = {_quoted(model)}' for role in roles)} }}{_emulated(model)}"
@@ -328,7 +328,7 @@ def _storage(here: LabContext) -> Iterator[str]:
     ]
     missing = capability.lacking()
     yield "# Emulated devices (docs/how/emulated-devices.md)" + (f", which need {missing}:" if missing else ":")
-    yield "# Remove a device for which this machine is too slow: how much it emulates is measured when it is mounted."
+    yield "# Remove a device that this machine is too slow to emulate: its speed is measured when a device is mounted."
     yield from (f"# {line}" if missing else line for line in devices)
     yield "# A directory on another device of this machine:"
     yield '# "WAL on NVMe" = { layout.log = "/mnt/nvme/log" }'
@@ -342,7 +342,7 @@ def _emulated(model: str) -> str:
     """Returns a comment with the read rate that a device model needs."""
     reads_per_s = expression.read_rate(model, _DEVICE_BYTES, expression.DEEP)
     least = reads_per_s / TOO_FAST
-    return f"    # {grouped(reads_per_s)} reads/s; refused where fewer than {grouped(least)} get through the emulation"
+    return f"    # {grouped(reads_per_s)} reads/s; refused if emulation achieves fewer than {grouped(least)}"
 
 
 _ANYWHERE = "/var/tmp/ironbench-new"
@@ -358,14 +358,14 @@ def _takes(here: LabContext, **fields: Any) -> bool:
 
 
 def _driver(here: LabContext) -> Iterator[str]:
-    yield "# A driver of the kernel, of storage or of the network. ironbench is the client itself: a driver of the"
-    yield "# application, such as JDBC or libpq, takes no part in its trials."
-    yield from _begun(here, "What does the new driver do?")
+    yield "# For kernel, storage or network drivers. ironbench is itself the database client, so application drivers"
+    yield "# such as JDBC or libpq do not take part in its trials."
+    yield from _begun(here, "Is the new driver faster?")
     yield from _by_hand("driver", "install the new driver", "put the old driver back")
 
 
 def _by_hand(factor: str, change: str, back: str) -> Iterator[str]:
-    yield "# A person makes the change when ironbench asks for it, once in each block. Where a command can make it:"
+    yield "# ironbench prompts a person to make the change, once per block. If a command can make it, use:"
     yield f'# prepare = "ssh db1 ./{factor}.sh new", cleanup = "ssh db1 ./{factor}.sh old"'
     yield f"[vary.{factor}]"
     yield '"as it is" = {}'
@@ -382,13 +382,13 @@ class LabTemplate:
 
 
 KINDS: Mapping[str, LabTemplate] = {
-    "setting": LabTemplate("one setting at its present value and at others", _setting),
-    "index": LabTemplate("your data without and with an index", _index),
-    "query": LabTemplate("a statement as it is, and rewritten", _query),
+    "setting": LabTemplate("one setting: its current value and others", _setting),
+    "index": LabTemplate("your data with and without an index", _index),
+    "query": LabTemplate("a statement and its rewritten version", _query),
     "upgrade": LabTemplate("two versions of the database", _upgrade),
-    "storage": LabTemplate("other storage, real or emulated, or none to wait for", _storage),
+    "storage": LabTemplate("other storage: real, emulated, or with zero latency", _storage),
     "driver": LabTemplate(
-        "a change that a person or a command makes: a driver of storage or network, firmware, kernel, governor", _driver
+        "a change made by a person or a command: storage or network driver, firmware, kernel, CPU governor", _driver
     ),
 }
 

@@ -33,8 +33,8 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
     """
     setup = lab.setup(lab.baseline)
     if setup.search:
-        cause = f"the best {setup.search.of} of each cell is searched for, and noise is that of one load"
-        raise InputError(f"load.{setup.search.of}", cause, "name the load in a copy of the lab file")
+        cause = f"noise is measured at a fixed load, but this lab searches for the best {setup.search.of}"
+        raise InputError(f"load.{setup.search.of}", cause, "set a fixed load in a copy of the lab file")
     first, again = (_side(setup, side) for side in SIDES)
     order = random.Random(f"{lab.method.seed}/{lab.series}")
     cells = [first.cell, again.cell]
@@ -42,7 +42,7 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
     found = replace(
         lab,
         name=f"{lab.name}-noise",
-        question=f"How far apart are two runs of the same here? ({lab.name}, {lab.baseline})",
+        question=f"How much do identical runs vary here? ({lab.name}, {lab.baseline})",
         factors=(Factor(FACTOR, SIDES),),
         design="one-at-a-time",
         setups=(first, again),
@@ -58,7 +58,7 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
     if found.method.slice_s is not None:
         contents = {one.cell.name: size.content(one, lab.method.restore) for one in found.setups}
         if why := slice_plan.why_trials(found, contents):
-            cause = f"{lab.baseline} cannot take turns with itself: {why}"
+            cause = f"slices are not possible for {lab.baseline}: {why}"
             raise InputError("measure.method", cause, 'write method = "trials" in a copy of the lab file')
     own = secrets.get(lab.baseline, Secrets())
     return found, {first.cell.name: own, again.cell.name: own}

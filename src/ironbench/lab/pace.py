@@ -63,7 +63,7 @@ class Pace:
             passed = [(one.purpose, one.cell.name) for one in records[self._before :]] or [kind]
             self._took += [(one, (self._now() - began_s) / len(passed)) for one in passed]
         self._current, self._before = (_kind(trial), self._now()), len(records)
-        until = " until the next look" if looks_again else ""
+        until = " until the next interim analysis" if looks_again else ""
         self.left = f"{units.span(sum(map(self._expected_s, waiting)))} left{until}"
         again = "" if trial.attempt == 1 else f", attempt {trial.attempt}"
         return f"trial {done + 1} of {total}, {self.left}: {what}{again}"
@@ -121,8 +121,9 @@ class Allowance:
         if spent_s + needed_s <= _BORNE * self._budget_s:
             return True
         self.reason = (
-            f"the budget of {units.span(self._budget_s)} ends the lab at this look, after {units.span(spent_s)}: the "
-            f"next blocks would take {units.span(needed_s)}; `ironbench lab resume` goes on with them"
+            f"the lab ends at this interim analysis, after {units.span(spent_s)}, because of its budget of "
+            f"{units.span(self._budget_s)}: the next blocks would take {units.span(needed_s)}; "
+            "`ironbench lab resume` continues with them"
         )
         return False
 

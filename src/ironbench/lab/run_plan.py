@@ -51,16 +51,16 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
         raise InputError(written("load.rate"), cause, "write for example --rate 500")
     server_control.require_use(setups)
     if asked.system.server and not (own.observe or asked.system.control):
-        cause = "names a machine to watch, and --no-observe leaves watching out"
-        raise InputError("--server", cause, "leave one of them out")
+        cause = "cannot be combined with --no-observe: the machine would not be sampled"
+        raise InputError("--server", cause, "remove one of them")
     if asked.measure.budget:
         repeats, setups = _within_budget(asked, search, setups)
     _require_undecided(asked, engines.get(setups[0].system.engine))
     last, cells = setups[-1], [replace(setup.cell, levels={}) for setup in setups]
     name = asked.workload.name
     if own.progress is not None and workloads.get(name).drives:
-        cause = f"workload {name} drives itself and has no transactions of scripts to tell of"
-        raise InputError("--progress", cause, "leave it out")
+        cause = f"workload {name} runs its own code and has no script transactions to report"
+        raise InputError("--progress", cause, "remove --progress")
     if own.log_transactions or own.sampling_rate != 1.0:
         _require_log(own, setups[0])
     plan = sweep.plan(last.system, last.choice, cells, repeats, search)
@@ -85,16 +85,18 @@ def _require_log(own: RunSection, setup: Setup) -> None:
     option, file = "--log-transactions", Path(own.log_transactions).absolute()
     workload, load = workloads.get(setup.choice.workload), setup.cell.load
     if not own.log_transactions:
-        raise InputError("--sampling-rate", "there is no log to sample", f"add {option} FILE")
+        raise InputError("--sampling-rate", f"applies only to {option}", f"add {option} FILE")
     if not workload.in_parts(setup.system.engine, setup.choice.options):
-        raise InputError(option, f"workload {workload.name} runs no scripts, which a log is about", f"remove {option}")
+        raise InputError(
+            option, f"workload {workload.name} has no scripts whose transactions could be logged", f"remove {option}"
+        )
     if load.workers or load.cluster:
-        cause = "the load is driven by several processes, and only one can write the file"
-        raise InputError(option, cause, f"use --threads in place of {'--workers' if load.workers else '--cluster'}")
+        cause = "several processes generate the load, but only one can write the file"
+        raise InputError(option, cause, f"use --threads instead of {'--workers' if load.workers else '--cluster'}")
     if file.exists():
-        raise InputError(option, f"{file} exists, and nothing is overwritten", "name a new file")
+        raise InputError(option, f"{file} already exists and would be overwritten", "name a new file")
     if not (file.parent.is_dir() and os.access(file.parent, os.W_OK | os.X_OK)):
-        raise InputError(option, f"{file.parent} is not a directory to write to", "create it, or name another one")
+        raise InputError(option, f"{file.parent} is not a writable directory", "create it, or use another directory")
 
 
 def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
@@ -123,14 +125,14 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
         if before and asked.measure.seed in (None, before[0].cell.load.seed):
             other = {name: text for name, text in plan.tags.items() if before[0].tags.get(name) != text}
             for name, text in other.items():
-                cause = f"the trials of the run that goes on, {series}, do not have it"
-                raise InputError(f"--tag {name}={text}", cause, "leave it out, or leave --resume out")
+                cause = f"run {series}, which --resume continues, does not have this tag"
+                raise InputError(f"--tag {name}={text}", cause, "remove --tag or --resume")
             measure = with_fields(asked.measure, seed=before[0].cell.load.seed)
             plan, secrets = planned(with_fields(asked, measure=measure))
             known = before[0].seed_given
             return replace(plan, series=series, seed_given=known, tags=before[0].tags), secrets
-    cause = f"no run of this command on this machine is in {asked.run.results}"
-    raise InputError("--resume", cause, "leave it out to begin one")
+    cause = f"{asked.run.results} has no run of this command on this machine"
+    raise InputError("--resume", cause, "remove --resume to start a new run")
 
 
 def _alike(plan: Plan, record: Record) -> bool:
@@ -149,17 +151,23 @@ def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup
     InputError."""
     budget_s = range_of("measure.budget").read("--budget", asked.measure.budget)
     if search:
-        raise InputError("--budget", "a search takes as many trials as its answer needs", "leave it out")
+        raise InputError(
+            "--budget", "cannot be combined with a search, which determines the number of trials", "remove --budget"
+        )
     if asked.measure.repeats is not None:
-        raise InputError("--budget", "chooses the repeats, and --repeats is given, too", "keep one of the two")
+        raise InputError("--budget", "cannot be combined with --repeats", "remove one of them")
     if any(setup.cell.load.curve is not None for setup in setups):
-        raise InputError("--budget", "a trial lasts as long as the curve of its load", "give --repeats in its place")
+        raise InputError(
+            "--budget",
+            "cannot be combined with a load curve, which sets the length of a trial",
+            "use --repeats instead",
+        )
     if any(setup.cell.load.transactions is not None for setup in setups):
-        hint = "give --duration in place of --transactions, or --repeats in place of --budget"
-        raise InputError("--budget", "needs trials of a known time", hint)
+        hint = "use --duration instead of --transactions, or --repeats instead of --budget"
+        raise InputError("--budget", "needs trials with a known duration", hint)
     if any(setup.cell.load.duration_s is None for setup in setups):
-        cause = "its trials end with their work, whose time is not known"
-        raise InputError("--budget", cause, "give --repeats in place of --budget")
+        cause = "needs trials with a known duration, but these end when their work is done"
+        raise InputError("--budget", cause, "use --repeats instead of --budget")
     blocks, trial_s = size.of_run(setups, asked.load.duration != "", budget_s)
     return blocks, [size.of_length(setup, trial_s) for setup in setups]
 
@@ -181,16 +189,16 @@ def _require_undecided(asked: RunFile, engine: Engine) -> None:
         own = {f"--set {name}": name.lower().replace("-", "_") in names for name in asked.system.set}
         for option, given in {**decided.get(part, {}), **own}.items():
             if given:
-                cause = f"given together with --ideal {part}, which decides it"
-                raise InputError(option, cause, "keep one of them")
+                cause = f"cannot be combined with --ideal {part}, which determines it"
+                raise InputError(option, cause, "remove one of them")
 
 
 def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
     """Returns the run as a declared lab with one factor: the clients, or the rate that is searched for."""
     factor = search.of if search else "clients"
     if factor == "rate" and len(asked.sweep) > 1:
-        cause = "a search for a rate has one number of clients"
-        raise InputError(written("load.clients"), cause, "name one, or search for clients")
+        cause = "a search for a rate needs a single number of clients"
+        raise InputError(written("load.clients"), cause, "use one number, or search for clients")
     if search:
         levels: tuple[int | str, ...] = (search.low, search.high)
     else:
@@ -221,7 +229,7 @@ def _label(text: str) -> str:
     if text != clean(text) or (text and not text.strip()):
         raise InputError(
             written("system.label"),
-            f"{quoted(text)} is not a name on one line",
+            f"{quoted(text)} is not a single-line name",
             "write for example --label 'log on SSD'",
         )
     return text
@@ -240,5 +248,7 @@ def _devices(asked: RunFile, layout: Mapping[str, str]) -> dict[str, Any]:
     unused = [*chosen, *(["trace"] if asked.run.trace else [])]
     if unused and not emulated:
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
-        raise InputError(f"--{unused[0]}", "no emulated device is named", f"name one with one of {roles}")
+        raise InputError(
+            f"--{unused[0]}", "applies only to emulated devices", f"add an emulated device with one of {roles}"
+        )
     return {model: {"model": model, **chosen} for model in emulated} if chosen else {}

@@ -320,12 +320,14 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     fresh = [one for one in fresh if one.purpose not in others and not _of_another(one)]
     enough = progress.TRIES * len(lab.possible)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
-        hint = "remove the cause, then `ironbench lab resume --failed` repeats these blocks and continues"
+        hint = "fix the cause, then repeat these blocks and continue with `ironbench lab resume --failed`"
         failing = {one.cell.name for one in fresh[-enough:]}
         if lab.method.slice_s is not None and len(failing) == 1 and enough > 2 * progress.TRIES:
-            hint += f"; by slices its block needs all systems: a lab without {failing.pop()} could compare the others"
+            hint += f"; method slices needs all systems of a block, so remove {failing.pop()} to compare the others"
         last = wording.cause(fresh[-1])
-        raise FailureError(f"lab {lab.name}", f"the last {enough} trials failed, the last one: {last}", hint)
+        raise FailureError(
+            f"lab {lab.name}", f"the last {enough} trials failed; cause of the last failure: {last}", hint
+        )
 
 
 def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
@@ -367,6 +369,6 @@ def _refuse_failed_peak(lab: Lab, tries: Sequence[Record]) -> None:
         raise FailureError(
             f"lab {lab.name}",
             f"the peak of {lab.baseline} could not be measured: {wording.cause(failed[-1])}",
-            "remove the cause, then `ironbench lab resume --failed` measures the peak again; "
-            "or begin a lab with rates as numbers",
+            "fix the cause, then measure the peak again with `ironbench lab resume --failed`; "
+            "or start a new lab with rates as numbers",
         )

@@ -102,8 +102,8 @@ def _within(
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in setups):
         raise InputError(
             f"{declared.file}, load.transactions",
-            "a budget needs trials of a known time",
-            "declare load.duration instead, or measure.repeats without a budget",
+            "a budget needs trials with a known duration",
+            "use load.duration instead, or measure.repeats without a budget",
         )
     own_times = size.keep_lengths(setups)
     costs, detect = estimate.cells(setups, contents, own_times), detector(len(draft.factors))
@@ -120,8 +120,8 @@ def _within(
         runs = f"{counted(len(setups), 'run')} of {counted(len(draft.factors), 'factor')} in {counted(least, 'block')}"
         raise InputError(
             f"{declared.file}, budget {units.span(budget_s)}",
-            f"{runs}, and fresh blocks for {EXPECTED} that matter, take {units.span(needed_s)}: "
-            f"{units.span(needed_s - budget_s)} more",
+            f"{runs}, and new blocks for {EXPECTED} factors that matter, take {units.span(needed_s)}: "
+            f"{units.span(needed_s - budget_s)} more than the budget",
             f"allow {units.span(budget.spoken_up(needed_s))}, or vary fewer factors",
         )
     _, negative_s, count = min(found)

@@ -74,10 +74,10 @@ def require_cells(lab: Lab) -> None:
     none = [setup for setup in lab.setups if setup.best and setup.best.point is None]
     if none and (lab.setup(lab.baseline).skipped or not lab.comparisons):
         why = none[0].skipped
-        hint = f"allow more in {written('load.limit')}, or search lower, and begin the lab anew"
+        hint = f"relax {written('load.limit')} or search a lower range, and start a new lab"
         if none[0].best and none[0].best.failed:
-            hint = "remove the cause, then `ironbench lab resume --failed` searches again"
-        raise FailureError(f"lab {lab.name}, cell {none[0].cell.name}", f"it cannot be measured: {why}", hint)
+            hint = "fix the cause, then repeat the search with `ironbench lab resume --failed`"
+        raise FailureError(f"lab {lab.name}, configuration {none[0].cell.name}", f"cannot be measured: {why}", hint)
 
 
 def _cell_step(
@@ -92,10 +92,10 @@ def _cell_step(
     for block, attempts in sorted(places.items()):
         if not progress.over([record for record in attempts if record.id not in forgiven]):
             trial = Trial(attempts[0].cell, block, Purpose.SEARCH, attempt=attempts[-1].attempt + 1)
-            return trial, "once more"
+            return trial, "again"
     tried = [next((one for one in tries if one.status.comparable), tries[-1]) for _, tries in sorted(places.items())]
     if tried and not tried[0].status.comparable:  # the lowest load failed
-        why = f"its trials failed at the lowest load: {wording.cause(tried[0])}"
+        why = f"trials failed at the lowest load: {wording.cause(tried[0])}"
         return ChosenLoad(None, why, (), (tried[0].id,), failed=True)
     found = step(search, tried)
     if isinstance(found, SearchResult):
@@ -146,11 +146,13 @@ def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
             found.append(Observed(point, 0.0, tuple(limit.most for limit in search.limits)))
             continue
         missing = [limit.metric for limit in search.limits if limit.metric not in record.metrics]
-        lists = f"`ironbench show {record.id}` lists those that they have"
+        lists = f"`ironbench show {record.id}` lists their metrics"
         if missing:
-            raise FailureError(written("load.limit", missing[0]), "these trials do not have that metric", lists)
+            raise FailureError(written("load.limit", missing[0]), "the trials do not have this metric", lists)
         if "throughput" not in record.metrics:
-            raise FailureError(written(f"load.{search.of}"), "these trials have no throughput to search by", lists)
+            raise FailureError(
+                written(f"load.{search.of}"), "the trials have no throughput, which the search needs", lists
+            )
         limited = tuple(record.metrics[limit.metric] for limit in search.limits)
         found.append(Observed(point, record.metrics["throughput"], limited, record.kept_rate is False))
     return found

@@ -31,14 +31,16 @@ _ONLINE = "/sys/devices/system/cpu/online"
 def validated(system: System) -> System:
     """Checks the options without contacting the machine. InputError: a change is not allowed, or has no machine."""
     if system.restart and not system.control:
-        cause = "says how ironbench may restart the server, and it may change nothing there"
-        raise InputError(written("system.restart"), cause, f"allow it: {written('system.control', 'ssh')}")
+        cause = "needs permission to change the server's machine"
+        raise InputError(written("system.restart"), cause, f"add {written('system.control', 'ssh')}")
     if system.control and system.server is None:
-        cause = f"changes the server's machine, and {written('system.server')} names none"
-        raise InputError(written("system.control"), cause, f"name it: {written('system.server', 'ssh://user@host')}")
+        cause = f"needs {written('system.server')}, the server's machine"
+        raise InputError(written("system.control"), cause, f"add {written('system.server', 'ssh://user@host')}")
     if redacted_sql(hidden(system.restart)) != system.restart:
-        cause = "holds a password, and records show it"
-        raise InputError(written("system.restart"), cause, "let a script there read it from a file")
+        cause = "contains a password, which records would show"
+        raise InputError(
+            written("system.restart"), cause, "use a script on that machine that reads the password from a file"
+        )
     return system
 
 
@@ -46,13 +48,19 @@ def require_use(setups: Sequence[Setup]) -> None:
     """InputError: a restart command or the permission for changes is given, but no trial uses it."""
     restarts = [setup.system.restart for setup in setups if setup.system.restart]
     if restarts and not any(setup.system.restart and setup.cell.load.cache == "cold" for setup in setups):
-        cause = f"the server restarts for {written('load.cache', 'cold')} alone, and no trial asks for that"
-        raise InputError(written("system.restart"), cause, f"add {written('load.cache', 'cold')}, or leave it out")
+        cause = f"is used only with {written('load.cache', 'cold')}, which no trial has"
+        raise InputError(
+            written("system.restart"),
+            cause,
+            f"add {written('load.cache', 'cold')}, or remove {written('system.restart')}",
+        )
     allowed = [setup for setup in setups if setup.system.control]
     if allowed and not any(planned(setup.system, setup.cell.load) for setup in allowed):
         ways = f"{written('limits.server_cpus')} or {written('load.cache', 'cold')}"
         raise InputError(
-            written("system.control", "ssh"), "nothing is to be changed there", f"add {ways}, or leave it out"
+            written("system.control", "ssh"),
+            "there is nothing to change on that machine",
+            f"add {ways}, or remove {written('system.control')}",
         )
 
 
@@ -62,12 +70,12 @@ def planned(system: System, load: Load) -> list[str]:
     if system.control and load.cache == "cold":
         found += [f"restart the server: {shortened(clean(system.restart))}", change.DROP]
     if system.control and system.server_cpus:
-        found.append(f"{_held(system)}, and undo it")
+        found.append(f"{_held(system)}, and unpin it afterwards")
     return found
 
 
 def _held(system: System) -> str:
-    return f"hold the server to CPUs {_cpus(system)}"
+    return f"pin the server to CPUs {_cpus(system)}"
 
 
 def _cpus(system: System) -> str:
@@ -104,8 +112,10 @@ def _of(session: Session, system: System, cold: bool) -> ServerControl:
         )
     if cold:
         if not isinstance(session, RestartableSession):
-            cause = f"{session.engine} does not connect again after a restart of its server"
-            raise InputError(written("load.cache", "cold"), cause, "use warm or hot, or leave it out")
+            cause = f"{session.engine} cannot reconnect after a restart of its server"
+            raise InputError(
+                written("load.cache", "cold"), cause, f"use warm or hot, or remove {written('load.cache')}"
+            )
         found.drops, found.restart = change.require_cold(there, system.restart)
     return found
 
@@ -146,15 +156,19 @@ class ServerControl:
         self._do("prepare", change.DROP, lambda: change.drop_caches(there, drops))
         self._hold()
         virtual = virtualisation(self.machine) != "none"
-        state = "guest-cold (the host may hold the files in its memory)" if virtual else "cold"
+        state = "guest-cold (the host may still cache the files)" if virtual else "cold"
         return {"cache": f"{state}: server restarted, page cache of its machine dropped"}
 
     def server(self) -> int:
         """Returns the pid of the server's first process. InputError: it is not visible."""
         place = engines.get(self.session.engine).administration.locate(self.session, self.machine)
         if not place.processes:
-            cause = f"the server's processes are not seen there: {place.unseen}"
-            raise InputError(written("limits.server_cpus"), cause, "leave it out, or name the machine they run on")
+            cause = f"the server's processes are not visible there: {place.unseen}"
+            raise InputError(
+                written("limits.server_cpus"),
+                cause,
+                f"remove {written('limits.server_cpus')}, or set {written('system.server')} to their machine",
+            )
         return place.processes[0]
 
     def noted(self, notes: TrialNotes) -> TrialNotes:
@@ -170,7 +184,10 @@ class ServerControl:
         if self.pins is None or driven.failure:
             return driven
         check = Check(
-            "server CPUs", not self._broken, f"held to {_cpus(self.system)} throughout", self._broken or "so it was"
+            "server CPUs",
+            not self._broken,
+            f"pinned to {_cpus(self.system)} throughout",
+            self._broken or "pinned throughout",
         )
         return replace(driven, checks=(*driven.checks, check))
 
@@ -192,7 +209,7 @@ class ServerControl:
             return
         began = time.monotonic()
         self._broken = pin.end()
-        self._ran("cleanup", f"let the server have CPUs {pin.before} again", began, self._broken)
+        self._ran("cleanup", f"unpin the server: CPUs {pin.before}", began, self._broken)
 
     def _do(self, when: str, what: str, work: Callable[[], None]) -> None:
         began = time.monotonic()

@@ -52,8 +52,10 @@ def validated(system: System) -> System:
     if system.server is None:
         return system
     if system.dsn is None:
-        cause = f"what ironbench starts itself runs here, and {written('system.dsn')} names no other server"
-        raise InputError(written("system.server"), cause, f"name that server in {written('system.dsn')}")
+        cause = (
+            f"needs an existing server in {written('system.dsn')}; servers that ironbench starts run on this machine"
+        )
+        raise InputError(written("system.server"), cause, f"add {written('system.dsn')}")
     return replace(system, server=address.parse(system.server).text())
 
 

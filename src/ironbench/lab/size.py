@@ -184,8 +184,8 @@ def _within(
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in able):
         raise InputError(
             f"{declared.file}, load.transactions",
-            "a budget needs trials of a known time",
-            "declare load.duration instead, or measure.repeats without a budget",
+            "a budget needs trials with a known duration",
+            "use load.duration instead, or measure.repeats without a budget",
         )
     own_times = keep_lengths(able)
     cells = estimate.cells(slice_plan.placed(draft), contents, own_times, draft.rated, same_load.MOST_BLOCKS)
@@ -237,7 +237,7 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
     once_s = estimate.cells(setups[:1], contents, True).once_s
     resting_s = workloads.get(setups[0].choice.workload).resting_s(setups[0].choice.options)
     around_s = [load.warmup_s + resting_s for load in loads]
-    around = "rests between passes" if resting_s else budget.WARMUP
+    around = "pauses between passes" if resting_s else budget.WARMUP
     return budget.sized_run(around_s, confirmations, once_s, lengths, budget_s, around)
 
 

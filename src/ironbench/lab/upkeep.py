@@ -111,9 +111,9 @@ class Upkeep:
 
     def _way_out(self, text: str) -> str:
         if asked(text):
-            return "run ironbench in a terminal where somebody answers"
-        kept = f"; {self._log} holds all that it wrote" if self._log is not None else ""
-        return f"run it by hand in {self._folder}, and correct it{kept}"
+            return "run ironbench in a terminal where a person can answer"
+        kept = f"; its output is in {self._log}" if self._log is not None else ""
+        return f"run it by hand in {self._folder} and correct it{kept}"
 
     def _leave(self, depth: int) -> None:
         """Undoes from the top of the stack until `depth` entries are left."""
@@ -121,7 +121,7 @@ class Upkeep:
             _, pending, _ = self._stack[-1]
             by_hand = pending is not None and asked(pending.cleanup)
             if by_hand and self.hurried:
-                self._printer.say(f"left to you: {by_hand} (`ironbench cleanup` asks for it again)")
+                self._printer.say(f"do this by hand: {by_hand} (`ironbench cleanup` asks for it again)")
             elif by_hand and pending is not None:
                 self._undo(pending)
             elif pending is not None:
@@ -232,8 +232,10 @@ def require_person(every: Sequence[Commands]) -> None:
     for one in every:
         for text in one.both:
             if asked(text) and not command.terminal():
-                cause = f"waits for a person ({shortened(asked(text), 60)}), and there is no terminal to ask on"
-                raise InputError(f"commands of {one.of}", cause, "start ironbench in a terminal, or write a command")
+                cause = f"waits for a person ({shortened(asked(text), 60)}), but there is no terminal for the prompt"
+                raise InputError(
+                    f"commands of {one.of}", cause, "run ironbench in a terminal, or use a command instead"
+                )
 
 
 def before_trial(lab: Lab, upkeep: Upkeep, trial: Trial) -> None:
@@ -264,14 +266,14 @@ def _system_variables(system: System) -> dict[str, str]:
     return {**found, "IRONBENCH_LAYOUT_DATA": system.layout.data or ""}
 
 
-FORGET = "a cleanup that can never succeed: undo by hand what it would undo, then `ironbench cleanup --forget`"
+FORGET = "if the cleanup can never succeed, undo the change by hand and run `ironbench cleanup --forget`"
 
 
 def code(code: int, began: str, say: Callable[[str], None]) -> int:
     """Returns the exit code of an experiment that ended with `code`: 1 if cleanups are still pending."""
     left = [pending for pending in pending_cleanups.all_pending() if pending.began == began]
     for pending in left:
-        say(f"not undone: {pending.of}: {shortened(pending.cleanup)}; `ironbench cleanup` tries it again")
+        say(f"not undone: {pending.of}: {shortened(pending.cleanup)}; `ironbench cleanup` runs it again")
         say(f"  hint: {FORGET}")
     return code if not left or code == _INTERRUPTED else 1
 
@@ -294,7 +296,7 @@ def run_pending_cleanups(say: Callable[[str], None], began: str = "", forget: bo
         if ended.cause:
             say(f"cannot undo: {pending.of}: `{shortened(pending.cleanup)}` {ended.cause}")
             if forget:
-                say(f"forgotten: {pending.of}: undo it by hand, in {pending.folder}")
+                say(f"forgotten: {pending.of}: undo it by hand in {pending.folder}")
                 pending_cleanups.forget(pending)
             else:
                 say(f"  hint: {FORGET}")

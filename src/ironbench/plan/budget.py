@@ -160,8 +160,8 @@ def sized(
         length = f" of {min(lengths):g} s" if None in cells.own_s else ""  # work that ends by itself has its own length
         raise InputError(
             f"{file}, budget {units.span(budget_s)}",
-            f"{len(cells.around_s)} cells in {blocks.FIRST} blocks{length} take {units.span(least)}",
-            f"a verdict needs {blocks.FIRST} blocks: allow {units.span(spoken_up(least))}, or name fewer levels",
+            f"{len(cells.around_s)} configurations in {blocks.FIRST} blocks{length} take {units.span(least)}",
+            f"a verdict needs {blocks.FIRST} blocks: allow {units.span(spoken_up(least))}, or use fewer values",
         )
     return min(found, key=lambda size: _worth(size, rated_wanted))
 
@@ -248,15 +248,15 @@ def _too_little(
     besides = [name for name, taken_s in (("loading", once_s), (around, apart_s)) if taken_s]
     ways = [f"allow {units.span(spoken_up(once_s + apart_s + trials * shortest_s))}"]
     if around == WARMUP and apart_s and once_s + trials * shortest_s <= budget_s:
-        ways.append("give --warmup 0s")
+        ways.append("use --warmup 0s")
     # The user may request shorter trials than the budget would choose; checkpoints may need longer ones.
     fitting_s = math.floor((budget_s - once_s - apart_s) / trials)
     if shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
-        ways.append(f"give --duration {fitting_s}s")
+        ways.append(f"use --duration {fitting_s}s")
     if len(around_s) > 1:
-        ways.append("name fewer numbers in --clients")
+        ways.append("use fewer numbers in --clients")
     needed = f"at least {counted(trials, 'trial')} of {shortest_s:g} s {'is' if trials == 1 else 'are'} needed"
-    cause = f"{needed}, besides {' and '.join(besides)}" if besides else needed
+    cause = f"{needed}, in addition to {' and '.join(besides)}" if besides else needed
     return InputError(f"--budget {units.span(budget_s)}", cause, ", or ".join(ways))
 
 

@@ -56,7 +56,7 @@ def _unrated_pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[
     pair = _pair(text, where, declared, cells)
     if not {cell.name for cell in cells}.issuperset(pair):
         raise InputError(
-            where, "a comparison at a share of the peak gets its verdict from a claim", "use expect.claims"
+            where, "only claims can compare configurations at a percentage of the peak", "use expect.claims"
         )
     return pair
 
@@ -65,10 +65,10 @@ def _pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
     """Returns the configurations of `A over B`."""
     sides = re.split(r"\s+over\s+", text.strip())
     if len(sides) != 2:
-        raise InputError(where, f"{text.strip()!r} does not say which cell over which", "write `A over B`")
+        raise InputError(where, f"{text.strip()!r} is not a comparison of two configurations", "write `A over B`")
     above, below = (_cell(side, where, declared, cells) for side in sides)
     if above == below:
-        raise InputError(where, f"{above} is compared with itself", "name different cells")
+        raise InputError(where, f"{above} is compared with itself", "name two different configurations")
     return above, below
 
 
@@ -111,7 +111,7 @@ def require_metric(metric: str, where: str) -> str:
     try:
         catalogue.metric(metric)
     except InputError as error:
-        raise InputError(where, f"there is no metric {metric}", error.hint) from None
+        raise InputError(where, f"unknown metric {metric}", error.hint) from None
     return metric
 
 
@@ -120,11 +120,11 @@ def _order(
 ) -> Claim:
     if catalogue.metric(metric).better == "neither":
         raise InputError(
-            where, f"of {metric} neither more nor less is better", "claim an order of a metric that has a direction"
+            where, f"{metric} has no better direction", "use a metric with a better direction, for example throughput"
         )
     ordered = tuple(_cell(part, where, declared, cells) for part in re.split(r"\s*>\s*", tail.strip()))
     if len(ordered) < 2:
-        raise InputError(where, "an order needs at least two cells", _FORMS)
+        raise InputError(where, "an order needs at least two configurations", _FORMS)
     _distinct(ordered, where)
     return Claim(text, "order", metric, ordered)
 
@@ -143,15 +143,19 @@ def _range(text: str, where: str) -> tuple[float | None, float | None]:
         if match:
             low, high = (float(match[group]) if group else None for group in groups)
             if low is not None and high is not None and not 0 < low < high:
-                raise InputError(where, f"{text!r} is no range of ratios", "write the lower ratio first: 1.00 to 1.10")
+                raise InputError(
+                    where, f"{text!r} is not a range of ratios", "write the lower ratio first: 1.00 to 1.10"
+                )
             return low, high
-    raise InputError(where, f"{text!r} is no range of ratios", "write `1.00 to 1.10`, `at least 1.2` or `at most 0.9`")
+    raise InputError(
+        where, f"{text!r} is not a range of ratios", "write `1.00 to 1.10`, `at least 1.2` or `at most 0.9`"
+    )
 
 
 def _distinct(claims: Sequence[str], where: str) -> None:
     twice = next((name for name in claims if claims.count(name) > 1), None)
     if twice is not None:
-        raise InputError(where, f"{twice} is compared with itself", "name different cells")
+        raise InputError(where, f"{twice} is compared with itself", "name two different configurations")
 
 
 def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
@@ -165,15 +169,17 @@ def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
         unknown = [name for name in claim.cells if name not in known and not name.startswith(skipped)]
         if unknown:
             at = ", ".join(sorted(rated)[:3])
-            hint = f"at rates there are for example {at}" if at else "measure.rates says at which shares of the peak"
+            hint = f"measured, for example: {at}" if at else "set measure.rates to the percentages of the peak"
             raise InputError(where, f"{unknown[0]} is not measured", hint)
         at_rates = [name for name in claim.cells if name in rated]
         if at_rates and len(at_rates) < len(claim.cells):
-            raise InputError(where, "compares a cell at a rate with one that has none", f"say {_RATE} of each")
+            raise InputError(
+                where, "compares a configuration at a rate with one without a rate", f"write {_RATE} for both"
+            )
         if at_rates and catalogue.base_name(claim.metric) in _AS_ASKED:
             raise InputError(
                 where,
-                f"at a rate {claim.metric} is what was asked for",
+                f"at a fixed rate, the rate determines {claim.metric}",
                 "name a response time in parentheses, for example (response_time_p99_s)",
             )
 
@@ -213,9 +219,9 @@ def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
     if len(fitting) == 1 or len(plain) == 1:
         return (plain or fitting)[0].name
     if not fitting:
-        raise InputError(where, f"no cell has {text}", "`ironbench lab plan` lists the cells")
+        raise InputError(where, f"no configuration has {text}", "`ironbench lab plan` lists the configurations")
     some = " or ".join(cell.name for cell in fitting[:3])
-    raise InputError(where, f"{text} fits {len(fitting)} cells", f"say which, for example {some}")
+    raise InputError(where, f"{text} matches {len(fitting)} configurations", f"name one of them, for example {some}")
 
 
 def _assignments(text: str, where: str, declared: DeclaredLab) -> Mapping[str, str]:
@@ -228,11 +234,11 @@ def _assignments(text: str, where: str, declared: DeclaredLab) -> Mapping[str, s
     parts = re.split(rf"(?:^|\s+)({names})=", text)
     if parts[0].strip() or len(parts) < 3:
         word = text.partition("=")[0].strip()
-        raise InputError(where, f"there is no factor {word}", nearest(word, list(known)))
+        raise InputError(where, f"unknown factor {word}", nearest(word, list(known)))
     levels = dict(zip(parts[1::2], (level.strip() for level in parts[2::2]), strict=True))
     for name, level in levels.items():
         if level not in known[name].names:
-            raise InputError(where, f"factor {name} has no level {level}", nearest(level, list(known[name].names)))
+            raise InputError(where, f"factor {name} has no value {level}", nearest(level, list(known[name].names)))
     return levels
 
 
@@ -242,6 +248,8 @@ def _level_alone(text: str, where: str, declared: DeclaredLab, cells: Sequence[D
         return {owners[0]: text}
     if owners:
         choices = " or ".join(f"{owner}={text}" for owner in owners)
-        raise InputError(where, f"{text} is a level of {' and of '.join(owners)}", f"say which: {choices}")
+        raise InputError(where, f"{text} is a value of {' and of '.join(owners)}", f"write {choices}")
     levels = [level for factor in declared.factors for level in factor.names]
-    raise InputError(where, f"there is no cell or level {text}", nearest(text, levels or [cell.name for cell in cells]))
+    raise InputError(
+        where, f"unknown configuration or value {text}", nearest(text, levels or [cell.name for cell in cells])
+    )

@@ -104,8 +104,10 @@ def _read(pair: CommandsSection | PairSection, of: str, where: str, limit: str |
 
 def _validate(subject: str, text: str) -> None:
     if "\0" in text:
-        raise InputError(subject, "holds a character with the code 0", "leave it out")
+        raise InputError(subject, "contains a NUL character", "remove it")
     if len(text) > LONGEST:
-        raise InputError(subject, f"has more than {LONGEST} characters", "write a script, and run that")
+        raise InputError(
+            subject, f"has more than {LONGEST} characters", "put the commands into a script and run the script"
+        )
     if text.startswith(ASK) and not asked(text):
-        raise InputError(subject, "does not say what is asked for", f'write for example "{ASK} change the driver"')
+        raise InputError(subject, "has no text after `ask:`", f'write for example "{ASK} change the driver"')

@@ -41,7 +41,7 @@ def read(field: str, text: str, folder: Path | None) -> Curve:
         return _checked(field, _of_file(field, of, rest.strip(), folder))
     values, slash, time = rest.rpartition("/")
     if not slash:
-        raise _wrong(field, text, "does not say how long it takes")
+        raise _wrong(field, text, "has no duration")
     seconds = units.seconds(written(field), time.strip())
     range_of("load.duration").require(written(field), seconds)
     normal = f"{kind}:{values.replace(' ', '')}/{time.strip()}"
@@ -51,12 +51,12 @@ def read(field: str, text: str, folder: Path | None) -> Curve:
         return _checked(field, Curve(of, normal, tuple(points)))
     match = _RANGE.fullmatch(values)
     if match is None:
-        raise _wrong(field, text, "does not go from one number to another")
+        raise _wrong(field, text, "is not a range of two numbers")
     low, high = (_value(field, of, match[place]) for place in (1, 2))
     if kind == "ramp":
         return _checked(field, Curve(of, normal, ((0.0, low), (seconds, high))))
     if low > high:
-        raise _wrong(field, text, "swings from the lower to the higher number")
+        raise _wrong(field, text, "must have the lower number first")
     return _checked(field, Curve(of, normal, wave=(low, high, seconds)))
 
 
@@ -66,11 +66,12 @@ def duration(field: str, curve: Curve, asked_s: float | None) -> float:
         return curve.length_s
     if asked_s < curve.length_s:
         whole = units.span(curve.length_s)
-        cause = f"{units.span(asked_s)} is less than the {whole} of {written(field, curve.text)}"
-        raise InputError(written("load.duration"), cause, "leave it out: a trial lasts as long as its curve")
+        cause = f"{units.span(asked_s)} is shorter than {written(field, curve.text)}, which takes {whole}"
+        hint = f"remove {written('load.duration')}: a trial lasts as long as its curve"
+        raise InputError(written("load.duration"), cause, hint)
     if curve.wave and asked_s / curve.length_s > MOST_PERIODS:
-        cause = f"{written(field, curve.text)} would swing more than {MOST_PERIODS} times"
-        raise InputError(written("load.duration"), cause, "a steady rate is as good")
+        cause = f"{written(field, curve.text)} would repeat more than {MOST_PERIODS} times"
+        raise InputError(written("load.duration"), cause, "use a longer period, or a constant rate")
     return asked_s
 
 
@@ -88,23 +89,25 @@ def _value(field: str, of: str, text: str) -> float:
 
 def _checked(field: str, curve: Curve) -> Curve:
     if curve.most <= 0:
-        raise InputError(written(field), f"{curve.text} is zero all the time", "nothing would be measured")
+        raise InputError(written(field), f"{curve.text} is always zero", "use at least one value above zero")
     return curve
 
 
 def _of_file(field: str, of: str, name: str, folder: Path | None) -> Curve:
     path = expanded(name)
     path = path if path.is_absolute() else (folder or Path()) / path
-    hint = "name a text file: on each line a time and a value, e.g. 30s 500"
+    hint = "use a text file with a time and a value on each line, e.g. 30s 500"
     text = text_of(path, f"{written(field)}, {name}", hint)
     points = tuple(_points(field, of, name, text))
     if len(points) < 2:
-        raise InputError(written(field), f"{name} has fewer than two points", "on each line a time and a value")
+        raise InputError(written(field), f"{name} has fewer than two points", "write a time and a value on each line")
     if len(points) > MOST_POINTS:
-        cause = f"{name} has {len(points)} points, more than {MOST_POINTS}"
-        raise InputError(written(field), cause, "lines join the points: fewer of them will do")
+        cause = f"{name} has {len(points)} points; the maximum is {MOST_POINTS}"
+        raise InputError(written(field), cause, "remove some: points are joined by straight lines")
     if points[-1][0] <= 0:
-        raise InputError(written(field), f"{name} ends where it begins", "the last time is the length of the curve")
+        raise InputError(
+            written(field), f"the last time in {name} is 0", "the last time must be the length of the curve"
+        )
     digest = hashlib.sha256(repr(points).encode()).hexdigest()[:8]
     return Curve(of, f"file:{Path(name).name} ({len(points)} points, {digest})", points)
 
@@ -123,9 +126,9 @@ def _points(field: str, of: str, name: str, text: str) -> Iterator[tuple[float, 
             raise InputError(subject, f"{quoted(line)} is not a time and a value", "write for example 30s 500")
         second = units.seconds(subject, words[0])
         if first and second != 0:
-            raise InputError(subject, f"the first time is {words[0]}", "begin with the time 0")
+            raise InputError(subject, f"the first time is {words[0]}", "start with the time 0")
         if second < last:
-            raise InputError(subject, f"{words[0]} is before the line above", "times go forward")
+            raise InputError(subject, f"{words[0]} is earlier than the previous line", "sort the lines by time")
         range_of("load.warmup").require(subject, second)
         last, first = second, False
         zero = words[1] in ("0", "0.0")

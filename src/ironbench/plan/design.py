@@ -59,9 +59,7 @@ def cells(declared: DeclaredLab) -> tuple[DeclaredCell, ...]:
         return tuple(at(declared, levels, name) for name, levels in screen.runs(declared))
     cells = tuple(_explicit(declared) if declared.design == "explicit" else combined(declared))
     if len(cells) < 2:
-        raise InputError(
-            f"{declared.file}, cell", "one cell has nothing to be compared with", "declare at least two cells"
-        )
+        raise InputError(f"{declared.file}, cell", "a single configuration cannot be compared", "add a second [[cell]]")
     _all_different(cells, declared.file)
     return cells
 
@@ -108,11 +106,11 @@ def _not_too_many(declared: DeclaredLab) -> None:
     trials = count * declared.repeats
     if count <= MOST_CELLS and trials <= MOST_TRIALS:
         return
-    what = f"{grouped(count)} cells in {grouped(declared.repeats)} blocks are {grouped(trials)} trials"
+    what = f"{grouped(count)} configurations in {grouped(declared.repeats)} blocks are {grouped(trials)} trials"
     spent = f"at 30 s each they would take {units.span(trials * 30.0)}"
-    hint = f"at most {grouped(MOST_CELLS)} cells and {grouped(MOST_TRIALS)} trials; name fewer levels"
+    hint = f"at most {grouped(MOST_CELLS)} configurations and {grouped(MOST_TRIALS)} trials: use fewer values"
     raise InputError(
-        declared.file, f"{what}; {spent}", hint + (", or a design one-at-a-time" if count > MOST_CELLS else "")
+        declared.file, f"{what}; {spent}", hint + (', or design = "one-at-a-time"' if count > MOST_CELLS else "")
     )
 
 
@@ -149,7 +147,7 @@ def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping
     chosen[name] = {**chosen.get(name, {}), **own}
     changes: dict[Path, Any] = {}
     added = []
-    where = f"{declared.file}, cell {name}" if declared.file else ""
+    where = f"{declared.file}, configuration {name}" if declared.file else ""
     for level, of_level in chosen.items():
         commands = {path[1]: value for path, value in of_level.items() if path[0] == "commands"}
         changes |= {path: value for path, value in of_level.items() if path[0] != "commands"}
@@ -168,7 +166,7 @@ def _explicit(declared: DeclaredLab) -> Iterator[DeclaredCell]:
         where = f"{declared.file}, cell[{number}]"
         name = table.get("name", "")
         if not isinstance(name, str):
-            raise InputError(f"{where}.name", "is not text in quotes", 'write name = "…"')
+            raise InputError(f"{where}.name", "must be text in quotes", 'write name = "…"')
         levels = {factor.name: factor.names[0] for factor in declared.factors}
         own = {}
         for key, value in table.items():
@@ -179,9 +177,9 @@ def _explicit(declared: DeclaredLab) -> Iterator[DeclaredCell]:
         if own and not name:
             unknown = next(iter(own))
             hint = nearest(unknown, list(known)) + "; " if known else ""
-            raise InputError(f"{where}.{unknown}", "is no factor", f"{hint}a cell that sets fields needs a name")
+            raise InputError(f"{where}.{unknown}", "is not a factor", f"{hint}a [[cell]] that sets fields needs a name")
         if not name and not known:
-            raise InputError(where, "has no name", 'write name = "…", and the fields in which it differs')
+            raise InputError(where, "has no name", 'add name = "…" and the fields that differ')
         changes = paths.overrides(own, declared.base, where)
         shown = levels if known else {"cell": name}
         yield _cell_of(declared, levels, shown, name or named(levels), changes)
@@ -201,7 +199,7 @@ def _cell_of(
 def _level(factor: VariedFactor, value: Any, where: str) -> str:
     name = level_name(value)
     if name not in factor.names:
-        raise InputError(where, f"{name} is no level of {factor.name}", nearest(name, list(factor.names)))
+        raise InputError(where, f"{name} is not a value of {factor.name}", nearest(name, list(factor.names)))
     return name
 
 
@@ -210,13 +208,15 @@ def _all_different(setups: Sequence[DeclaredCell], file: str) -> None:
     documents: dict[Any, str] = {}
     for cell in setups:
         if cell.name in names:
-            raise InputError(f"{file}, cell", f"two cells are called {cell.name}", "give each a name of its own")
+            raise InputError(
+                f"{file}, cell", f"two configurations have the name {cell.name}", "use a different name for each"
+            )
         names.add(cell.name)
         key = msgspec.json.encode((cell.sections, [one for _, one in cell.added]), order="deterministic")
         if key in documents:
             raise InputError(
                 f"{file}, cell",
-                f"{documents[key]} and {cell.name} are equal",
-                "cells must differ; measure.repeats repeats them",
+                f"{documents[key]} and {cell.name} are the same configuration",
+                "change or remove one of them; use measure.repeats for repeats",
             )
         documents[key] = cell.name

@@ -73,7 +73,7 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
 
     `design`: the design that the caller requests; the file may only declare the same one.
     """
-    document = paths.with_dotted_keys(typed.document(text, name, "https://toml.io shows how it is written"))
+    document = paths.with_dotted_keys(typed.document(text, name, "see https://toml.io for the syntax"))
     mistakes = check.mistakes(document, LabFile)
     wrong = {mistake.path[0] for mistake in mistakes}
     sound = check.without(document, (mistake.path for mistake in mistakes))
@@ -108,13 +108,15 @@ _LENDING = {"vary", "system", "workload", "devices"}
 def _validate_asked(design: str, file: LabFile, name: str) -> None:
     """Raises InputError if the caller requests another design than the file declares."""
     if design and file.design != design:
-        cause = f"{file.design} is no {design}"
-        raise InputError(f"{name}, design", cause, f"leave it out here; `ironbench lab run {name}` runs it as it is")
+        cause = f"is {file.design}, but this command needs {design}"
+        raise InputError(f"{name}, design", cause, f"remove design, or use `ironbench lab run {name}`")
 
 
 def _validate_question(file: LabFile, name: str) -> None:
     if not file.question.strip():
-        raise InputError(f"{name}, question", "is missing", 'write what the lab shall answer: question = "Is … ?"')
+        raise InputError(
+            f"{name}, question", "is missing", 'add the question that the lab should answer: question = "Is … ?"'
+        )
 
 
 def _declared(
@@ -144,7 +146,7 @@ def _validate_measure(declared: DeclaredLab) -> None:
 def _validate_budget(declared: DeclaredLab, where: str) -> None:
     measure = declared.measure
     if measure.budget != "" and (measure.repeats is not None or isinstance(measure.stages, list)):
-        raise InputError(f"{where}.budget", "chooses the repeats, and they are declared, too", "keep one of the two")
+        raise InputError(f"{where}.budget", "cannot be combined with repeats or a list of stages", "remove one of them")
 
 
 def _validate_stages(declared: DeclaredLab, section: str) -> None:
@@ -152,13 +154,17 @@ def _validate_stages(declared: DeclaredLab, section: str) -> None:
     measure, looks = declared.measure, declared.looks
     counts = measure.stages if isinstance(measure.stages, list) else [1]
     if looks is not None and (looks < 1 or min(counts, default=0) < 1):
-        raise InputError(where, "every stage has at least one block", "write for example stages = [6, 4]")
+        raise InputError(where, "every stage needs at least one block", "write for example stages = [6, 4]")
     if isinstance(measure.stages, list):
         range_of("measure.repeats").require(where, sum(counts))
     if isinstance(measure.stages, list) and measure.repeats not in (None, sum(counts)):
-        raise InputError(where, f"sum up to {sum(counts)} blocks, but repeats is {measure.repeats}", "keep one of them")
+        raise InputError(
+            where, f"sum up to {sum(counts)} blocks, but repeats is {measure.repeats}", "remove one of them"
+        )
     if looks is not None and looks > declared.repeats and measure.budget == "":
-        raise InputError(where, f"{looks} looks need at least as many repeats", "ask for fewer looks")
+        raise InputError(
+            where, f"{looks} interim analyses need at least {looks} repeats", "use fewer stages or more repeats"
+        )
 
 
 def _validate_design(declared: DeclaredLab, varied: bool) -> None:
@@ -166,11 +172,11 @@ def _validate_design(declared: DeclaredLab, varied: bool) -> None:
     where = declared.file
     if declared.design == "explicit" and not declared.explicit:
         raise InputError(
-            f"{where}, design", "an explicit design names its cells", "add [[cell]] tables, or leave design out"
+            f"{where}, design", "an explicit design needs [[cell]] tables", "add [[cell]] tables, or remove design"
         )
     if declared.design != "explicit" and declared.explicit:
-        raise InputError(f"{where}, cell", "cells are named only in an explicit design", 'add design = "explicit"')
+        raise InputError(f"{where}, cell", "only an explicit design has [[cell]] tables", 'add design = "explicit"')
     if not declared.explicit and not varied:
         raise InputError(
-            f"{where}, vary", "nothing varies, so there is nothing to compare", "add [vary] with a list of levels"
+            f"{where}, vary", "nothing varies, so there is nothing to compare", "add [vary] with a list of values"
         )

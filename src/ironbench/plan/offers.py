@@ -18,28 +18,26 @@ from ironbench.model.cost import Offer
 from ironbench.ranges import Range
 
 _SHARES = Range(0.0, 1e6, above=True, example="0.6")
-_HINT = "docs/how/cost.md shows what may stand in a systems file"
+_HINT = "see docs/how/cost.md for the format of a systems file"
 
 
 class _OfferRow(msgspec.Struct, forbid_unknown_fields=True):
-    sockets: Annotated[int, row("processor sockets of one server", SOCKETS)]
-    cores: Annotated[int, row("physical cores of one server", CORES)]
+    sockets: Annotated[int, row("CPU sockets per server", SOCKETS)]
+    cores: Annotated[int, row("physical cores per server", CORES)]
     buy: list[str]
     servers: Annotated[int, row("number of servers", Range(1, 10**6, whole=True, example="1"))] = 1
     processor: str = ""
-    memory_gb: Annotated[float, row("memory of one server in GB", MEMORY_GB)] | None = None
+    memory_gb: Annotated[float, row("memory per server in GB", MEMORY_GB)] | None = None
     storage_tb: Annotated[float, row("storage in TB", Range(0.0, 1e9, example="2"))] = 0.0
-    watts: Annotated[float, row("power that all servers draw, in watts", Range(0.0, 1e9, example="300"))] = 0.0
+    watts: Annotated[float, row("power consumption of all servers in watts", Range(0.0, 1e9, example="300"))] = 0.0
     records: str = ""
-    score: Annotated[float, row("score in a benchmark", Range(0.0, 1e15, above=True, example="5000"))] | None = None
+    score: Annotated[float, row("benchmark score", Range(0.0, 1e15, above=True, example="5000"))] | None = None
     share_of: str = ""
     share: (
-        Annotated[float | list[float], row("share of the score of another system, or its lower and upper end", _SHARES)]
+        Annotated[float | list[float], row("fraction of another system's score, or a range [low, high]", _SHARES)]
         | None
     ) = None
-    core_speed: Annotated[float | list[float], row("speed of a core, or its lower and upper end", _SHARES)] | None = (
-        None
-    )
+    core_speed: Annotated[float | list[float], row("speed of a core, or a range [low, high]", _SHARES)] | None = None
     source: str = ""
 
 
@@ -47,8 +45,7 @@ class _OffersFile(msgspec.Struct, forbid_unknown_fields=True):
     system: dict[str, Any]
     question: str = ""
     years: (
-        Annotated[float, row("years for which running costs are counted", Range(0.0, 100.0, above=True, example="3"))]
-        | None
+        Annotated[float, row("years of running costs to include", Range(0.0, 100.0, above=True, example="3"))] | None
     ) = None
     currency: str = ""
     unit: str = ""
@@ -73,7 +70,7 @@ def read(text: str, name: str) -> SystemsFile:
     """Reads a systems file. Raises InputError with file, system and field."""
     file = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
     if not file.system:
-        raise InputError(name, "names no system", "add [system.NAME] with sockets, cores and buy")
+        raise InputError(name, "has no systems", "add [system.NAME] with sockets, cores and buy")
     offers = tuple(_offer(name, key, row) for key, row in file.system.items())
     _known_shares(name, offers)
     years = None if file.years is None else Decimal(str(file.years))
@@ -84,13 +81,17 @@ def _offer(file: str, name: str, table: Any) -> Offer:
     subject = f"{file}: system {name}"
     row = converted(table, _OfferRow, subject, _HINT)
     if row.cores < row.sockets:
-        raise InputError(subject, f"has {row.cores} cores in {row.sockets} sockets", "cores count a whole server")
+        raise InputError(
+            subject, f"has fewer cores ({row.cores}) than sockets ({row.sockets})", "cores is the total per server"
+        )
     if row.score is not None and row.share is not None:
-        raise InputError(subject, "has a score and a share of another's", "give one of them")
+        raise InputError(subject, "has both score and share", "remove one of them")
     if (row.share is None) != (not row.share_of):
-        raise InputError(subject, "share and share_of belong together", 'e.g. share_of = "big", share = [0.60, 0.65]')
+        raise InputError(
+            subject, "share and share_of must be used together", 'e.g. share_of = "big", share = [0.60, 0.65]'
+        )
     if (row.score is not None or row.share is not None) and not row.source:
-        raise InputError(subject, "has a score or a share without a source", "say where the number comes from")
+        raise InputError(subject, "has a score or share without a source", 'add source = "…", the origin of the number')
     return Offer(
         name=name,
         records=row.records or name,
@@ -115,7 +116,7 @@ def _range(subject: str, field: str, value: float | list[float] | None) -> cost.
         return None
     bounds = value if isinstance(value, list) else [value, value]
     if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
-        raise InputError(subject, f"{field} = {value} is no range", f"write for example {field} = [0.60, 0.65]")
+        raise InputError(subject, f"{field} = {value} is not a range", f"write for example {field} = [0.60, 0.65]")
     return cost.CostRange(bounds[0], bounds[1])
 
 
@@ -124,7 +125,7 @@ def _known_shares(file: str, offers: tuple[Offer, ...]) -> None:
     for offer in offers:
         if offer.share_of and not scored.get(offer.share_of):
             named = [name for name, has in scored.items() if has]
-            hint = nearest(offer.share_of, named) if named else "give one system a score"
+            hint = nearest(offer.share_of, named) if named else "add a score to one system"
             raise InputError(
-                f"{file}: system {offer.name}", f"share_of = {offer.share_of!r} names no system with a score", hint
+                f"{file}: system {offer.name}", f"share_of = {offer.share_of!r} is not a system with a score", hint
             )

@@ -28,9 +28,9 @@ def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -
     if dot and section in SECTIONS:
         field, dot, key = rest.partition(".")
         if field not in SECTIONS[section]:
-            raise InputError(where, f"there is no field {name}", nearest_field(field, SECTIONS[section]))
+            raise InputError(where, f"unknown field {name}", nearest_field(field, SECTIONS[section]))
         if dot and (section, field) not in OPEN:
-            raise InputError(where, f"{section}.{field} is no table", f"write {section}.{field} = …")
+            raise InputError(where, f"{section}.{field} is not a table", f"write {section}.{field} = …")
         return (section, field, key) if dot else (section, field)
     if name in SECTIONS and (table or name not in SHORT):
         return (name,)
@@ -40,19 +40,21 @@ def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -
     if len(own) == 1:
         return own[0]
     if own:
-        raise InputError(where, f"{name} means {' or '.join(map(text, own))}", "write the whole path")
-    raise InputError(where, f"there is no field {name}", _hint(name))
+        raise InputError(where, f"{name} means {' or '.join(map(text, own))}", "write the full path")
+    raise InputError(where, f"unknown field {name}", _hint(name))
 
 
 def _of_a_device(name: str, devices: Mapping[str, Any], where: str) -> Path:
     """Returns the path below [devices] of `array` or `array.fs` for a device in the file."""
     device, dot, field = name.partition(".")
     if device not in devices:
-        raise InputError(where, f"there is no device {device} in [devices]", nearest(device, list(devices)))
+        raise InputError(where, f"[devices] has no device {device}", nearest(device, list(devices)))
     if not isinstance(devices[device], Mapping):
-        raise InputError(where, f"device {device} is one expression", f"write [devices.{device}] model = …")
+        raise InputError(
+            where, f"device {device} is an expression without fields", f"write [devices.{device}] model = …"
+        )
     if dot and field not in (known := table(DeviceSection)):
-        raise InputError(where, f"there is no field {DEVICES}.{name}", nearest(field, list(known)))
+        raise InputError(where, f"unknown field {DEVICES}.{name}", nearest(field, list(known)))
     return (device, field) if dot else (device,)
 
 
@@ -60,7 +62,7 @@ def _hint(name: str) -> str:
     paths = [text(path) for path in SHORT.values()]
     if hint := similar(name, [*SHORT, *paths]):
         return hint
-    return f"an engine's setting is written system.set.{name}, a workload's option workload.with.{name}; " + nearest(
+    return f"write system.set.{name} for an engine setting, workload.with.{name} for a workload option; " + nearest(
         name, paths
     )
 

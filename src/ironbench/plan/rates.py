@@ -27,10 +27,14 @@ def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...
     `peak`: the median of the baseline's closed-loop trials, with the clients that the lab declares.
     """
     if not 0 < peak < math.inf:
-        raise InputError("peak", f"{peak:g} transactions per second is no throughput", "measure the baseline first")
+        raise InputError(
+            "peak", f"{peak:g} transactions per second is not a valid throughput", "measure the baseline first"
+        )
     wrong = [share for share in shares if not 0 < share < 1]
     if wrong:
-        raise InputError("shares of the peak", f"{wrong[0]:g} is not between 0 and 1", "0.5, 0.7 and 0.9 are usual")
+        raise InputError(
+            "fractions of the peak", f"{wrong[0]:g} is not between 0 and 1", "use, for example, 0.5, 0.7 and 0.9"
+        )
     return tuple(_three_digits(peak * share) for share in shares)
 
 
@@ -47,10 +51,12 @@ def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple
     match = _SHARE.fullmatch(asked)
     if match is None:
         hint = 'write for example "70%"' + (", or a number: 500" if numbers else "")
-        raise InputError(subject, f"{asked!r} is no share of the peak", hint)
+        raise InputError(subject, f"{asked!r} is not a percentage of the peak", hint)
     share = float(match[1]) / 100
     if not 0 < share < 1:
-        raise InputError(subject, f"{asked.strip()} is not between 0 and 100 %", '"50%", "70%" and "90%" are usual')
+        raise InputError(
+            subject, f"{asked.strip()} is not between 0% and 100%", 'use, for example, "50%", "70%" and "90%"'
+        )
     return None, share
 
 

@@ -32,16 +32,16 @@ def page() -> str:
     parts = [
         "# Lab file",
         "",
-        "A lab file is TOML. What it is for and how to write one is told in [the guide](../how/lab-files.md); this",
-        "page lists every field. Editors that know JSON schemas check a file against",
-        "[lab-file.schema.json](lab-file.schema.json) where its first line says `#:schema` and where that lies.",
+        "A lab file is written in TOML. [The guide](../how/lab-files.md) explains how to write one; this page lists",
+        "every field. Editors with JSON schema support check a lab file against",
+        "[lab-file.schema.json](lab-file.schema.json) if its first line is `#:schema` and the path of the schema.",
         "",
-        "In sizes MB is 10⁶ bytes and MiB 2²⁰, GB 10⁹ and GiB 2³⁰; a letter alone (`64K`) is a power of 1024.",
-        "Durations take `us`, `ms`, `s`, `m`, `h`, `d`. A bare number is bytes or seconds. Settings of an engine, in",
-        "`system.set`, keep that engine's units.",
-        "Relative paths start at the lab file's directory.",
+        "In sizes, MB is 10⁶ bytes and MiB is 2²⁰, GB is 10⁹ and GiB is 2³⁰; a letter (`64K`) is a power of 1024.",
+        "Units of durations are `us`, `ms`, `s`, `m`, `h`, `d`. A number without a unit is bytes or seconds. Engine",
+        "settings, in `system.set`, use the engine's own units.",
+        "Relative paths are resolved against the lab file's directory.",
         "",
-        *_section("At the top", LabFile, leave_out=_SECTIONS),
+        *_section("Top level", LabFile, leave_out=_SECTIONS),
     ]
     for name in _SECTIONS:
         kind = table(LabFile)[name].section

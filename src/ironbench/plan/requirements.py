@@ -70,13 +70,13 @@ def refuse_undecidable(claims: Sequence[Claim], plan: Plan) -> None:
         return
     subject = f"--require {quoted(claims[0].text)}"
     if plan.search:
-        raise InputError(subject, "a search tries other loads until its limits are met", "use --limit in its place")
+        raise InputError(subject, "a search tries other loads until its limits are met", "use --limit instead")
     repeats: dict[str, int] = {}
     for trial in plan.trials:
         repeats[trial.cell.name] = repeats.get(trial.cell.name, 0) + 1
     if (fewest := min(repeats.values(), default=0)) < LEAST_TRIALS:
-        cause = f"{fewest} of {LEAST_TRIALS} trials that a confidence interval needs"
-        raise InputError(subject, cause, f"add --repeats {LEAST_TRIALS} or more")
+        cause = f"a confidence interval needs {LEAST_TRIALS} trials, but {fewest} are planned"
+        raise InputError(subject, cause, f"use --repeats {LEAST_TRIALS} or more")
     for claim in claims:
         for trial in plan.trials:
             _require_rate(claim, trial.cell.load.rate)
@@ -88,7 +88,7 @@ def _require_rate(claim: Claim, rate: float | None) -> None:
     if claim.metric != SHORT["rate"] or claim.low is None:
         return
     if claim.kind == RATE and rate is None:
-        cause = "a closed loop has no rate, it drives as fast as it can"
+        cause = "a closed loop has no target rate"
         least = f"{claim.low:g}"
         raise InputError(where, cause, f'add --rate {least}, or write "rate >= {least}/s"')
     if rate is not None and (rate < claim.low or (claim.kind == RATE and rate != claim.low)):

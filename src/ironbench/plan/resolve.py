@@ -121,11 +121,11 @@ def _curve(section: LoadSection, folder: Path | None) -> Curve | None:
     together["load.transactions"] = section.transactions
     for other, value in together.items():
         if value:
-            cause = f"given together with a curve of {written(field)}"
-            raise InputError(written(other), cause, "a trial follows one curve, and lasts as long as it")
+            cause = f"cannot be combined with a curve in {written(field)}"
+            raise InputError(written(other), cause, f"remove {written(other)}: the curve determines load and duration")
     if section.warmup == "auto":
-        cause = f"given together with a curve of {written(field)}, which has no steady state to wait for"
-        raise InputError(written("load.warmup", "auto"), cause, "give it a time, e.g. 5s")
+        cause = f"cannot be combined with a curve in {written(field)}, which has no steady state"
+        raise InputError(written("load.warmup", "auto"), cause, "use a fixed time, e.g. 5s")
     return curves.read(field, str(getattr(section, asked[0])), folder)
 
 
@@ -133,28 +133,29 @@ def validate(load: Load) -> None:
     """Raises InputError for values that are out of range or cannot be combined."""
     if load.duration_s is not None and load.transactions is not None:
         raise InputError(
-            written("load.transactions"), f"given together with {written('load.duration')}", "choose one of them"
+            written("load.transactions"), f"cannot be combined with {written('load.duration')}", "remove one of them"
         )
     if load.rate is not None or load.rate_share is not None:
         if load.think_time_s:
             raise InputError(
                 written("load.think_time"),
-                f"given together with {written('load.rate')}",
-                "a rate already says when transactions start",
+                f"cannot be combined with {written('load.rate')}",
+                "remove it: a rate already determines when transactions start",
             )
         if load.duration_s is None:
             raise InputError(
                 written("load.rate"),
-                f"given together with {written('load.transactions')}",
-                f"give an open loop a {written('load.duration')}",
+                f"cannot be combined with {written('load.transactions')}",
+                f"use {written('load.duration')} instead",
             )
     if load.max_tries == 0 and load.duration_s is None and load.transactions is not None:
-        alone = f"and with {written('load.transactions')} nothing else ends a transaction that always fails"
-        cause = f"0 is without limit, {alone}"
+        cause = (
+            f"0 means no limit: with {written('load.transactions')}, a transaction that always fails would never end"
+        )
         raise InputError(
             written("load.max_tries"),
             cause,
-            f"give a number of tries, or {written('load.duration')} in place of {written('load.transactions')}",
+            f"set a number of tries, or use {written('load.duration')} instead of {written('load.transactions')}",
         )
 
 
@@ -173,12 +174,12 @@ def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) 
 def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
     """Returns the declared data without reading its files. Raises InputError for options that cannot be combined."""
     if section.dump and section.template:
-        cause = f"given together with {written('data.dump')}"
-        raise InputError(written("data.template"), cause, "name one of them: data come from one place")
+        cause = f"cannot be combined with {written('data.dump')}"
+        raise InputError(written("data.template"), cause, "remove one of them")
     for name, files in (("dump", [section.dump] if section.dump else []), ("setup", section.setup)):
         for file in files:
             if not file.strip():
-                raise InputError(written(f"data.{name}"), "an empty name is no file", "leave it out")
+                raise InputError(written(f"data.{name}"), "the file name is empty", f"remove {written(f'data.{name}')}")
     data = OwnData(
         dump=_path(section.dump, folder) if section.dump else "",
         setup=tuple(_path(file, folder) for file in section.setup),
@@ -238,7 +239,7 @@ def _ideal(text: str | list[str]) -> tuple[str, ...]:
     for part in wanted:
         if part not in IDEAL:
             raise InputError(
-                written("system.ideal"), f"{part!r} is no part of a system", nearest(part, [*IDEAL, "none"])
+                written("system.ideal"), f"{part!r} is not a part of a system", nearest(part, [*IDEAL, "none"])
             )
     return tuple(part for part in IDEAL if part in wanted)
 
@@ -274,7 +275,7 @@ def counts(field: str, subject: str, text: str) -> tuple[int, ...]:
     for part in text.split(","):
         number = int(range_of(field).read(subject, part.strip()))
         if number in numbers:
-            raise InputError(subject, f"{number} is named twice", "name each number once; repeats repeat the trials")
+            raise InputError(subject, f"{number} is listed twice", "list each number once; repeats are set separately")
         numbers.append(number)
     return tuple(numbers)
 

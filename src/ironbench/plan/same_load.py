@@ -39,9 +39,9 @@ def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
         at = f"{where}[{number}]"
         share = rates.read(at, word, numbers=False)[1]
         if share is None:
-            raise InputError(at, f"{word!r} is no share of the peak", 'write for example "70%"')
+            raise InputError(at, f"{word!r} is not a percentage of the peak", 'write for example "70%"')
         if share in shares:
-            raise InputError(at, f"{word} is named twice", "name each share once")
+            raise InputError(at, f"{word} is listed twice", "list each percentage once")
         shares.append(share)
     return tuple(shares)
 
@@ -56,11 +56,13 @@ def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[
     possible = {setup.cell.name: setup for setup in lab.possible}
     why_not = _hindrance(list(possible.values()))
     if not all(map(paced, possible.values())):
-        why_not = "its work is not made of transactions that start at a rate"
+        why_not = "the workload has no transactions that can start at a rate"
     pairs = [] if why_not else [pair for pair in lab.comparisons if _alike_but_for_the_system(*pair, possible)]
     if not isinstance(asked, str) and wanted and not pairs:
         raise InputError(
-            where, why_not or "no two cells differ in nothing but the system", 'leave it out, or write rates = "none"'
+            where,
+            why_not or "no two configurations differ in the system only",
+            'remove measure.rates, or write rates = "none"',
         )
     taking_part = dict.fromkeys(name for pair in pairs for name in (pair[1], pair[0]))
     rated = [_at(possible[name], share) for share in wanted for name in taking_part]
@@ -99,19 +101,19 @@ def _hindrance(setups: Sequence[Setup]) -> str:
     """Returns why no configuration of the lab can run at percentages of a single peak; empty if it can."""
     loads = [setup.cell.load for setup in setups]
     if any(setup.search for setup in setups):
-        return "the best load of each cell is searched for, so they have none in common"
+        return "the best load of each configuration is found by a search, so there is no common load"
     if len({load.clients for load in loads}) > 1:
-        return "the lab varies the number of clients, so there is no one peak"
+        return "the lab varies the number of clients, so there is no single peak"
     if any(rates.open_loop(load) for load in loads):
-        return "the lab drives at rates already"
+        return "the lab already declares rates"
     if any(load.curve is not None for load in loads):
-        return "its load follows a curve, so there is no one peak"
+        return "the load follows a curve, so there is no single peak"
     if any(load.duration_s is None for load in loads):
-        return "its trials have no duration, and an open loop needs one"
+        return "the trials have no duration, and an open loop needs one"
     if len({load.duration_s for load in loads}) > 1:
-        return "its trials differ in length"
+        return "the trials have different durations"
     if any(load.think_time_s for load in loads):
-        return "its clients pause between transactions, so their peak is not the system's"
+        return "clients have a think time, so their peak throughput is not the peak of the system"
     return ""
 
 

@@ -16,6 +16,7 @@ from ironbench.model.lab import Stage
 from ironbench.model.purpose import Purpose
 from ironbench.model.system import Cell, Trial
 from ironbench.plan.labfile import DeclaredLab
+from ironbench.words import counted
 
 BASELINE = "baseline"
 LEAST_FREEDOM = 8
@@ -53,26 +54,38 @@ def validate(declared: DeclaredLab) -> None:
         (
             not declared.claims,
             "expect.claims",
-            "a screen itself chooses what is compared",
+            "a screen chooses its comparisons itself",
             _LAB,
         ),
-        (not measure.compare, "measure.compare", "a screen compares what it finds", _LAB),
-        (measure.order == "random", "measure.order", "the runs of a screen are in random order", "leave it out"),
-        (measure.rates in ("auto", "none"), "measure.rates", "a screen measures at one load", "leave it out"),
-        (measure.stages is None, "measure.stages", "a screen has one look at its effects", "declare measure.repeats"),
+        (not measure.compare, "measure.compare", "a screen compares the factors that it finds to matter", _LAB),
+        (
+            measure.order == "random",
+            "measure.order",
+            "the runs of a screen are always in random order",
+            "remove measure.order",
+        ),
+        (
+            measure.rates in ("auto", "none"),
+            "measure.rates",
+            "a screen measures at a single load",
+            "remove measure.rates",
+        ),
+        (measure.stages is None, "measure.stages", "a screen has no interim analyses", "use measure.repeats instead"),
     ]
     collected(partial(_refuse, f"{where}, {field}", cause, hint) for fits_, field, cause, hint in fits if not fits_)
     count = len(declared.factors)
     if not 2 <= count <= MOST_FACTORS:
-        hint = f"name 2 to {MOST_FACTORS}; `ironbench lab run` compares the levels of one"
-        raise InputError(f"{where}, vary", f"a screen of {count} factors is none", hint)
+        hint = f"use 2 to {MOST_FACTORS} factors; `ironbench lab run` compares the values of one"
+        raise InputError(f"{where}, vary", f"a screen cannot have {counted(count, 'factor')}", hint)
     least = least_blocks(count)
     if measure.repeats is not None and measure.repeats < least:
-        cause = f"{measure.repeats} blocks of a screen of {count} factors do not show their own error"
-        raise InputError(f"{where}, measure.repeats", cause, f"{least} are the fewest")
+        cause = (
+            f"repeats is {measure.repeats}, but a screen of {count} factors needs {least} blocks to estimate its error"
+        )
+        raise InputError(f"{where}, measure.repeats", cause, f"use measure.repeats = {least} or more")
 
 
-_LAB = "leave it out, or ask that in a lab of its own"
+_LAB = "remove it, or use a separate lab for this question"
 
 
 def _refuse(where: str, cause: str, hint: str) -> None:

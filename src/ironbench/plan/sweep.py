@@ -78,11 +78,11 @@ def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -
     if not of_clients and not of_rate:
         if limits:
             ways = f"{written('load.clients', 'auto')} or {written('load.rate', 'auto:LOW-HIGH')}"
-            raise InputError(written("load.limit"), "there is nothing to search", f"a limit goes with {ways}")
+            raise InputError(written("load.limit"), "applies only to a search", f"add {ways}")
         return None
     if of_clients and (of_rate or rate is not None):
-        cause = f"given together with {written('load.clients')} auto"
-        hint = "search one of them and give the other" if of_rate else "more clients do not change what is asked for"
+        cause = f"cannot be combined with {written('load.clients')} auto"
+        hint = "search for one of them and set the other" if of_rate else "more clients do not change a fixed rate"
         raise InputError(written("load.rate"), cause, hint)
     of, text = ("clients", clients) if of_clients else ("rate", rate)
     field = f"load.{of}"
@@ -149,7 +149,7 @@ def _range(field: str, text: str) -> tuple[int, int]:
     assert match is not None
     low, high = int(match[1]), int(match[2])
     if not 1 <= low <= high:
-        hint = "the first number is 1 or more, the second no less"
+        hint = "the first number must be at least 1, and the second at least the first"
         raise InputError(written(field), f"{low}-{high} is not a range", hint)
     return low, high
 
@@ -163,8 +163,8 @@ def _limit(text: str) -> Limit:
     if known.better == "higher":
         raise InputError(
             written("load.limit", name),
-            "is better when it is higher",
-            "a limit is the most that a metric may reach under load",
+            "cannot be a limit: higher values are better",
+            "use a metric for which lower values are better; a limit is a maximum",
         )
     subject = written("load.limit", name)
     limit = _value(subject, value, known.unit)

@@ -25,11 +25,13 @@ def read(option: str, texts: Iterable[str]) -> dict[str, str]:
 def validate(subject: str, tags: Mapping[str, str]) -> None:
     """Raises InputError for an invalid key, a value that is empty, too long or has several lines, or too many tags."""
     if len(tags) > MOST:
-        raise InputError(subject, f"{len(tags)} tags are more than {MOST}", "keep those that records are found by")
+        raise InputError(
+            subject, f"has {len(tags)} tags; the maximum is {MOST}", "remove the tags that you do not search by"
+        )
     for key, value in tags.items():
         if not _KEY.fullmatch(key):
-            cause = f"{quoted(key)} is no key: letters, digits, `_`, `.` and `-`, a letter first, 40 at most"
+            cause = f"{quoted(key)} is not a valid key: a letter, then up to 39 letters, digits, `_`, `.` or `-`"
             raise InputError(subject, cause, "write for example commit=1f3c2a9")
         if not value.strip() or value != clean(value) or len(value) > LONGEST:
-            cause = f"the value of {key} is empty, of several lines or longer than {LONGEST} characters"
+            cause = f"the value of {key} is empty, has several lines, or is longer than {LONGEST} characters"
             raise InputError(subject, cause, "write for example commit=1f3c2a9")

@@ -108,10 +108,10 @@ def _levels(name: str, value: Any, base: Mapping[str, Any], where: str) -> Itera
         for one in _ends(value, where) if isinstance(value, str) else value:
             yield Level(named(one), {path: one})
     else:
-        raise InputError(where, "has no levels", _WRITE.format(name))
+        raise InputError(where, "has no values", _WRITE.format(name))
 
 
-_WRITE = 'write a list, for example "{}" = [1, 2, 4], a range "1..4", or a table of levels'
+_WRITE = 'write a list, for example "{}" = [1, 2, 4], a range "1..4", or a table of values'
 _RANGE = re.compile(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*\.\.\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*")
 
 
@@ -120,15 +120,17 @@ def _ends(text: str, where: str) -> tuple[int | float | str, int | float | str]:
     its ends are equal or have different units."""
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise InputError(where, f"{quoted(text)} is no range", 'write for example "128MB..2GB", or a list of values')
+        raise InputError(where, f"{quoted(text)} is not a range", 'write for example "128MB..2GB", or a list of values')
     ends = (match[1], match[2]), (match[3], match[4])
     first, last = (_readings(number, unit) for number, unit in ends)
     common = [kind for kind in first if kind in last]
     if not common:
         unlike = " and ".join(number + unit for number, unit in ends)
-        raise InputError(where, f"{unlike} are not in units of one kind", 'give both ends one, e.g. "128MB..2GB"')
+        raise InputError(
+            where, f"{unlike} have different kinds of units", 'use the same kind of unit, e.g. "128MB..2GB"'
+        )
     if any(first[kind] == last[kind] for kind in common):
-        raise InputError(where, f"both ends of {quoted(text)} are equal", "name a range of two different values")
+        raise InputError(where, f"both ends of {quoted(text)} are equal", "use two different values")
     low, high = (number + unit if unit else _number(number) for number, unit in ends)
     return low, high
 
@@ -158,7 +160,7 @@ def _readings(number: str, unit: str) -> dict[str, float]:
 def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
     path = paths.found(name, base, where)
     if len(path) == 1 or path in paths.OPEN:
-        raise InputError(where, f"{name} is a table, not a field", "name one of its fields, or write named levels")
+        raise InputError(where, f"{name} is a table, not a field", "use one of its fields, or a table of named values")
     return path
 
 
@@ -173,22 +175,22 @@ def named(value: Any) -> str:
 
 def _validate(factor: VariedFactor, base: Mapping[str, Any], where: str) -> None:
     if len(factor.levels) < 2:
-        few = "has no levels" if not factor.levels else f"has one level, {factor.names[0]}"
-        raise InputError(where, few, "a factor needs at least two; what does not vary belongs to its section")
+        few = "has no values" if not factor.levels else f"has only one value, {factor.names[0]}"
+        raise InputError(where, few, "add a second value, or move the field to its own section if it does not vary")
     names: set[str] = set()
     known: dict[bytes, str] = {}
     for number, level in enumerate(factor.levels):
         if not level.name.strip():
-            raise InputError(where, f"level {number + 1} has no name", "give it one")
+            raise InputError(where, f"value {number + 1} has no name", "add a name")
         if level.name in names:
-            raise InputError(where, f"level {level.name} is named twice", "name each level once")
+            raise InputError(where, f"value {level.name} is listed twice", "list each value once")
         document = paths.applied(base, level.changes)
         content = msgspec.json.encode(document, order="deterministic")
         if content in known:
             raise InputError(
-                where, f"levels {known[content]} and {level.name} are equal", "a level must differ from the others"
+                where, f"values {known[content]} and {level.name} set the same fields", "change or remove one of them"
             )
-        at = f"{where}, level {level.name}"
+        at = f"{where}, value {level.name}"
         check.converted(document, Sections, at)
         names.add(level.name)
         known[content] = level.name
@@ -205,7 +207,7 @@ def _no_field_twice(known: Sequence[VariedFactor], file: str) -> None:
                 raise InputError(
                     f"{file}, vary",
                     f"factors {setter[path]} and {factor.name} both set {check.text(path)}",
-                    "make them one factor with named levels, or let one of them leave the field alone",
+                    "make them one factor with named values, or remove the field from one of them",
                 )
             setter[path] = factor.name
 

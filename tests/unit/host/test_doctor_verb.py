@@ -41,7 +41,7 @@ def test_what_is_well_is_as_many_by_name_as_by_number(host: MakePatient) -> None
     view = host(directories=("/fast/db", "/db", "/mnt/nfs/db"))
     diagnose(Printer(out, io.StringIO()), view, everything=False, json=False)
     lines = out.getvalue().splitlines()
-    (well,) = [line.removeprefix("well: ").split(", ") for line in lines if line.startswith("well: ")]
+    (well,) = [line.removeprefix("ok: ").split(", ") for line in lines if line.startswith("ok: ")]
     several = [re.search(r" \((\d+) of \d+\)$", name) for name in well]
     assert any(several)
     assert f"{sum(int(found[1]) if found else 1 for found in several)} ok" in lines[-1]
@@ -59,7 +59,7 @@ def test_json_is_one_document_with_everything(host: MakePatient) -> None:
 def test_a_directory_that_is_not_there_is_refused_before_the_machine_is_watched(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(InputError, match="--data /nope: there is no such directory"):
+    with pytest.raises(InputError, match="--data /nope: no such directory"):
         doctor(["/nope"], False, False)
     assert capsys.readouterr() == ("", "")
 

@@ -352,7 +352,7 @@ def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path
         "question = 'Do two clients get more done?'\n[workload]\nname = 'select-only'\n[system]\nengine = 'null'\n"
         "[load]\nduration = '1s'\n[vary]\nclients = [1, 2]\n"
     )
-    assert "2 cells" in client.post("/queue/plan", data={"name": "x", "text": text}).text
+    assert "2 configurations" in client.post("/queue/plan", data={"name": "x", "text": text}).text
     wrong = client.post("/queue", data={"name": "x", "text": text.replace("null", "nul")})
     assert wrong.status_code == 422 and "nul" in wrong.text and str(tmp_path) not in wrong.text
     page = client.post("/queue", data={"name": "x", "text": text, "at": "2099-01-01T22:00"})

@@ -74,7 +74,7 @@ def test_many_first_requests_at_once_are_all_answered(server: Server) -> None:
     with ThreadPoolExecutor(6) as pool:
         plans = [pool.submit(server.ask, "POST", "/queue/plan", body) for _ in range(4)]
         pages = [pool.submit(server.ask, "GET", path) for path in ("/", "/archive", f"/lab/{LAB}", "/queue/new")]
-        assert all(status == 200 and b"2 cells" in page for status, page in (one.result() for one in plans))
+        assert all(status == 200 and b"2 configurations" in page for status, page in (one.result() for one in plans))
         assert [one.result()[0] for one in pages] == [200] * 4
 
 

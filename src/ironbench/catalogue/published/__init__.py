@@ -55,7 +55,7 @@ def get(name: str) -> Published:
     """Returns the list with this name. Raises InputError that suggests the nearest name."""
     declared = _declared()
     if name not in declared:
-        raise InputError(f"leaderboard {name}", "there is no such list of published results", nearest(name, names()))
+        raise InputError(f"leaderboard {name}", "unknown list of published results", nearest(name, names()))
     row = declared[name]
     text = files(__name__).joinpath(row["file"]).read_text(encoding="utf-8")
     entries = tuple(_entry(line, row) for line in csv.DictReader(text.splitlines()))

@@ -37,30 +37,30 @@ def cost(planned: Planned) -> Iterator[str]:
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
     before, observed = blocks.trials_before(lab), len(blocks.observed_trials(lab))
     loading = (
-        f", after {units.span(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
+        f", after {units.span(costs.once_s)} of loading unless the data are already stored" if costs.once_s > 1 else ""
     )
     unknown = any(own == 0 for own in costs.own_s)
-    measured = "plus the transactions, whose time is not known" if unknown else _each(lab, costs.own_s, around)
+    measured = "plus the transactions, whose duration is unknown" if unknown else _each(lab, costs.own_s, around)
     whole = f"about {units.span(lab.estimate_s)} in all"
     yield f"{counted(before + len(lab.trials) + observed, 'trial')}, {measured}: {whole}{loading}"
     if costs.copies_s > 1:
-        yield f"in that, {units.span(costs.copies_s)} of copying the data: once for all blocks, which only read"
+        yield f"this includes {units.span(costs.copies_s)} to copy the data, once for all blocks because they only read"
     if costs.peak_trials:
-        yield f"of these {costs.peak_trials} before the first block, of the baseline in a closed loop, for its peak"
+        yield f"this includes {costs.peak_trials} before the first block: the baseline's closed-loop peak"
     if searching := blocks.searching(lab.setups):
         span = units.span(costs.search_s(0.0))
-        yield f"of these about {searching} before the first block, {span} of searching for the best load of each cell"
+        yield f"this includes about {searching} before the first block ({span}): searches for the best loads"
     if pilots := len(blocks.piloted(lab.setups)):
-        yield f"of these {pilots} before the first block, pilots that decide warm-ups"
+        yield f"this includes {pilots} before the first block: pilots that determine the warm-up"
     if observed:
         yield (
-            f"of these {observed} observed, {units.span(costs.observed_s)} after the last block: they show where a "
-            "difference comes from, and no verdict uses them"
+            f"this includes {observed} with observers after the last block ({units.span(costs.observed_s)}): they "
+            "explain differences and do not count towards a verdict"
         )
     elif lab.method.slice_s is not None and lab.method.budget_s is not None:
-        yield f"no observed trials: they would take more than {in_percent(MOST_OBSERVED)} of the budget"
+        yield f"no trials with observers, which would take more than {in_percent(MOST_OBSERVED)} of the budget"
     if any(not asked(text) for one in lab.every_command for text in one.both):
-        yield "the time of the commands comes on top, as long as they take"
+        yield "not included: the time of the commands"
     yield from _asked(lab)
     if lab.method.quiet_s:
         yield _quiet(lab)
@@ -77,11 +77,11 @@ def _quiet(lab: Lab) -> str:
     loads = [setup.cell.load for setup in lab.possible]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
     text = (
-        f"waiting for a quiet machine comes on top: at most {units.span(max(lasting, default=most_s))} before a trial"
+        f"not included: waits for other load to end, at most {units.span(max(lasting, default=most_s))} before a trial"
     )
-    limits = ["than the trial itself"] if len(set(lasting)) > 1 else []
-    limits += ["than the other trials leave of the budget"] if lab.method.budget_s else []
-    return f"{text}, and never longer {' or '.join(limits)}" if limits else text
+    limits = ["than the trial"] if len(set(lasting)) > 1 else []
+    limits += ["than the rest of the budget allows"] if lab.method.budget_s else []
+    return f"{text}, never longer {' or '.join(limits)}" if limits else text
 
 
 def _loads(setup: Setup) -> bool:
@@ -108,7 +108,7 @@ def own_data(setups: Sequence[Setup]) -> Iterator[str]:
         known = max(filter(None, kept)) if all(kept) else None
         yield plain.clean(f"data {data.words}: {own.expected(data, servers, known)}")
     if any(system.dsn is not None for _, systems in found.values() for system in systems):
-        yield "the server is not asked by a plan: rights, sizes there and what is kept there show when the trials begin"
+        yield "a dry run does not connect to the server: privileges, sizes and stored copies are checked at the start"
 
 
 def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
@@ -130,13 +130,12 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
 
 
 def resolved(planned: Planned) -> str:
-    """Describes the smallest detectable difference, e.g. `15 min resolves a difference of 7 % or more; 3 % needs 2 h 10
-    min (…)`."""
+    """Words such as `minimum detectable effect in 15 min: 7 %; 3 % needs 2 h 10 min (…)`."""
     lab, resolution = planned.lab, planned.resolution
     time_s = needed_s(planned)
     needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
-    verb = "carries" if lab.method.blocks == 1 else "carry"
-    none = f"{counted(lab.method.blocks, 'block')} {verb} no verdict, {LEAST_BLOCKS} are the fewest"
+    verb = "is" if lab.method.blocks == 1 else "are"
+    none = f"{counted(lab.method.blocks, 'block')} {verb} too few for a verdict, which needs {LEAST_BLOCKS}"
     return resolves(resolution, units.span(lab.estimate_s), none, needs)
 
 
@@ -149,22 +148,22 @@ def needed_s(resolution: Planned) -> float | None:
 def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
     """Describes the minimum detectable effect. `none`: text used instead if there are too few blocks."""
     smaller = f"{in_percent(resolution.target)} {needs}"
-    spread = f"spread {in_percent(resolution.varies)} from block to block, in trials of {resolution.trial_s:g} s"
-    basis = f"(90 % power; {spread}: {resolution.spread.source})"
+    spread = f"SD between blocks {in_percent(resolution.varies)} in trials of {resolution.trial_s:g} s"
+    basis = f"(90% power; {spread}, {resolution.spread.source})"
     if resolution.detectable is None:
         return f"{none}; {smaller} {basis}"
-    return f"{what} resolves a difference of {in_percent(resolution.detectable)} or more; {smaller} {basis}"
+    return f"minimum detectable effect in {what}: {in_percent(resolution.detectable)}; {smaller} {basis}"
 
 
 def _asked(lab: Lab) -> Iterator[str]:
     """Yields how often a person is prompted, and the effect on the order of trials."""
     if not (count := commands.asks(lab)):
         return
-    yield f"somebody is asked {counted(count, 'time')} at the terminal; the time that takes is not in the estimate"
+    yield f"prompts at the terminal: {counted(count, 'time')}; the estimate does not include the time for answers"
     if lab.method.order != "fixed":
         yield (
-            "cells that need the same change by hand come together in each block, and each block has it made anew, so "
-            "that blocks stay independent"
+            "configurations that need the same change by hand are measured together in each block; the change is "
+            "made again in each block, to keep blocks independent"
         )
 
 
@@ -175,8 +174,8 @@ def time_of(plan: Plan) -> str:
         warmed = any(trial.cell.load.warmup_s for trial in plan.trials)
         each_s = workloads.get(plan.choice.workload).resting_s(plan.choice.options)
         resting_s = each_s * (len(plan.trials) + plan.confirmations)
-        resting = f", and {units.span(resting_s)} of rest between what is measured" if resting_s else ""
+        resting = f", and {units.span(resting_s)} of pauses between measurements" if resting_s else ""
         return f"about {span} of {'warm-up and ' if warmed else ''}measuring{resting}"
     if plan.estimate_s:
-        return f"about {span} of warm-up, and measuring, whose time is not known"
-    return "whose time is not known"
+        return f"about {span} of warm-up, plus measuring, whose duration is unknown"
+    return "duration unknown"

@@ -23,7 +23,7 @@ from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.trial.load import estimate
-from ironbench.words import THIN, counted, in_percent, listed
+from ironbench.words import counted, in_percent, listed
 
 _SHOWN_BLOCKS = 12
 
@@ -87,7 +87,7 @@ def _pages(planned: Planned) -> Iterator[str]:
     if lab.every_command:
         yield "\n".join(["Commands", *commands_of(lab.every_command, lab.folder)])
     if lines := list(_controlled(lab)):
-        yield "\n".join(["Changes on the server's machine, for each trial", *lines])
+        yield "\n".join(["Changes on the server's machine for each trial", *lines])
     if lab.rated:
         yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(planned))
     if lab.claims:
@@ -101,7 +101,7 @@ def _controlled(lab: Lab) -> Iterator[str]:
     setups = lab.possible
     for line in dict.fromkeys(line for setup in setups for line in controlled(setup)):
         cells = [setup.cell.name for setup in setups if line in controlled(setup)]
-        yield plain.clean(f"  {line}" + ("" if len(cells) == len(setups) else f"  (of {listed(cells)})"))
+        yield plain.clean(f"  {line}" + ("" if len(cells) == len(setups) else f"  ({listed(cells)})"))
 
 
 def _meaning(claim: Any) -> str:
@@ -110,7 +110,7 @@ def _meaning(claim: Any) -> str:
         return plain.clean(f"by {claim.metric}, {among}")
     if claim.kind == VALUE:
         return plain.clean(f"{claim.metric} of {claim.cells[0]}")
-    return plain.clean(f"{claim.metric} of {claim.cells[0]} over that of {claim.cells[1]}")
+    return plain.clean(f"ratio of {claim.metric}: {claim.cells[0]} over {claim.cells[1]}")
 
 
 def _rated(planned: Planned) -> Iterator[str]:
@@ -118,17 +118,16 @@ def _rated(planned: Planned) -> Iterator[str]:
     lab, costs = planned.lab, planned.costs
     shares = list(dict.fromkeys(setup.cell.load.rate_share or 0.0 for setup in lab.rated))
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
-    cells = counted(len(lab.rated) // len(shares), "cell")
-    yield f"{cells} once more at {_listed(shares)} of the baseline's peak, in the first {costs.rated_blocks} blocks:"
+    cells = counted(len(lab.rated) // len(shares), "configuration")
+    yield f"{cells} also at {_listed(shares)} of the baseline's peak, in the first {costs.rated_blocks} blocks:"
     yield f"{counted(trials, 'trial')}, {units.span(costs.rated_s(0.0))} of the estimate"
-    yield "they carry no verdict unless a claim names them"
-    yield 'measure.rates = "none" leaves them out'
+    yield "these trials have no verdict unless a claim names them"
+    yield 'measure.rates = "none" omits them'
 
 
 def _listed(shares: Sequence[float]) -> str:
-    """Lists shares as percentages, e.g. `50, 70 and 90 %`."""
-    words = [f"{share * 100:g}" for share in shares]
-    return (words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}") + f"{THIN}%"
+    """Words such as `50%, 70% and 90%`."""
+    return listed([f"{share * 100:g}%" for share in shares])
 
 
 def _cells(lab: Lab) -> str:
@@ -136,14 +135,14 @@ def _cells(lab: Lab) -> str:
     numbers = {setup.cell.name: number for number, setup in enumerate(lab.setups, 1)}
     for cell, baseline in lab.comparisons:
         baselines.setdefault(cell, []).append(str(numbers[baseline]))
-    rows = [("", "cell", "compared with", "load", "")]
+    rows = [("", "configuration", "compared with", "load", "")]
     compared_with = {baseline for _, baseline in lab.comparisons}
     for setup in lab.setups:
         name = setup.cell.name
         against = ", ".join(baselines.get(name, ())) or ("baseline" if name in compared_with else "")
         note = f"skipped: {setup.skipped}" if setup.skipped else ""
         rows.append((str(numbers[name]), name, against, _load(setup), note))
-    what = f"{counted(len(lab.setups), 'cell')}, design {lab.design}"
+    what = f"{counted(len(lab.setups), 'configuration')}, design {lab.design}"
     return f"{what}\n" + plain.facts(Table(rows[0], tuple(rows)))
 
 
@@ -193,10 +192,10 @@ def _order(lab: Lab) -> str:
         for block, trials in list(by_block.items())[:_SHOWN_BLOCKS]
     ]
     fixed = lab.method.order == "fixed"
-    how = "in the order of the file" if fixed else f"each in random order by seed {lab.method.seed}"
+    how = "in the order of the file" if fixed else f"each in random order (seed {lab.method.seed})"
     more = len(by_block) - len(rows)
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
-    rest += f"\n  1@50 is cell 1 at 50{THIN}% of the baseline's peak" if lab.rated else ""
+    rest += "\n  1@50 is configuration 1 at 50% of the baseline's peak" if lab.rated else ""
     rest += "".join(f"\n  {line}" for line in _method(lab))
     return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
 
@@ -205,13 +204,15 @@ def _method(lab: Lab) -> Iterator[str]:
     """Yields the method of measuring a block, and the reason for it."""
     method = lab.method
     if method.slice_s is None and not method.why_trials:
-        yield "method: trials, one after another: slices were not asked for (measure.method)"
+        yield "method: trials, one after another (measure.method)"
     if method.why_trials:
-        yield f"method: trials, one after another, and not slices: {plain.clean(method.why_trials)}"
+        yield f"method: trials, one after another; slices are not possible: {plain.clean(method.why_trials)}"
     elif method.slice_s is not None:
         count = slice_plan.rotations(lab.possible[0].cell.load, method.slice_s)
         still = (
-            "the others frozen" if slice_plan.frozen(lab) else "the others idle on the same server, which is not frozen"
+            "while the others are paused"
+            if slice_plan.frozen(lab)
+            else "while the others are idle on the same server, which is not paused"
         )
         turns = f"{counted(count, 'time')} for {units.span(method.slice_s)}"
         if method.slice_piloted:
@@ -219,20 +220,19 @@ def _method(lab: Lab) -> Iterator[str]:
             if longest_s > slice_plan.LENGTHS_S[0]:
                 turns += f" (a pilot in the first block may choose 0.5 to {longest_s:g} s)"
         order = "the order of the file" if method.order == "fixed" else "random order"
-        yield f"method: slices: the systems of a block stand side by side; each is driven {turns}, in {order}, {still}"
+        yield f"method: slices: the systems of a block run side by side; each runs {turns}, in {order}, {still}"
         if lab.rated:
-            yield "cells at a rate are measured by trials, in their blocks"
+            yield "configurations at a rate are measured by trials, in the same blocks"
 
 
 def _why_slices(planned: Planned) -> Iterator[str]:
     """Yields the reason for slices, if their variation has not been measured here yet."""
     if planned.lab.method.slice_s is not None and planned.resolution.spread.source == ASSUMED.source:
         yield (
-            "that spread is assumed of trials, and none of slices is known here: systems that take turns share slow "
-            "noise, so theirs is smaller where such noise prevails, and fewer blocks resolve as much; turns make a "
-            "block longer"
+            "the variation is an assumption for trials, because none was measured for slices here: interleaved systems "
+            "share slow noise, so slices can need fewer blocks for the same resolution, but each block takes longer"
         )
-        yield "`ironbench lab noise` with this method in its file measures their spread here, and plans use it"
+        yield "to measure the variation of slices here, run `ironbench lab noise` with this method in the lab file"
 
 
 def _look(lab: Lab, block: int) -> str:
@@ -241,5 +241,5 @@ def _look(lab: Lab, block: int) -> str:
     for stage in lab.method.stages:
         seen += stage.blocks
         if seen == block + 1:
-            return f"look {stage.number} of {len(lab.method.stages)}" if len(lab.method.stages) > 1 else ""
+            return f"interim analysis {stage.number} of {len(lab.method.stages)}" if len(lab.method.stages) > 1 else ""
     return ""

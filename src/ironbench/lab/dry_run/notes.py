@@ -44,9 +44,9 @@ def _room(planned: Planned) -> Iterator[str]:
         free = space.free_bytes(places[0])
         if lab.estimate_bytes > free:
             yield plain.clean(
-                f"{units.stored(free)} are free in {places[0]}, and this needs about "
-                f"{units.stored(lab.estimate_bytes)} of space, less what is kept already: free some, choose a smaller "
-                "scale, or another layout.data"
+                f"not enough space in {places[0]}: {units.stored(free)} are free, and this lab needs about "
+                f"{units.stored(lab.estimate_bytes)} minus what is already stored; free some space, or use a smaller "
+                "scale or another layout.data"
             )
     contents = {setup.cell.name: size.content(setup, lab.method.restore) for setup in able}
     if note := slice_plan.evicting(lab, contents):
@@ -64,9 +64,9 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
     held = min(setup.system.memory_total_bytes or slice_plan.memory_there() for setup in setups)
     if 0 < largest < held:
         yield (
-            f"the data, about {units.stored(largest)}, fit in memory ({units.memory(held)}): reads come from the page "
-            "cache, and devices are compared by the WAL and checkpoints alone; limits.memory_total, set to the memory "
-            "that the database will have beside its real size, makes reads reach the device"
+            f"the data (about {units.stored(largest)}) fit in memory ({units.memory(held)}): reads come from the page "
+            "cache, and only WAL and checkpoint writes reach the devices; set limits.memory_total to make the ratio "
+            "of memory to data the same as in production"
         )
 
 
@@ -79,9 +79,7 @@ def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
     yield from plain.facts(Table(("", "", ""), rows)).split("\n")
     run = [one for one in every if not all(map(asked, one.both))]
     limits = listed(list(dict.fromkeys(units.span(one.limit_s) for one in run)))
-    yield (
-        f"  in {folder}, each ended after {limits}; " if run else "  "
-    ) + "a trial whose prepare fails is a failed one"
+    yield (f"  in {folder}, time limit {limits}; " if run else "  ") + "a trial fails if its prepare command fails"
 
 
 def controlled(setup: Setup) -> Iterator[str]:
@@ -93,8 +91,8 @@ def controlled(setup: Setup) -> Iterator[str]:
 def _crowded_out(planned: Planned) -> Iterator[str]:
     if planned.crowded_out:
         yield (
-            "the budget has no room for response times at the same load (shares of the baseline's peak): with more "
-            "time, or fewer levels, they are measured, too"
+            "the budget is too small to also measure response times at the same load (percentages of the baseline's "
+            "peak): allow more time, or use fewer values"
         )
 
 
@@ -104,15 +102,18 @@ def _undecidable(planned: Planned) -> Iterator[str]:
     blocks = planned.costs.rated_blocks
     for claim in planned.lab.claims:
         if not own.issuperset(claim.cells) and (planned.crowded_out or blocks < LEAST_BLOCKS):
-            why = f"cells at rates are measured in {counted(blocks, 'block')}, a verdict needs {LEAST_BLOCKS}"
+            why = (
+                f"configurations at a rate are measured in {counted(blocks, 'block')}, "
+                f"but a verdict needs {LEAST_BLOCKS}"
+            )
             needed_s = planned.lab.method.budget_for_rates_s
             more = (
-                f"; a budget of about {units.span(needed_s)} has room for {LEAST_BLOCKS}"
+                f"; a budget of about {units.span(needed_s)} is enough for {LEAST_BLOCKS}"
                 if needed_s is not None
                 else ""
             )
             yield plain.clean(
-                f"{claim.text}: stays undecided, {'there is no room' if planned.crowded_out else why}{more}"
+                f"{claim.text}: will stay undecided, {'the budget is too small' if planned.crowded_out else why}{more}"
             )
 
 
@@ -124,18 +125,18 @@ def _notes(lab: Lab) -> Iterator[str]:
     shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup, lab.method.crash))]
     if shorter:
         yield plain.clean(
-            f"{_which(shorter, lab)}: {checkpoints.writing(shorter)}, and are too short for two checkpoints, so log "
-            "and data writes are not those of a steady state; make them longer, or load.checkpoint shorter"
+            f"{_which(shorter, lab)}: {checkpoints.writing(shorter)} and are too short for two checkpoints, so WAL "
+            "and data writes do not reach a steady state; use longer trials or a shorter load.checkpoint"
         )
     for claim in lab.claims:
         gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]
         if gone:
-            yield plain.clean(f"{claim.text}: stays undecided, {gone[0]} is skipped")
+            yield plain.clean(f"{claim.text}: will stay undecided, {gone[0]} is skipped")
 
 
 def _which(setups: list[Setup], lab: Lab) -> str:
     if len(setups) == len(lab.setups):
-        return "every cell"
+        return "every configuration"
     return ", ".join(setup.cell.name for setup in setups[:3])
 
 

@@ -53,7 +53,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     label, engine = plan.system.label, plan.system.engine
     lines = [f"{workload.name} on {label if label == engine else f'{label} ({engine})'}"]
     if over:
-        lines.append(f"all {counted(len(_counting(before)), 'trial')} were measured already; nothing is left")
+        lines.append(f"all {counted(len(_counting(before)), 'trial')} were already measured; nothing is left to run")
     else:
         lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
     lines += (own_lines := list(estimate.own_data(setups[:1])))
@@ -63,7 +63,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         Printer().data("\n".join(map(plain.clean, lines)))
         return
     if data_bytes and not own_lines:
-        lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
+        lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first unless already present")
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)
     load = plan.trials[0].cell.load
@@ -72,13 +72,13 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     if load.reconnect_on_loss:
         lines.append("a client that loses its connection opens a new one")
     if changes := list(notes.controlled(setups[0])):
-        lines += ["changes on the server's machine, for each trial:", *(f"  {one}" for one in changes)]
+        lines += ["changes on the server's machine for each trial:", *(f"  {one}" for one in changes)]
     if plan.system.commands:
         lines += ["commands:", *notes.commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(load.protocol)
     cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *wording.texts(losses(plan.system))]
     cautions += declare.in_use(setups[:1])
-    Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
+    Printer().data("\n".join(map(plain.clean, [*lines, *(f"warning: {one}" for one in cautions)])))
 
 
 def _counting(before: Sequence[Record]) -> list[Record]:
@@ -90,16 +90,16 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
     assert plan.search is not None
     yield f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}"
     if done := _counting(before):
-        yield f"{counted(len(done), 'trial')} measured already"
-    yield f"as many {'more ' * bool(done)}trials as that takes, each {of_lab.length_of(plan.trials[0].cell.load)}"
-    yield f"then {plan.confirmations} fresh ones of the best, so that the luckiest is not reported"
+        yield f"{counted(len(done), 'trial')} already measured"
+    yield f"as many {'more ' * bool(done)}trials as the search needs, each {of_lab.length_of(plan.trials[0].cell.load)}"
+    yield f"then {plan.confirmations} new trials of the best load, so that a lucky trial is not reported"
 
 
 def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) -> Iterator[str]:
     if done := _counting(before):
-        yield f"{counted(len(done), 'trial')} measured already, which leaves:"
+        yield f"{counted(len(done), 'trial')} already measured; remaining:"
     load = plan.trials[0].cell.load
-    rate = f", {units.rate(load.rate)} asked for" if load.rate is not None else ""
+    rate = f", target rate {units.rate(load.rate)}" if load.rate is not None else ""
     if load.curve is not None:
         rate = f", {of_lab.load_text(load)}"
     yield f"each trial {of_lab.length_of(load)}{rate}"
@@ -109,7 +109,7 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
     if drawn and len(next(iter(by_block.values()))) > 1:
         cells = sorted({one.cell.load.clients: one.cell.name for one in left.trials}.items())
         yield f"{counted(len(by_block), 'block')} of {', '.join(name for _, name in cells)}"
-        yield "each block in an order that is drawn when the run starts; --seed fixes it"
+        yield "the order of each block is drawn when the run starts; set --seed to fix it"
     elif len({trial.cell.name for trial in plan.trials}) == 1:
         yield f"each with {plan.trials[0].cell.name}"
     else:
@@ -119,7 +119,7 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
             yield f"and {counted(len(by_block) - _SHOWN_BLOCKS, 'block')} more (--json shows all)"
     yield f"{counted(len(left.trials) + left.confirmations, 'trial')}, {estimate.time_of(left)}"
     if left.confirmations:
-        yield f"of these {left.confirmations} fresh ones of the peak, so that the luckiest is not reported"
+        yield f"this includes {left.confirmations} new trials of the peak, so that a lucky trial is not reported"
 
 
 def _resolved_by_run(resolution: Resolution, count: int) -> str:
@@ -128,5 +128,5 @@ def _resolved_by_run(resolution: Resolution, count: int) -> str:
         "takes more than 500 blocks" if resolution.needed is None else f"needs {counted(resolution.needed, 'block')}"
     )
     lab = f"a lab of {count} such blocks"
-    text = estimate.resolves(resolution, lab, f"{lab} gives none either, {LEAST_BLOCKS} are the fewest", needs)
-    return f"a run gives no verdict; {text}"
+    text = estimate.resolves(resolution, lab, f"neither does {lab}, because a verdict needs {LEAST_BLOCKS}", needs)
+    return f"a run has no verdict; {text}"

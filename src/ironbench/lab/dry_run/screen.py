@@ -50,7 +50,7 @@ def fields(planned: Planned) -> dict[str, Any]:
 def _factors(lab: Lab) -> str:
     between = any(one.levels[1:-1] for one in lab.factors)
     rows: list[tuple[str, ...]] = [
-        ("factor", "baseline's level", "other level", *(["in between, not screened"] if between else []))
+        ("factor", "baseline value", "other value", *(["values in between (not screened)"] if between else []))
     ]
     for one in lab.factors:
         rest = [", ".join(one.levels[1:-1])] if between else []
@@ -65,8 +65,8 @@ def _runs(lab: Lab) -> str:
         levels = setup.cell.levels
         rows.append((setup.cell.name, *("·" if levels[one.name] == one.levels[0] else "+" for one in lab.factors)))
     text = (
-        f"{counted(len(lab.setups), 'run')}: Plackett and Burman, folded over (resolution IV)\n"
-        f"  · is the baseline's level of a factor, + the other; the numbers are those of the factors above"
+        f"{counted(len(lab.setups), 'run')}: Plackett-Burman design with foldover (resolution IV)\n"
+        "  · is the baseline value of a factor, + the other value; columns are numbered as the factors above"
     )
     return f"{text}\n" + plain.facts(Table(rows[0], tuple(rows)))
 
@@ -79,8 +79,8 @@ def _order(lab: Lab) -> str:
     more = len(by_block) - len(rows)
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
     if lab.method.why_trials:
-        rest += f"\n  method: trials, one after another, and not slices: {plain.clean(lab.method.why_trials)}"
-    how = f"each run beside its mirror image, otherwise in random order by seed {lab.method.seed}"
+        rest += f"\n  method: trials, one after another; slices are not possible: {plain.clean(lab.method.why_trials)}"
+    how = f"each run next to its mirror image, otherwise in random order (seed {lab.method.seed})"
     return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
 
 
@@ -89,8 +89,8 @@ def _cost(planned: Planned) -> Iterator[str]:
     after = screen_size.confirming(planned.costs, planned.resolution.trial_s)
     many = f"{screen.FIRST_LOOK} to {screen.MOST_CONFIRMING} blocks"
     yield (
-        f"then what matters against the baseline: {counted(after.factors, 'factor')} would be {after.cells} cells in "
-        f"{many}, {units.span(after.least_s)} to {units.span(after.most_s)}"
+        f"afterwards, factors that matter are compared with the baseline: for {counted(after.factors, 'factor')}, "
+        f"{after.cells} configurations in {many}, {units.span(after.least_s)} to {units.span(after.most_s)}"
     )
 
 
@@ -100,7 +100,7 @@ def resolved(resolution: Planned) -> str:
     assert one.detectable is not None
     smaller = "" if one.needed is None else f"; {in_percent(one.target)} needs {counted(one.needed, 'block')}"
     return (
-        f"the screen sees an effect of {in_percent(one.detectable)} or more{smaller} (90{THIN}% power; the two runs of "
-        f"a pair differ by {in_percent(one.varies)} from block to block, in trials of {quantity(one.trial_s, 's')}: "
+        f"minimum detectable effect of the screen: {in_percent(one.detectable)}{smaller} (90{THIN}% power; SD between "
+        f"blocks of the ratio of a pair: {in_percent(one.varies)} in trials of {quantity(one.trial_s, 's')}, "
         f"{one.spread.source})"
     )

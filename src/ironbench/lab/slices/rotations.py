@@ -104,10 +104,10 @@ class Rotations:
         """Describes the pilot's result and the dropped rotations; empty without either."""
         found = []
         if self.start_up_s is not None:
-            lost = f"at least {units.span(self.start_up_s)}" if self.start_up_s > 0 else "not surely any"
-            found.append(f"length by a pilot: a turn lost {lost} of work after its start-up")
+            lost = f"at least {units.span(self.start_up_s)}" if self.start_up_s > 0 else "no measurable time"
+            found.append(f"slice length chosen by a pilot: a slice lost {lost} to its start-up")
         if self.dropped:
-            found.append(f"{counted(self.dropped, 'rotation')} disturbed by others, dropped and repeated")
+            found.append(f"{counted(self.dropped, 'rotation')} disturbed by other processes, dropped and repeated")
         return "; ".join(found)
 
     def _order(self) -> Sequence[SliceSide]:

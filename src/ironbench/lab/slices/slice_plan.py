@@ -148,31 +148,31 @@ def _against(setup: Setup) -> Iterator[str]:
     system, load, choice = setup.system, setup.cell.load, setup.choice
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
     if system.control:
-        yield "its server's machine is changed for each trial"
+        yield "ironbench changes the server's machine for each trial"
     elif system.server:
-        yield "its server's machine is watched, by the clock and not in turns"
+        yield "the server's machine is sampled at fixed intervals, not per slice"
     if system.commands:
         yield "commands change the machine between its systems"
     if engine.can("in client") or not engine.can("scripts") or not engine.can("data"):
-        yield f"{engine.name} is no server that could be frozen between two turns"
+        yield f"{engine.name} is not a server that can be paused between slices"
     if workload.connections(load.clients) != load.clients:
-        yield f"others than the clients of workload {workload.name} work between its transactions, by the clock"
+        yield f"workload {workload.name} has background work that runs on a timer between transactions"
     if _drives_otherwise(workload, system.engine, choice.options):
-        yield f"workload {workload.name} is not made of short transactions that follow each other"
+        yield f"workload {workload.name} does not consist of short transactions in succession"
     if load.rate is not None or load.rate_share is not None or load.curve is not None:
-        yield "its load has a rate or a curve, which goes on by the clock"
+        yield "the load has a rate or a curve, whose schedule does not pause"
     if load.duration_s is None:
-        yield "its trials end with their work and not by the clock"
+        yield "the trials have no duration: they end when their work is done"
     if load.cache == "cold":
-        yield f'`cache = "{load.cache}"` is a state at the start, which turns do not keep'
+        yield f'`cache = "{load.cache}"` sets up the start of a trial, and slices do not preserve that state'
     if load.reconnect or load.reconnect_on_loss:
-        yield "its clients open new connections, and a turn keeps those that it has"
+        yield "clients open new connections, but slices keep connections open"
     if load.workers:
-        yield "its clients are workers of other processes"
+        yield "clients run in worker processes"
     if load.warmup_auto:
-        yield "a pilot of trials decides its warm-up"
+        yield "the warm-up is determined by a pilot trial"
     if setup.search is not None:
-        yield "a search of trials decides its load"
+        yield "the load is determined by a search"
 
 
 def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str]) -> bool:
@@ -195,19 +195,19 @@ def _against_metrics(lab: Lab, setups: Sequence[Setup]) -> Iterator[str]:
     for metric in asked:
         known = catalogue.metric(metric)
         if not (known.workloads or known.source.startswith(_IN_TURNS)):
-            yield f"{metric} comes from observers ({known.source}), which sample by the clock and not in turns"
+            yield f"{metric} comes from observers ({known.source}), which sample at fixed intervals, not per slice"
 
 
 def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
     """Yields reasons why these systems cannot run at the same time."""
     if lab.design == SCREEN:
-        yield "a screen has more systems than can stand side by side"
+        yield "a screen has more systems than can run side by side"
     if lab.method.crash:
         yield "the power of a system is cut after each trial"
     if lab.every_command:
         yield "commands change the machine between its systems"
     if len({setup.cell.load.duration_s for setup in setups}) > 1:
-        yield "its cells are measured for different times"
+        yield "configurations have different durations"
     for role in ("log", "temp"):
         layouts = [with_own_directories(lab, setup).system.layout for setup in setups]
         named = [place for layout in layouts if (place := getattr(layout, role)) is not None]
@@ -219,7 +219,7 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
     emulated = {directory for setup in setups for directory in setup.system.layout.emulated}
     for place in sorted(filter(None, data - emulated)):
         if len(data) < len(setups) and Path(place).is_mount():
-            yield f"{place} is a file system of its own, and systems side by side have a directory each"
+            yield f"{place} is a mount point, and systems that run side by side need separate directories"
     for setup in setups:
         layout = with_own_directories(lab, setup).system.layout
         if layout.data is not None and layout.data != setup.system.layout.data and layout.data not in layout.emulated:
@@ -236,19 +236,19 @@ def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
     if not theirs:
         return
     if len(theirs) < len(setups) or len({server_of(setup) for setup in theirs}) > 1:
-        yield "a server that ironbench did not start is not frozen, and would work in the turns of another one"
+        yield "a server that ironbench did not start is not paused, and would use CPU in the slices of the others"
     by_place: dict[str, list[Setup]] = {}
     for setup in theirs:
         by_place.setdefault(place_of(setup), []).append(setup)
     if len(set(map(_database_of, theirs))) < len(by_place):
-        yield "two cells reach one database as different users or by different TLS: no check could tell them apart"
+        yield "two configurations use one database with different users or TLS settings: checks cannot separate them"
     for of in by_place.values():
         if len({content_of(setup) for setup in of}) > 1:
-            yield "two cells need different data in one database"
+            yield "two configurations need different data in one database"
         if len({(setup.choice.workload, repr(sorted(setup.choice.options.items()))) for setup in of}) > 1:
-            yield "two cells do different work in one database, and their checks would not know it apart"
+            yield "two configurations run different work in one database, and checks could not tell it apart"
         if len(of) > 1 and any(setup.cell.load.cache == "hot" for setup in of):
-            yield '`cache = "hot"` rehearses each cell in the database of the others, whose checks would count that'
+            yield '`cache = "hot"` runs each configuration in one database, which disturbs the checks of the other ones'
 
 
 def server_of(setup: Setup) -> str:
@@ -276,7 +276,7 @@ def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Itera
     if needed > there:
         yield (
             f"{counted(len(setups), 'system')} side by side need about {units.memory(needed)} of memory, "
-            f"there are {units.memory(there)}"
+            f"but the machine has {units.memory(there)}"
         )
     try:
         emulated = [device for setup in setups for device in setup.system.layout.devices]
@@ -301,8 +301,8 @@ def _short_of_space(setups: Sequence[Setup], contents: Mapping[str, Content]) ->
         if wanted > free:
             some = counted(len(of), "system") if len(of) == len(setups) else f"{len(of)} of {len(setups)} systems"
             yield (
-                f"side by side, {some} would take about {units.stored(wanted)} of space in {place}, "
-                f"there are {units.stored(free)}"
+                f"side by side, {some} would need about {units.stored(wanted)} of space in {place}, "
+                f"but {units.stored(free)} are free"
             )
 
 
@@ -331,7 +331,7 @@ def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
     if len(sharing) < 2 or data_bytes <= left:
         return ""
     return (
-        f"the data of {counted(len(sharing), 'system')} side by side, {units.stored(data_bytes)}, do not fit the page "
-        f"cache together, about {units.memory(left)}: each evicts pages of the others, and reads them again in its "
-        "own turns; with limits.memory_total each keeps a page cache of its own, with trials the whole one"
+        f"the data of {counted(len(sharing), 'system')} side by side ({units.stored(data_bytes)}) do not fit in the "
+        f"page cache (about {units.memory(left)}): each system evicts the others' pages and reads its own again; "
+        "set limits.memory_total to give each its own page cache, or use trials to give each the whole page cache"
     )

@@ -269,8 +269,8 @@ class InterleavedBench:
         if blamed and len(trials) > 1:
             others = "other system" if len(trials) == 2 else f"{len(trials) - 1} other systems"
             self.each.printer.say(
-                f"  by slices a block counts as a whole: without {blamed}, its {others} cannot be compared, "
-                "and the block is tried again where attempts remain"
+                f"  method slices needs every system of a block: without {blamed}, its {others} cannot be compared; "
+                "the block is repeated if attempts remain"
             )
         return records
 
@@ -292,11 +292,11 @@ def _title(due: NextTrial, systems: int) -> str:
 
 
 def _in_words(side: SliceSide, rotations: Rotations) -> str:
-    how = "in turn, the others idle on the same server, which is not frozen"
+    how = "in turn; the others are idle on the same server, which is not paused"
     if side.freezer is not None:
-        how = f"in turn, the others frozen ({side.freezer.how})"
+        how = f"in turn; the others are paused ({side.freezer.how})"
     many = counted(len(side.kept), "slice")
-    before = f"{units.span(START_UP_S)} at the start of each turn not measured"
+    before = f"the first {units.span(START_UP_S)} of each slice are not measured"
     said = f"{many} of {units.span(side.slices[0].length_s)} {how}; {before}"
     return "; ".join(filter(None, (said, rotations.in_words())))
 
