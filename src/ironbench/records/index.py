@@ -221,7 +221,7 @@ class Index:
     def rows(self, where: str, *values: str | int) -> list[tuple[str, Listed]]:
         """Returns rows, each with the name of its lab. `where`: a condition in SQL, and `order by` or `limit`."""
         found = self.query(f"select lab, {_COLUMNS}, tags from record where {where}", *values)
-        return [(lab, Listed(*fields, tags={} if tags == "{}" else _TAGS.decode(tags))) for lab, *fields, tags in found]
+        return [(lab, Listed(*[*fields, {} if tags == "{}" else _TAGS.decode(tags)])) for lab, *fields, tags in found]
 
     def count(self, where: str, *values: str | int) -> int:
         """Counts the rows that satisfy a condition in SQL."""
