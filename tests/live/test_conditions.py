@@ -252,7 +252,7 @@ def test_a_restarted_server_is_the_same_server_with_empty_caches(place: Path, en
 
 def test_an_unquiet_machine_is_waited_for_no_longer_than_the_trial_takes(place: Path, monkeypatch) -> None:
     asked: list[float] = []
-    monkeypatch.setattr(before.quiet, "wait", lambda limit_s: (asked.append(limit_s), ({"quiet": "yes"}, ()))[1])
+    monkeypatch.setattr(before.idle_machine, "wait", lambda limit_s: (asked.append(limit_s), ({"quiet": "yes"}, ()))[1])
     with Bench(place / "d", paced(duration_s=0.5, warmup_s=0.1), "select-only") as bench:
         assert bench.drive(quiet_s=30.0).prepared.conditions["quiet"] == "yes"
     assert asked == [pytest.approx(0.6)]

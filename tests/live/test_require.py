@@ -22,8 +22,8 @@ def run(tmp_path: Path, *words: str) -> Any:
     ("words", "cause"),
     [
         (("--require", "p99 < 10"), "has no unit"),
-        (("--require", "p99 < 10ms"), "1 of 3 trials that a confidence interval needs"),
-        (("--require", "rate = 200/s", "--repeats", "3"), "a closed loop has no rate"),
+        (("--require", "p99 < 10ms"), "needs 3 trials; planned: 1"),
+        (("--require", "rate = 200/s", "--repeats", "3"), "a closed loop has no target rate"),
         (("--require", "rate = 200/s", "--repeats", "3", "--rate", "100"), "starts 100 transactions per second"),
         (("--require", "p99 < 10ms", "--clients", "auto"), "a search tries other loads"),
     ],

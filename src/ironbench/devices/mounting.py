@@ -106,7 +106,7 @@ class Mounted:
     @property
     def way(self) -> str:
         """The I/O path of requests: through the device's process, or through the kernel only."""
-        return "the kernel alone" if self.calibration["passes"] else "/dev/fuse"
+        return "kernel only" if self.calibration["passes"] else "/dev/fuse"
 
     @property
     def status(self) -> int | None:
@@ -340,7 +340,7 @@ def _described(one: Mounted) -> str:
     place = "memory" if device.backing == arrange.RAM else "a file"
     return (
         f"emulated {device.model}, {size}, {device.file_system}, in {place}; "
-        f"here a read takes {way_us:.0f} us and {measured['reads_per_s']:.0f}/s get through at most, through {one.way}"
+        f"here a read takes {way_us:.0f} us and {measured['reads_per_s']:.0f}/s get through at most ({one.way})"
     )
 
 

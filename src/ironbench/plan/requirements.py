@@ -75,7 +75,7 @@ def refuse_undecidable(claims: Sequence[Claim], plan: Plan) -> None:
     for trial in plan.trials:
         repeats[trial.cell.name] = repeats.get(trial.cell.name, 0) + 1
     if (fewest := min(repeats.values(), default=0)) < LEAST_TRIALS:
-        cause = f"a confidence interval needs {LEAST_TRIALS} trials, but {fewest} are planned"
+        cause = f"a confidence interval needs {LEAST_TRIALS} trials; planned: {fewest}"
         raise InputError(subject, cause, f"use --repeats {LEAST_TRIALS} or more")
     for claim in claims:
         for trial in plan.trials:
