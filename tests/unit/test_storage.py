@@ -116,7 +116,7 @@ def test_options_that_make_no_sense_are_refused(told: dict[str, str], words: str
 
 
 def test_too_many_tests_for_one_record_are_refused() -> None:
-    with pytest.raises(InputError, match="at most 20"):
+    with pytest.raises(InputError, match="the maximum is 20"):
         options(tests="default+nvme+classic+sync+scan+sustained", mix="70")
 
 
