@@ -229,7 +229,7 @@ def test_two_machines_drive_a_directory_in_a_lab_with_a_verdict(machines: Machin
     port = free_port()
     with started(place, listen=f"ldap://127.0.0.1:{port}") as session:
         address = f"ldap://cn=ironbench,{BASE}@{machines.here}:{machines.reachable(port)}/{BASE}?tls=disable"
-        text = re.sub(r"ldaps://[^\"]+", address, blocks(PAGE, "toml")[1]).replace("entries = 100000", "entries = 300")
+        text = re.sub(r"ldaps?://[^\"]+", address, blocks(PAGE, "toml")[1]).replace("entries = 100000", "entries = 300")
         file = lab(machines, text, "directory")
         told = machines.run(["lab", "run", str(file), "--results", "dir"], LDAP_PASSWORD=session._secrets.password)
         assert told.returncode in (0, 3), told.stderr
