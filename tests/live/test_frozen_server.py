@@ -16,6 +16,7 @@ import pytest
 from directory_server import BASE, serving, started
 from factories import require_installed
 from odbc_drivers import MARIADB, needs
+from patience import eventually
 from raw_mysql import PASSWORD, RawMysql
 from raw_server import RawServer
 
@@ -67,10 +68,21 @@ def frozen(pid: int) -> Iterator[None]:
     try:
         for one in halted:
             os.kill(one, signal.SIGSTOP)
+        # A signal stops the threads of a server one by one; until the last is stopped it may still answer.
+        assert eventually(lambda: all(_stopped(one) for one in halted), 10.0)
         yield
     finally:
         for one in halted:
             os.kill(one, signal.SIGCONT)
+
+
+def _stopped(pid: int) -> bool:
+    """Whether every thread of a process is stopped, or the process has ended."""
+    try:
+        states = [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except FileNotFoundError:
+        return False  # a thread ended meanwhile
+    return all(state in "TtZ" for state in states)
 
 
 def ends(work: Callable[[], object], pid: int, after_s: float = 0.0) -> FailureError:
