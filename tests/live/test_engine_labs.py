@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,8 @@ def test_a_lab_of_engines_runs_to_its_end(user: User, name: str, shorter: dict[s
         text = text.replace(long, short)
     text = re.sub(r"^\[measure\]$", '[measure]\nrepeats = 1\nquiet = "0s"', text, flags=re.MULTILINE)
     found = records(user, text)
-    assert len(found) == {"engines": 4, "page-compression": 15}[name]
+    cells = {"engines": 4, "page-compression": 15 if shutil.which("mkfs.btrfs") else 12}[name]
+    assert len({record.cell.name for record in found}) == cells
     assert {record.status.value for record in found} <= {"ok", "suspect"}, [wording.cause(record) for record in found]
     assert {record.system.engine for record in found} == {"postgres", "mariadb"}
     assert nothing_left(user.home)
