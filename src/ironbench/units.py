@@ -85,24 +85,24 @@ BINARY = (*((name, float(factor)) for name, factor in reversed(_BINARY.items()))
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Rounds to `digits` significant digits and groups thousands: 1234567 → 1 230 000; 0.01234 → 0.0123. `value` must
+    """Rounds to `digits` significant digits and groups thousands: 1234567 → 1,230,000; 0.01234 → 0.0123. `value` must
     be finite."""
     if value == 0:
         return "0"
     exponent = int(f"{value:.{digits - 1}e}".rpartition("e")[2])  # exponent of the rounded value: 999.9 → 1.00e+03
     places = digits - 1 - exponent
     rounded = round(value, places)
-    return f"{rounded:,.{max(0, places)}f}".replace(",", THIN).replace("-", MINUS)
+    return f"{rounded:,.{max(0, places)}f}".replace("-", MINUS)
 
 
 def rate(per_second: float) -> str:
-    """Formats a requested rate with all its digits: `300 000/s`. For measured rates use `number`, which shows three
+    """Formats a requested rate with all its digits: `300,000/s`. For measured rates use `number`, which shows three
     digits."""
     return f"{all_digits(per_second)}/s"
 
 
 def all_digits(value: float) -> str:
-    """Formats a number that a user entered: `300 000`, `0.25`."""
+    """Formats a number that a user entered: `300,000`, `0.25`."""
     return grouped(value) if value == round(value) else f"{value:.6g}"
 
 

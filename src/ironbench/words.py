@@ -12,18 +12,18 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _KEPT = {"\n": " ", "\r": " ", "\t": " "}
 
 THIN = "\u202f"
-"""Narrow no-break space: between groups of thousands, and between a number and its unit."""
+"""Narrow no-break space, between a number and its unit."""
 MINUS = "\u2212"
 
 
 def grouped(value: float) -> str:
-    """Formats a whole number with grouped thousands: `12 345`. Every count is formatted this way."""
+    """Formats a whole number with grouped thousands: `12,345`. Every count is formatted this way."""
     text = f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
-    return text.replace(",", THIN).replace("-", MINUS)
+    return text.replace("-", MINUS)
 
 
 def counted(count: float, one: str, many: str = "") -> str:
-    """Formats a count with its noun: `1 client`, `8 clients`, `1 000 clients`; `many` is an irregular plural."""
+    """Formats a count with its noun: `1 client`, `8 clients`, `1,000 clients`; `many` is an irregular plural."""
     return f"{grouped(count)} {one if count == 1 else many or one + 's'}"
 
 
@@ -49,16 +49,16 @@ def roughly(factor: float) -> str:
 
 
 def roughly_times(factor: float) -> str:
-    """Formats a bound as a factor: `6.4 ×`"""
-    return f"{roughly(factor)} ×"
+    """Formats a bound as a factor: `6.4x`."""
+    return f"{roughly(factor)}x"
 
 
 def in_percent(share: float, limits: Sequence[float] = ()) -> str:
-    """Formats a share as a percentage: `0.553` → `55 %`, `0.083` → `8.3 %`. Every share is formatted this way.
+    """Formats a share as a percentage: `0.553` → `55%`, `0.083` → `8.3%`. Every share is formatted this way.
 
-    A share close to one of the `limits` has as many digits as are needed to show on which side it is: `5.01 %`.
+    A share close to one of the `limits` has as many digits as are needed to show on which side it is: `5.01%`.
     """
-    return f"{percents(share, limits=limits)}{THIN}%"
+    return f"{percents(share, limits=limits)}%"
 
 
 def in_points(difference: float) -> str:
@@ -76,7 +76,7 @@ def percents(share: float, signed: bool = False, limits: Sequence[float] = ()) -
     places = 1
     while places < _MOST_PLACES and any(_hides(text, share, limit) for limit in limits):
         text, places = f"{value:{sign},.{places}f}", places + 1
-    return text.replace(",", THIN).replace("-", MINUS)
+    return text.replace("-", MINUS)
 
 
 _MOST_PLACES = 6

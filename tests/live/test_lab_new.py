@@ -99,11 +99,11 @@ def test_the_storage_lab_measures_zero_latency_wal_and_device_models(user: User)
         ["ssd-nvme-enterprise"] * 2,
     ]
     needs = re.findall(
-        r"^(?:# )?(?:gp3|io2|NVMe) = .*# ([\d\u202f]+) reads/s; refused if emulation achieves fewer than ([\d\u202f]+)",
+        r"^(?:# )?(?:gp3|io2|NVMe) = .*# ([\d,]+) reads/s; refused if emulation achieves fewer than ([\d,]+)",
         text,
         re.MULTILINE,
     )
-    reads, least = ([int(number.replace("\u202f", "")) for number in column] for column in zip(*needs, strict=True))
+    reads, least = ([int(number.replace(",", "")) for number in column] for column in zip(*needs, strict=True))
     assert reads == sorted(reads) and all(0 < low < high for low, high in zip(least, reads, strict=True))
 
 

@@ -188,7 +188,7 @@ def test_garbage_of_one_trial_does_not_burden_the_next(served: Served) -> None:
     for table in dataset.tables:
         served.query(f"alter table {table} set (autovacuum_enabled = false)")
     fresh = sizes()
-    assert without_garbage(served, dataset) == {"garbage": "below 2\u202f%"}
+    assert without_garbage(served, dataset) == {"garbage": "below 2%"}
     for _ in range(8):
         assert not Trial(served, "igen-oltp", transactions=250, clients=8, weight="heavy").failed()
         assert without_garbage(served, dataset)["garbage"].startswith(

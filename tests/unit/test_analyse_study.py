@@ -357,10 +357,10 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
     ]
     (study,) = studies([*swept, *fresh])
     ((_, headed),) = headline(study)
-    assert "; that is 30\u202f% less than the sweep that chose it" in headed
+    assert "; that is 30% less than the sweep that chose it" in headed
     (said,) = [text for text in wording.texts(study.parts[0].warnings) if "confirmation trials" in text]
-    assert "8 clients gave 30\u202f% less" in said
-    assert "34\u202f% of the CPU time during them and 5\u202f% before" in said
+    assert "8 clients gave 30% less" in said
+    assert "34% of the CPU time during them and 5% before" in said
 
 
 def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_best_does() -> None:

@@ -65,7 +65,7 @@ def test_the_derived_sentence_stands_with_it_and_no_second_table_of_scripts() ->
 
 def test_the_answer_begins_with_the_score_and_all_transactions_stand_behind_it() -> None:
     ((_, sentence),) = headline(study(trial()))
-    assert sentence.startswith("reaches 100 Trade-Results per second and 1\u202f000 transactions per second with ")
+    assert sentence.startswith("reaches 100 Trade-Results per second and 1,000 transactions per second with ")
 
 
 def test_card_and_contents_show_the_score_and_not_all_transactions() -> None:

@@ -15,7 +15,7 @@ from ironbench.words import THIN
 TABLE = Table(
     ("clients", "disk", "memory"),
     (
-        (TableCell(1, "count"), TableCell(530.0, "1/s", 500.0, 560.0, note="2 % failed"), TableCell(1600.0, "1/s")),
+        (TableCell(1, "count"), TableCell(530.0, "1/s", 500.0, 560.0, note="2% failed"), TableCell(1600.0, "1/s")),
         (TableCell(2000, "count"), ABSENT, TableCell(7200.0, "1/s")),
     ),
 )
@@ -34,15 +34,15 @@ TABLE = Table(
         (TableCell(0.0123, "s"), "12.3 ms"),
         (TableCell(0.0123, "s", 0.0009, 0.014), "12.3 ms (0.900 to 14.0 ms)"),
         (TableCell(None, "ratio", 0.98765, 1.01234), "0.988 to 1.012"),
-        (TableCell(None, "ratio", 1.5, 1.7, note="97.5 %"), "1.50 to 1.70 (97.5 %)"),
-        (TableCell(1.004, "ratio"), "1.004 ×"),
-        (TableCell(2500.0, "1/s", 2000.0, 3000.0, note="2 % failed"), "2 500/s (2 000 to 3 000/s, 2 % failed)"),
+        (TableCell(None, "ratio", 1.5, 1.7, note="97.5%"), "1.50 to 1.70 (97.5%)"),
+        (TableCell(1.004, "ratio"), "1.004x"),
+        (TableCell(2500.0, "1/s", 2000.0, 3000.0, note="2% failed"), "2,500/s (2,000 to 3,000/s, 2% failed)"),
         (TableCell(36.0, "1", 22.0, math.inf), "36.0 (22.0 to no end)"),
         (TableCell(0.000362, "s", signed=True), "+362 µs"),
         (TableCell(-0.00235, "s", signed=True), "−2.35 ms"),
-        (TableCell(7000, "count", note="1 dropped"), "7 000 (1 dropped)"),
-        (TableCell(1234.56e6, "MB/s", bare=True), "1 234.6"),
-        (TableCell(1500.0, "score", 1450.0, 1560.0, estimate=True), "≈1 500 (1 450 to 1 560)"),
+        (TableCell(7000, "count", note="1 dropped"), "7,000 (1 dropped)"),
+        (TableCell(1234.56e6, "MB/s", bare=True), "1,234.6"),
+        (TableCell(1500.0, "score", 1450.0, 1560.0, estimate=True), "≈1,500 (1,450 to 1,560)"),
         (TableCell(0.0004, "p"), "< 0.001"),
     ],
 )
@@ -72,15 +72,15 @@ def test_a_chart_draws_the_cells_of_its_table_in_the_unit_of_its_axis() -> None:
         (1, "memory", 160.0, 160.0, 160.0),
         (2000, "memory", 720.0, 720.0, 720.0),
     ]
-    assert drawn[1]["text"] == f"1{THIN}600/s"
+    assert drawn[1]["text"] == "1,600/s"
 
 
 def test_a_chart_is_told_by_its_table() -> None:
     words = [told.replace(THIN, " ") for told in (each_value(TABLE), each_row(TABLE, ("memory",)))]
     assert words == [
-        "1, disk: 530/s (500 to 560/s, 2 % failed); 1, memory: 1 600/s; 2 000, memory: 7 200/s",
-        "1: memory 1 600/s; 2 000: memory 7 200/s",
+        "1, disk: 530/s (500 to 560/s, 2% failed); 1, memory: 1,600/s; 2,000, memory: 7,200/s",
+        "1: memory 1,600/s; 2,000: memory 7,200/s",
     ]
     assert each_line(TABLE, "clients").replace(THIN, " ") == (
-        "disk: 530/s with 1 clients; memory: 1 600/s with 1 to 7 200/s with 2 000 clients"
+        "disk: 530/s with 1 clients; memory: 1,600/s with 1 to 7,200/s with 2,000 clients"
     )

@@ -59,7 +59,7 @@ def test_a_prediction_out_of_its_range_says_so() -> None:
     reads = replay.predicted(one_client(300, 10_000, 8 * _MS), "hdd-7200", CORE)
     assert reads.out_of_range == ()
     writes = replay.predicted(one_client(300, 10_000, 8 * _MS, "write"), "hdd-7200(cache=off)", CORE)
-    assert any("100\u202f% of the bytes are writes" in doubt for doubt in writes.out_of_range)
+    assert any("100% of the bytes are writes" in doubt for doubt in writes.out_of_range)
     flushes = replay.predicted(one_client(300, 10_000, 8 * _MS, "flush"), "ssd-nvme-2014", CORE)
     assert any("group commit" in doubt and "more of them" in doubt for doubt in flushes.out_of_range)
     far = replay.predicted(one_client(300, 10_000, 8 * _MS), "ssd-nvme-consumer", CORE)

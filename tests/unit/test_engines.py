@@ -146,7 +146,7 @@ def test_too_little_space_is_told_with_both_figures(tmp_path: Path) -> None:
     space.require(tmp_path / "not" / "there" / "yet", 1000, "the load")
     with pytest.raises(InputError) as caught:
         space.require(tmp_path, 10**18, "the load")
-    assert "1\u202f050\u202fPB" in caught.value.cause
+    assert "1,050\u202fPB" in caught.value.cause
     assert units.stored(space.free_bytes(tmp_path))[-2:] in caught.value.cause
 
 

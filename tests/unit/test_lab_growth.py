@@ -28,7 +28,7 @@ def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyon
     assert curve.fit is not None
     assert curve.grows
     assert said(study).startswith("Throughput grows from ")
-    assert " at 16, " in said(study) and "95\u202f% interval), the most that were measured. " in said(study)
+    assert " at 16, " in said(study) and "95% interval), the most that were measured. " in said(study)
     section = next(section for section in sections(study) if section.id == "growth")
     assert max(row["clients"] for row in section.charts[0].specification["datasets"]["curves"]) == pytest.approx(16)
     assert "a prediction" in section.tables[0][1].texts[0][-1]
@@ -43,7 +43,7 @@ def test_a_plateau_is_not_said_to_grow_still(last: float, words: str) -> None:
     assert curve.course is not None and curve.course.enough == 8
     found = said(study)
     assert found.startswith("Throughput grows from ")
-    assert f"95\u202f% interval), and from there {words}: at 16 it is " in found
+    assert f"95% interval), and from there {words}: at 16 it is " in found
 
 
 def test_an_answer_about_clients_begins_with_how_far_each_curve_grows_and_then_compares_cells() -> None:

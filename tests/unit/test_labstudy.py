@@ -59,7 +59,7 @@ def test_the_surest_decision_leads_and_what_cannot_be_told_comes_last_with_its_d
     assert found.points[-1].doubt.startswith("These blocks would show only differences of")
 
 
-@pytest.mark.parametrize(("blocks", "known"), [(2, "no interval, 2 blocks"), (4, "95\u202f% interval, 4 blocks")])
+@pytest.mark.parametrize(("blocks", "known"), [(2, "no interval, 2 blocks"), (4, "95% interval, 4 blocks")])
 def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval_of_two(
     blocks: int, known: str
 ) -> None:
@@ -187,11 +187,11 @@ def test_failed_transactions_stand_in_the_answer_and_beside_the_rates_of_a_lab()
         for one in trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     ]
     study = studied(plan, records)
-    assert "Transactions that failed: 4.2\u202f% of log=memory." in answer(study).doubts
+    assert "Transactions that failed: 4.2% of log=memory." in answer(study).doubts
     tables = [chart.table for section in sections(study) for chart in section.charts if chart.id == "points"]
     (table,) = tables
     place = table.head.index("failed")
-    assert [row[place] for row in table.texts] == ["–", "4.2\u202f%"]
+    assert [row[place] for row in table.texts] == ["–", "4.2%"]
 
 
 def test_many_comparisons_are_told_by_how_they_ended() -> None:
@@ -401,7 +401,7 @@ def test_intervals_at_more_than_95_percent_are_explained() -> None:
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=6)
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
     notes = " ".join(document.notes(study))
-    assert "Where an interval is at 97.5\u202f%, not 95\u202f%" in notes
+    assert "Where an interval is at 97.5%, not 95%" in notes
     assert "shared out among 2 comparisons" in notes
     more = replace(plan, method=replace(plan.method, stages=(Stage(1, 6), Stage(2, 6, added=True))))
     notes = " ".join(document.notes(replace(study, lab=more)))

@@ -51,13 +51,13 @@ def found(margin: float = 0.05):
 def test_a_lead_carries_its_interval_and_a_word() -> None:
     ahead = ratio_of(runs(100, 101, 99), runs(128, 127, 129))
     assert ahead.low < 1.28 < ahead.high
-    assert wording.text(outcome(ahead, 0.05)) == "leads by 28\u202f%"
+    assert wording.text(outcome(ahead, 0.05)) == "leads by 28%"
     equal = ratio_of(runs(100, 101, 99), runs(101, 100, 100))
     assert outcome(equal, 0.05) == note("lead-equal", margin=0.05)
     assert outcome(ratio_of(runs(100, 150, 70), runs(110, 80, 160)), 0.05) == note("lead-inconclusive")
     assert outcome(ratio_of(runs(100), runs(130)), 0.05) == note("lead-of-one-trial")
     slower = ratio_of(runs(10, 10.1, 9.9), runs(5, 5.1, 4.9))
-    assert wording.text(outcome(slower, 0.05, "lower")) == "takes 50\u202f% less time"
+    assert wording.text(outcome(slower, 0.05, "lower")) == "takes 50% less time"
 
 
 def test_values_are_those_that_the_ratio_is_made_of() -> None:
@@ -94,8 +94,8 @@ def test_failures_stand_beside_every_rate_of_a_lead() -> None:
         for one in sweep(MEMORY, 4800, 5, seed=2)
     ]
     text = unfolded(report.page(leads("old", old, "new", new, Shelf([*old, *new]), 0.05)))
-    assert "5\u202f% of the transactions of new failed" in text
-    assert text.count("(5\u202f% failed)") == 1 + 7, "at the peak, and at each number of clients"
+    assert "5% of the transactions of new failed" in text
+    assert text.count("(5% failed)") == 1 + 7, "at the peak, and at each number of clients"
 
 
 def test_welch_interval_is_that_of_a_textbook() -> None:
@@ -136,7 +136,7 @@ def test_doubts_about_the_trials_of_a_peak_and_derivation_are_said() -> None:
     assert (flagged.code, flagged.values["trials"], flagged.values["of"]) == ("peak-flagged", 1, 3)
     assert [one.code for one in flagged.values["causes"]] == ["client-saturated"]
     for text in (unfolded(report.page(shown)), page_of(shown), json.dumps(document(shown), ensure_ascii=False)):
-        assert "97\u202f% busy" in text and "not comparable" in text
+        assert "97% busy" in text and "not comparable" in text
 
 
 def document(found: Leads) -> Any:

@@ -49,7 +49,7 @@ def test_times_are_shown_in_a_unit_that_fits(results: str, capsys: pytest.Captur
     list_("records", results, False)
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("fast "))
     assert "40.0\u202fµs" in row
-    assert "100\u202f000/s" in row
+    assert "100,000/s" in row
 
 
 def test_piped_rows_are_one_line_each(results: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,11 +64,11 @@ def test_a_trial_is_shown_with_status_warnings_and_units(results: str, capsys: p
     show(trial, results, False, False)
     suspicious = capsys.readouterr().out
     assert "status: suspect" in suspicious
-    assert "97\u202f% busy: it may be the limit; add --threads [client-saturated]" in suspicious
+    assert "97% busy: it may be the limit; add --threads [client-saturated]" in suspicious
     assert suspicious.index("client-saturated") < suspicious.index("throughput ↑")
     show("fast", results, False, False)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.replace("\u202f", " ").splitlines()]
-    for line in ("throughput ↑ 100 000/s", "transactions 3 000 001", "cache_hit_share 50 %", "data_bytes 640 MB"):
+    for line in ("throughput ↑ 100,000/s", "transactions 3,000,001", "cache_hit_share 50%", "data_bytes 640 MB"):
         assert line in lines
 
 

@@ -12,14 +12,14 @@ import pytest
 from ironbench import cli
 
 MISTAKES = {
-    "run x --threads 0": ("--threads: 0 is out of range", "1 to 1\u202f024"),
+    "run x --threads 0": ("--threads: 0 is out of range", "1 to 1,024"),
     "run x --threads 1.5": ("--threads: '1.5' is not a whole number", "--threads 2"),
-    "run x --repeats 0": ("--repeats: 0 is out of range", "1 to 10\u202f000"),
+    "run x --repeats 0": ("--repeats: 0 is out of range", "1 to 10,000"),
     "run x --repeats nine": ("--repeats: 'nine' is not a whole number", "--repeats 6"),
-    "run x --seed -1": ("--seed: -1 is out of range", "0 to 9\u202f223\u202f372\u202f036\u202f854\u202f775\u202f807"),
+    "run x --seed -1": ("--seed: -1 is out of range", "0 to 9,223,372,036,854,775,807"),
     "run x --transactions 0": (
         "--transactions: 0 is out of range",
-        "1 to 1\u202f000\u202f000\u202f000\u202f000\u202f000",
+        "1 to 1,000,000,000,000,000",
     ),
     "run x --max-tries -1": ("--max-tries: -1 is out of range", "retries without limit"),
     "run x --rate fast": ("--rate: 'fast' is not a number", "--rate 500"),

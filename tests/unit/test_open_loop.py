@@ -72,12 +72,12 @@ def test_of_an_open_loop_a_report_says_whether_it_kept_its_rate(
 ) -> None:
     report(["closed", "asked", "late"], "", "", results)
     text = plain(capsys.readouterr().out)
-    assert "closed reaches 3 000 transactions per second with 8 clients" in text
+    assert "closed reaches 3,000 transactions per second with 8 clients" in text
     assert (
         "asked keeps 500 transactions per second with 8 clients (3 trials); 99 % of them took 20.0 ms or less" in text
     )
     assert (
-        "late does not keep 5 000 transactions per second with 8 clients (3 trials); it finished 58 % of them." in text
+        "late does not keep 5,000 transactions per second with 8 clients (3 trials); it finished 58% of them." in text
     )
     assert "Rates asked for, in open loops" in text
     assert "throughput of" not in text and "asked reaches" not in text
@@ -101,7 +101,7 @@ def test_open_loops_at_one_rate_are_compared_by_their_response_times(
     compare("asked", "same", results, False, False)
     text = plain(capsys.readouterr().out)
     assert "Both were driven at 500/s: A: 500/s kept; B: 500/s kept." in text
-    assert "0.500 × that of A: 10.0 ms against 20.0 ms" in text
+    assert "0.500x that of A: 10.0 ms against 20.0 ms" in text
     assert "peak" not in text and "Closed loops on both sides" not in text
     compare("asked", "same", results, False, True)
     rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]}
@@ -113,7 +113,7 @@ def test_open_loops_at_one_rate_are_compared_by_their_response_times(
     ("named", "said"),
     [
         (("closed", "asked"), "A was driven in a closed loop, B in an open loop at 500/s: neither throughput nor"),
-        (("late", "asked"), "A was driven in an open loop at 5 000/s, B in an open loop at 500/s: neither"),
+        (("late", "asked"), "A was driven in an open loop at 5,000/s, B in an open loop at 500/s: neither"),
     ],
 )
 def test_loops_that_were_given_unlike_work_have_no_ratio(
@@ -211,7 +211,7 @@ def test_the_card_of_a_rate_that_was_not_kept_shows_no_response_times(results: s
     assert "99th percentile" in cards["asked"]
     assert "99th percentile" not in cards["late"]
     big = plain(cards["late"]).partition("</div>")[0]
-    assert big.startswith('<div class="big">2 900 <small>transactions/s finished; the rate of 5 000/s was not kept')
+    assert big.startswith('<div class="big">2,900 <small>transactions/s finished; the rate of 5,000/s was not kept')
 
 
 def test_response_times_of_a_rate_that_was_not_kept_stand_in_no_table_or_list() -> None:

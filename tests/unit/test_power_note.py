@@ -37,7 +37,7 @@ def test_a_report_says_that_the_power_was_cut_and_whether_the_checks_held(record
 
 @pytest.mark.parametrize(
     ("writes", "words"),
-    [((0,), "No write was unflushed"), ((7, 1200), "7 to 1\u202f200 writes"), ((0, 5), "none in 1 trial")],
+    [((0,), "No write was unflushed"), ((7, 1200), "7 to 1,200 writes"), ((0, 5), "none in 1 trial")],
 )
 def test_a_report_says_how_many_writes_a_power_cut_could_take(writes: tuple[int, ...], words: str) -> None:
     records = [replace(cut(), metrics={**cut().metrics, AT_STAKE: float(count)}) for count in writes]

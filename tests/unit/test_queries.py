@@ -165,7 +165,7 @@ def test_a_lab_of_queries_has_a_section_with_bars_and_a_map() -> None:
     (section,) = [section for section in sections(study(q08=3.0)) if section.id == "queries"]
     assert [chart.id for chart in section.charts] == ["query-ratios", "query-map"]
     bars = section.charts[0]
-    assert bars.table.texts[0] == ("q07", "2.00\u202fs", "1.00\u202fs", "0.500\u202f×", "0.500 to 0.500")
+    assert bars.table.texts[0] == ("q07", "2.00\u202fs", "1.00\u202fs", "0.500x", "0.500 to 0.500")
     assert "q07" in bars.alt
 
 

@@ -52,7 +52,7 @@ def waited(machine: Machine, steps: list[dict[str, int]], limit_s: float) -> tup
 @pytest.mark.parametrize(
     ("noise", "words"),
     [
-        ({"user": 30}, "30\u202f% of the CPUs were busy"),
+        ({"user": 30}, "30% of the CPUs were busy"),
         ({"sectors": 1_000_000}, "devices moved"),
         ({"dirty_kb": 1 << 20}, "waited to be written"),
     ],

@@ -39,7 +39,7 @@ def test_what_reading_adds_is_shared_out_among_the_reads_pair_by_pair() -> None:
     row = read_cost_table([found]).texts[0]
     assert [cell.replace(THIN, " ") for cell in row[:3]] == [
         "cold over hot",
-        "99 950",
+        "99,950",
         "8.19 kB",
     ]
 

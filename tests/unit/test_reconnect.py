@@ -81,7 +81,7 @@ def test_a_report_says_how_many_there_were_and_how_much_of_the_clients_time_they
     ]
     (study,) = studies(trials, Shelf(trials))
     text = formats.get("text")([study]).decode()
-    (row,) = [" ".join(line.split()) for line in text.splitlines() if "2 000/s" in line.replace("\u202f", " ")]
+    (row,) = [" ".join(line.split()) for line in text.splitlines() if "2,000/s" in line.replace("\u202f", " ")]
     assert "1.00 ms" in row and "25" in row and "50" in row, row
     (without,) = studies([record()], Shelf([record()]))
     assert "New connections" not in formats.get("text")([without]).decode()

@@ -23,16 +23,16 @@ plain = numbers.THIN
         (0.00099996, "s", "1.00 ms"),
         (300.0, "s", "5.00 min"),
         (0.0, "s", "0 s"),
-        (1234567.0, "1/s", "1 230 000/s"),
-        (999.6, "1/s", "1 000/s"),
+        (1234567.0, "1/s", "1,230,000/s"),
+        (999.6, "1/s", "1,000/s"),
         (22e6, "bytes/s", "22.0 MB/s"),
         (310.0, "bytes", "310 B"),
         (24 << 30, "memory", "24.0 GiB"),
-        (0.123, "share", "12 %"),
-        (0.0312, "share", "3.1 %"),
-        (0.0001, "share", "0.01 %"),
-        (1.0, "share", "100 %"),
-        (0.0, "share", "0 %"),
+        (0.123, "share", "12%"),
+        (0.0312, "share", "3.1%"),
+        (0.0001, "share", "0.01%"),
+        (1.0, "share", "100%"),
+        (0.0, "share", "0%"),
         (None, "s", "not known"),
         (math.nan, "s", "not known"),
     ],
@@ -55,7 +55,7 @@ def test_a_single_value_has_no_range() -> None:
 
 @given(st.floats(1e-9, 1e12))
 def test_rounding_errs_by_less_than_half_a_percent(value: float) -> None:
-    assert float(numbers.number(value).replace(plain, "")) == pytest.approx(value, rel=5.1e-3)
+    assert float(numbers.number(value).replace(",", "")) == pytest.approx(value, rel=5.1e-3)
 
 
 def test_shares_and_fractions_are_known_by_name() -> None:

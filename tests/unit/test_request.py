@@ -65,7 +65,7 @@ def test_an_unknown_name_is_refused_and_the_nearest_suggested(
         ({"transactions": 0}, "--transactions", "out of range"),
         ({"clients": "0"}, "--clients", "0 is out of range"),
         ({"engine": "sqlite", "memory_total": "10MiB"}, "--memory-total 10MiB", "holds no engine"),
-        ({"clients": "100000"}, "--clients", "100\u202f000 is out of range"),
+        ({"clients": "100000"}, "--clients", "100,000 is out of range"),
         ({"clients": "1,2,2"}, "--clients", "listed twice"),
         ({"clients": "many"}, "--clients", "not a whole number"),
         ({"rate": 0.0}, "--rate", "out of range"),

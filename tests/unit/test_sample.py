@@ -71,7 +71,7 @@ def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
     known = {name.strip(): value for name, value in row.items()}
     assert known["response_time_p999_s"] == "–"
     assert known["response_time_p99_s"] != "–"
-    assert "99.9 % needs 2\u202f995" in text
+    assert "99.9 % needs 2,995" in text
     assert "not shown: 99 % needs 299." in trial.several([some(12, id="a"), some(12, id="b")], None)
 
 
@@ -139,7 +139,7 @@ def test_a_percentile_and_its_range_are_of_the_same_trials() -> None:
 def test_the_headline_of_a_curve_of_clients_gives_a_mean_and_names_it() -> None:
     load = Load(duration_s=30.0, curve=Curve("clients", "ramp:1-16/30s", ((0.0, 1.0), (30.0, 16.0))))
     ((_, text),) = headline(study(record(THREADS, 16, 9880.0, choice=Choice("igen-cpu", {}), load=load)))
-    assert text.startswith("reaches 9\u202f880 pictures per second on average over the curve with at most 16 clients")
+    assert text.startswith("reaches 9,880 pictures per second on average over the curve with at most 16 clients")
 
 
 def test_the_headline_of_a_search_names_its_limits_and_what_is_limited_at_its_answer() -> None:

@@ -104,7 +104,7 @@ def test_records_of_the_longest_slices_say_what_they_lose_and_ask_for_no_longer_
     assert slow_start(0.049, 5.0) == ()
     (warning,) = slow_start(0.2, 5.0)
     text = wording.text(warning).replace("\u202f", " ").replace("\u2009", " ")
-    assert "4 % of its slice of 5 s" in text and "load.duration" not in text
+    assert "4% of its slice of 5 s" in text and "load.duration" not in text
     assert text.endswith("slices of 5 s are the longest: measure by trials")
 
 

@@ -159,7 +159,7 @@ def test_throughput_that_changes_during_a_trial_is_told() -> None:
     counts = 100 + 5 * noise(300)
     assert told(counts) == []
     stepped = np.concatenate([counts[:150], counts[150:] * 0.7])
-    assert told(stepped)[0].startswith("throughput fell by 30\u202f% after ")
+    assert told(stepped)[0].startswith("throughput fell by 30% after ")
     assert told(counts * np.linspace(0.6, 1, 300))[0].startswith("throughput rose by ")
     assert told(counts * np.linspace(1, 0.6, 300))[0].endswith("from the trial's start to its end")
     assert told(counts * np.linspace(1, 0.96, 300)) == []

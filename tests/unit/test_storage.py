@@ -181,7 +181,7 @@ def test_a_level_that_an_emulated_device_cannot_have_is_refused_before_it_is_mou
     device = Device("free", (Partition("data", 300 * MIB, "/not/there/yet"),))
     system = System("none", "n", layout=Layout(data="/not/there/yet", devices=(device,)))
     STORAGE.fits(system, Choice("storage", options(size="100MiB", fill="70")))
-    with pytest.raises(InputError, match=r"3[34]\u202f% full"):
+    with pytest.raises(InputError, match=r"3[34]% full"):
         STORAGE.fits(system, Choice("storage", options(size="100MiB", fill="30")))
 
 
@@ -255,11 +255,11 @@ def test_wal_syncs_are_compared_by_the_ranges_of_their_passes() -> None:
     trials = ((stored(3),), (stored(3),))
     comparison = cast(SystemComparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows), trials=trials))
     (row,) = compared(comparison)[0][1].texts
-    assert [cell.replace(THIN, "") for cell in row[1:3]] == ["1000", "2450"]
-    assert [cell.replace(THIN, "") for cell in row[4:]] == ["500 to 4500", "450 to 4000", "overlap"]
+    assert [cell.replace(",", "") for cell in row[1:3]] == ["1000", "2450"]
+    assert [cell.replace(",", "") for cell in row[4:]] == ["500 to 4500", "450 to 4000", "overlap"]
     (study,) = studies([replace(record(DISK, 1, 10.0, metrics=metrics[0]), choice=Choice("storage"))])
     (section,) = [one for one in shown.sections(study) if one.id == "storage-sync"]
-    assert section.tables[0][1].texts[0][2].replace(THIN, "") == "500 to 4500"
+    assert section.tables[0][1].texts[0][2].replace(",", "") == "500 to 4500"
 
 
 def test_one_pass_has_no_best() -> None:

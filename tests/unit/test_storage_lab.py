@@ -33,7 +33,7 @@ def test_a_labs_cells_stand_beside_each_other_in_the_known_table() -> None:
     ((_, table),), details = section.tables, latency.tables
     assert table.head == ("MB/s", "driver=generic", "driver=vendor's", "driver=vendor's / driver=generic")
     rows = [tuple(cell.replace(THIN, " ") for cell in row) for row in table.texts]
-    assert rows[0] == ("SEQ1M Q8T1 read", "682.8", "1 547.7", "2.27 ×")
+    assert rows[0] == ("SEQ1M Q8T1 read", "682.8", "1,547.7", "2.27x")
     assert rows[1][:3] == ("RND4K Q32T1 write", "282.3", "419.7")
     assert [name for name, _ in details] == ["driver=generic", "driver=vendor's"]
     assert [chart.id for chart in section.charts] == ["sequential-read", "random-write"]

@@ -62,7 +62,7 @@ def _range(gain: Gain) -> str:
     if math.isinf(gain.high):
         return f"{roughly_times(gain.low)} or more"
     low, high = roughly(gain.low), roughly(gain.high)
-    return f"{high} ×" if low == high else f"{low} to {high} ×"
+    return f"{high}x" if low == high else f"{low}x to {high}x"
 
 
 def ceiling_sentence(one: Ceiling, where: str = "") -> str:

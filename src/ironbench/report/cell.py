@@ -70,7 +70,7 @@ Row = tuple[Content, ...]
 
 
 def shown(content: Content) -> str:
-    """Formats a cell for people: `12.3 ms (11.0 to 14.0 ms, 2 % failed)`."""
+    """Formats a cell for people: `12.3 ms (11.0 to 14.0 ms, 2% failed)`."""
     if isinstance(content, str):
         return content
     if isinstance(content, Missing):

@@ -40,7 +40,7 @@ from ironbench.study.study import Effect, Study, SubjectResults
 from ironbench.study.subjects import counted_in
 from ironbench.trial.drive import checkpoints
 from ironbench.units import rate
-from ironbench.words import THIN, counted, grouped, some
+from ironbench.words import counted, grouped, some
 
 _MOST_CARDS = 4
 """Most comparisons that get a card each; the chart has all."""
@@ -245,12 +245,12 @@ def notes(study: Study) -> list[str]:
     texts = [
         "A ratio is the geometric mean of the ratios of each block, cell over baseline; pairing by block takes out "
         "what a whole block shared, such as a drift of the machine.",
-        f"Equivalent means that two one-sided tests at 5{THIN}% each rule out a ratio below {1 / (1 + margin):.3g} and "
-        f"one above {1 + margin:.3g}. That is when the 90{THIN}% interval lies between the two; the interval shown is "
+        f"Equivalent means that two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and "
+        f"one above {1 + margin:.3g}. That is when the 90% interval lies between the two; the interval shown is "
         "wider and may reach beyond. Several looks or comparisons share that chance out, too. Cannot tell means that "
         "these blocks show neither a difference nor its absence.",
         "Finds from: the smallest difference that this many blocks would find nine times in ten if the spread were the "
-        f"largest that they leave likely, its upper 90{THIN}% limit; with the spread shown it would be smaller.",
+        "largest that they leave likely, its upper 90% limit; with the spread shown it would be smaller.",
         "p is two-sided and corrected for the number of comparisons.",
         _confidence_note(study),
         chosen,
@@ -297,7 +297,7 @@ def _confidence_note(study: Study) -> str:
     among += [f"{comparisons} comparisons"] if comparisons > 1 else []
     levels_named = " to ".join(confidence(level) for level in dict.fromkeys((levels[0], levels[-1])))
     return (
-        f"Where an interval is at {levels_named}, not {confidence(_USUAL)}: the 5{THIN}% chance of a false alarm is "
+        f"Where an interval is at {levels_named}, not {confidence(_USUAL)}: the 5% chance of a false alarm is "
         f"shared out among {' and '.join(among) or 'the looks'}, so that all of them together keep it."
     )
 

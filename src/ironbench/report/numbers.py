@@ -19,23 +19,23 @@ NO_END = "no end"
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Formats `digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123."""
+    """Formats `digits` significant digits, thousands in groups: 1234567 → 1,230,000; 0.01234 → 0.0123."""
     return units.number(value, digits) if math.isfinite(value) else NOT_KNOWN
 
 
 def amount(value: Decimal | float) -> str:
-    """Formats a sum of money or a count of units, with cents only if there are any: 247392 → 247 392, 0.1107
+    """Formats a sum of money or a count of units, with cents only if there are any: 247392 → 247,392, 0.1107
     → 0.1107."""
     exact = Decimal(str(value))
     if exact == exact.to_integral_value():
         return grouped(float(exact))
-    return f"{exact:,.2f}".replace(",", THIN) if exact >= 1 else f"{exact.normalize():f}"
+    return f"{exact:,.2f}" if exact >= 1 else f"{exact.normalize():f}"
 
 
 _LADDERS = {"s": units.TIME, "memory": units.BINARY, "bytes": units.DECIMAL, "bytes/s": units.DECIMAL}
 """Units that are written with the prefix that fits the value."""
-_PERCENT = f"{THIN}%"
-_TIMES = f"{THIN}×"
+_PERCENT = "%"
+_TIMES = "x"
 _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "1": ("1", number, ""),
     "count": ("1", grouped, ""),
@@ -50,11 +50,11 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "p": ("1", lambda p: "< 0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}", ""),
     "score": ("1", lambda value: number(value, 4), ""),
     "money": ("1", amount, ""),
-    "hundredths": ("1", lambda value: f"{value:,.2f}".replace(",", THIN), ""),
+    "hundredths": ("1", lambda value: f"{value:,.2f}", ""),
     "1/s": ("1/s", number, "/s"),
     "count/s": ("1/s", grouped, "/s"),
     "rate": ("1/s", units.all_digits, "/s"),
-    "MB/s": ("bytes/s", lambda value: f"{value / 1e6:,.1f}".replace(",", THIN), " MB/s"),
+    "MB/s": ("bytes/s", lambda value: f"{value / 1e6:,.1f}", " MB/s"),
     "KiB": ("bytes", lambda value: f"{value / 1024:g}", f"{THIN}KiB"),
     "duration": ("s", units.span, ""),
     "seconds": ("s", lambda value: f"{value:g}", f"{THIN}s"),
@@ -96,7 +96,7 @@ def signed(seconds: float) -> str:
 
 
 def failed_note(trials: Sequence[Record]) -> str:
-    """Returns `2 % failed`, to be shown beside a rate; empty if none failed or failures were not counted."""
+    """Returns `2% failed`, to be shown beside a rate; empty if none failed or failures were not counted."""
     share = failed_share(trials)
     return f"{failed_percent(share)} failed" if share else ""
 
@@ -107,8 +107,8 @@ def percent(share: float) -> str:
 
 
 def confidence(share: float) -> str:
-    """Formats a confidence level: 0.95 → 95 %, 0.975 → 97.5 %, 0.99583 → 99.6 %."""
-    return f"{share * 100:.3g}{THIN}%"
+    """Formats a confidence level: 0.95 → 95%, 0.975 → 97.5%, 0.99583 → 99.6%."""
+    return f"{share * 100:.3g}%"
 
 
 def moment(started_at: str) -> str:

@@ -11,7 +11,7 @@
     }
     return typeof value === "string" && value[0] === "@" ? tokens[value.slice(1)] ?? value : value;
   };
-  const formatLocale = { decimal: ".", thousands: "\u202f", grouping: [3], currency: ["", ""] };
+  const formatLocale = { decimal: ".", thousands: ",", grouping: [3], currency: ["", ""] };
   const views = new Map();
   const draw = (name, some = specifications) => {
     for (const [id, specification] of Object.entries(some)) {
@@ -29,7 +29,7 @@
     }
   };
   const cell = (text) => {
-    const plain = text.replace(/(\d)\u202f(?=\d)/g, "$1").replace(/\u2212(?=\d)/g, "-").replace(/[\u202f\u00a0]/g, " ");
+    const plain = text.replace(/(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])/g, (figure) => figure.replaceAll(",", "")).replace(/\u2212(?=\d)/g, "-").replace(/[\u202f\u00a0]/g, " ");
     // A label that a spreadsheet would take for a formula is text.
     const safe = /^[=@\t\r]|^[+-](?![\d.])/.test(plain) ? `'${plain}` : plain;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

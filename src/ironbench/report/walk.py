@@ -16,7 +16,7 @@ from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section, with_rows
 from ironbench.study.differences import telling
 from ironbench.study.explain import Explanation, Measure, ScriptShare
-from ironbench.words import THIN, counted, cut
+from ironbench.words import counted, cut
 
 ID, TITLE = "explain", "What the difference is made of"
 FEW = 3
@@ -27,7 +27,7 @@ WIDTH = 60
 _LEAST = 0.02
 """A part of the time whose change is a smaller share of the whole is left out of the breakdown."""
 LEAD = (
-    "From the top down; each level goes into the one above it. Intervals are at 95 % one by one and carry no verdict: "
+    "From the top down; each level goes into the one above it. Intervals are at 95% one by one and carry no verdict: "
     "of many some leave out no difference by chance."
 )
 OBSERVED = (
@@ -158,8 +158,4 @@ def _interval(low_s: float, high_s: float) -> TableCell | Missing:
 
 
 def within(measure: Measure) -> str:
-    return (
-        f" (95{THIN}% interval {bounds(measure.low, measure.high)})"
-        if measure.known
-        else " (no interval: too few trials)"
-    )
+    return f" (95% interval {bounds(measure.low, measure.high)})" if measure.known else " (no interval: too few trials)"

@@ -93,7 +93,7 @@ const live = document.querySelector("[data-live]");
 if (live) {
   const place = (name) => live.querySelector(`[data-now="${name}"]`);
   const set = (name, text) => { const there = place(name); if (there && there.textContent !== text) there.textContent = text; };
-  const short = (value, digits = 3) => (value >= 1000 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : Number(value.toPrecision(digits)).toString());
+  const short = (value, digits = 3) => (value >= 1000 ? Math.round(value).toLocaleString("en") : Number(value.toPrecision(digits)).toString());
   const time = (seconds) => (seconds == null ? "–" : seconds < 1e-3 ? `${short(seconds * 1e6)} µs` : seconds < 1 ? `${short(seconds * 1e3)} ms` : `${short(seconds)} s`);
   const bytes = (value) => (value < 1e6 ? `${short(value / 1e3)} kB/s` : `${short(value / 1e6)} MB/s`);
   const line = (name, values, words) => {
@@ -121,9 +121,9 @@ if (live) {
       line("response-line", times, time);
     }
     if (machine && "busy" in machine) {
-      const stolen = machine.steal > 0.005 ? `, ${Math.round(100 * machine.steal)} % stolen` : "";
-      set("cpu", `${Math.round(100 * machine.busy)} %${stolen}`);
-      const busy = machine.devices.map((one) => `${one.name}: reads ${bytes(one.read)}, writes ${bytes(one.written)}, ${Math.round(100 * one.busy)} % busy`);
+      const stolen = machine.steal > 0.005 ? `, ${Math.round(100 * machine.steal)}% steal time` : "";
+      set("cpu", `${Math.round(100 * machine.busy)}%${stolen}`);
+      const busy = machine.devices.map((one) => `${one.name}: reads ${bytes(one.read)}, writes ${bytes(one.written)}, ${Math.round(100 * one.busy)}% busy`);
       set("devices", busy.join("; ") || "idle");
     }
   };

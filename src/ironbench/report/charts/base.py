@@ -129,7 +129,7 @@ def each_value(table: Table) -> str:
 
 
 def each_row(table: Table, columns: Collection[str] = ()) -> str:
-    """Describes a chart of rows in words: `log on disk: server 37 %, client 12 %; …`. `columns`: the heads of the
+    """Describes a chart of rows in words: `log on disk: server 37%, client 12%; …`. `columns`: the heads of the
     columns to describe; empty: all."""
     told = ((row[0], [one for one in _told(table, row) if not columns or one[0] in columns]) for row in table.rows)
     return "; ".join(f"{shown(name)}: {', '.join(f'{head} {text}' for head, text in own)}" for name, own in told)

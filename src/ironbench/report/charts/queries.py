@@ -134,7 +134,7 @@ def _layers(names: list[str], every: list[str], domain: list[float], labels: str
         {"field": "query"},
         {"field": "system"},
         {"field": "text", "title": "ratio"},
-        {"field": "interval", "title": "95 % interval"},
+        {"field": "interval", "title": "95% interval"},
     ]
     bar = {
         "data": {"name": "queries"},
@@ -196,7 +196,7 @@ def _note(queries: Queries, whiskers: bool) -> str:
         few = f"Of fewer than {LEAST_BLOCKS_SHOWN} blocks" if queries.in_blocks else "Without repeats"
         return f"{few} no spread is known: a bar may be chance. {mean}"
     kind = "of the blocks' ratios" if queries.in_blocks else "(Welch), since the trials were not run in turns"
-    return f"Whiskers are 95 % intervals {kind}. {mean}"
+    return f"Whiskers are 95% intervals {kind}. {mean}"
 
 
 def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:

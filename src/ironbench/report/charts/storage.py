@@ -25,8 +25,8 @@ WORDS = {"read": "read", "write": "write", "mix": "mixed"}
 _POINTS = (
     ("mean", "storage_latency_mean_s", "diamond"),
     ("median", "storage_latency_p50_s", "circle"),
-    ("99 %", "storage_latency_p99_s", "triangle-right"),
-    ("99.9 %", "storage_latency_p999_s", "tick"),
+    ("99%", "storage_latency_p99_s", "triangle-right"),
+    ("99.9%", "storage_latency_p999_s", "tick"),
 )
 _COST = "storage_cpu_per_io_s"
 _MEGABYTE = 1e6

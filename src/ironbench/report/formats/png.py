@@ -9,13 +9,13 @@ from typing import Any
 from ironbench.report import theme
 from ironbench.report.charts.base import Chart, Key
 from ironbench.report.page import Page, Section
-from ironbench.words import THIN, clean_document
+from ironbench.words import clean_document
 
 _WIDTH = 860
 _GAP = 70
 _ENTRY, _LETTER = 40, 7
 """Width in pixels of a legend entry's mark with its space, and of each letter of its label."""
-_LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
+_LOCALE = {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["", ""]}
 _MARKS = {
     **{"line": "solid line", "dash": "dashed line", "dot": "dotted line", "tick": "upright stroke"},
     **{"square": "area", "circle": "point", "dots": "small points"},

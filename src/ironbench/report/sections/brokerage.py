@@ -19,7 +19,7 @@ PLACE = 110
 _LEAD = (
     "The score is the rate of Trade-Results: orders that the market has answered. One transaction in "
     "ten is one; a trial whose mix or response times are not as specified is suspect. The market's lag is from "
-    "the instant at which its work is due to its start. The tolerance of a share is ironbench's own: 0.2 % of it, and "
+    "the instant at which its work is due to its start. The tolerance of a share is ironbench's own: 0.2% of it, and "
     "three standard deviations of what chance does to so many transactions."
 )
 _FACTS = {
@@ -103,7 +103,7 @@ def _mix(system: _System) -> Table:
                 _judged(abs(rates[name] / whole - share) <= within, slowest, LIMITS_S[name]),
             )
         )
-    head = ("transaction", "rate", "share", "specified", "tolerance", "90 % within", "limit", "")
+    head = ("transaction", "rate", "share", "specified", "tolerance", "90% within", "limit", "")
     return Table(head, tuple(rows))
 
 

@@ -39,7 +39,7 @@ def role_latency(latencies: Sequence[RoleLatency]) -> list[Chart]:
             "role-latency",
             "Time of an I/O by role",
             "s",
-            "Mean over the measured time, waiting in the kernel's queue for the device included; 99 % without that.",
+            "Mean over the measured time, waiting in the kernel's queue for the device included; 99% without that.",
             _role_table(latencies),
             wide=True,
         ),
@@ -59,7 +59,7 @@ def _role_table(latencies: Sequence[RoleLatency]) -> Table:
         )
         for one in latencies
     )
-    head = ("I/O", "mean with the kernel's queue", "range", "99 % without it", "I/Os", "mean size")
+    head = ("I/O", "mean with the kernel's queue", "range", "99% without it", "I/Os", "mean size")
     return Table(head, rows, numbers=True)
 
 
@@ -162,7 +162,7 @@ def _io_table(distributions: list[tuple[str, Distribution]]) -> Table:
         )
         for name, one in distributions
     )
-    return Table(("", "I/Os", "half at most", "99 % at most", "all at most"), rows, numbers=True)
+    return Table(("", "I/Os", "half at most", "99% at most", "all at most"), rows, numbers=True)
 
 
 _LEAD_READS = (

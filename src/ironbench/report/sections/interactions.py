@@ -35,4 +35,4 @@ def together(study: Study) -> Table:
         )
         for one in study.interactions
     )
-    return Table(("changes", "together over alone", "95 % interval", "blocks"), rows)
+    return Table(("changes", "together over alone", "95% interval", "blocks"), rows)

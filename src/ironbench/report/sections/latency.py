@@ -57,7 +57,7 @@ def latency(study: Study) -> list[Chart]:
             table,
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
             (*(key for key in base.keys(names, "line") if key.label in drawn), *strokes),
-            f"Read it so: at 99 %, one {study.counts[0]} in a hundred took longer than the line shows."
+            f"Read it so: at 99%, one {study.counts[0]} in a hundred took longer than the line shows."
             + _without_line([part for part in study.parts if part.name not in drawn]),
             wide=True,
         )
@@ -83,7 +83,7 @@ def _rows(name: str, line: Percentiles, factor: float) -> list[dict[str, Any]]:
     kind = "service time" if line.metric == "service_time" else "response time"
     return [
         {"system": name, "kind": kind, "odds": 1 / (1 - share), "value": seconds / factor}
-        | {"share": f"{share * 100:g} %", "text": quantity(seconds, "s")}
+        | {"share": f"{share * 100:g}%", "text": quantity(seconds, "s")}
         for share, seconds in line.points
     ]
 
@@ -97,7 +97,7 @@ def _layer(names: list[str], drawn: Collection[str], value: dict[str, Any], stud
             "axis": {
                 "title": f"share of {study.counts[1]} that took no longer",
                 "values": [2, 10, 100, 1000, 10000, 100000],
-                "labelExpr": "format(100 * (1 - 1 / datum.value), '.6~f') + ' %'",
+                "labelExpr": "format(100 * (1 - 1 / datum.value), '.6~f') + '%'",
                 "grid": True,
                 "labelOverlap": "greedy",
             },
@@ -135,7 +135,7 @@ def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
         values = [dict(line.points).get(share) for _, line in lines]
         if any(value is not None for value in values):
             cells = [EMPTY if value is None else TableCell(value, "s") for value in values]
-            rows.append((f"{share * 100:g} %", *cells))
+            rows.append((f"{share * 100:g}%", *cells))
     rows.append((units, *(count(line.count) for _, line in lines)))
     return Table(head, tuple(rows))
 

@@ -28,7 +28,7 @@ _LEAD = (
     "From sending a command to its answer; the time between commands is not in it. "
     "Percentiles are those of the answers of all trials together."
 )
-_NO_VERDICT = "Each ratio has a 95 % interval of its own and carries no verdict: of many, some exclude 1 by chance."
+_NO_VERDICT = "Each ratio has a 95% interval of its own and carries no verdict: of many, some exclude 1 by chance."
 
 
 def sections(study: Study) -> Iterator[Section]:

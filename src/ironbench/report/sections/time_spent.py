@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PLACE = 1600
 _LEAD = (
-    "A client's time per transaction, divided among what its backend did or waited for. A share of 50 % means: "
+    "A client's time per transaction, divided among what its backend did or waited for. A share of 50% means: "
     "without that part, about twice the throughput if all else takes as long as before. Waits that the part causes go "
     "with it (more), and queues elsewhere grow (less), so this is an estimate. A cell with that part made free "
     "(`ideal`) measures the gain."
