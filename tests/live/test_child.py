@@ -105,7 +105,7 @@ def path(place: Path) -> str:
 def test_a_killed_child_is_a_failure_that_names_the_signal(place: Path, path: str) -> None:
     progress = _core.Progress()
     kill = when_running(progress, lambda: [os.kill(pid, signal.SIGKILL) for pid in children(os.getpid())] and None)
-    with kill, pytest.raises(FailureError, match="ended by SIGKILL before its work was over") as failed:
+    with kill, pytest.raises(FailureError, match="killed by SIGKILL before its work was over") as failed:
         trial(place, plan(path, "INSERT INTO t VALUES (1);", **LONG), progress)
     assert "memory" in failed.value.hint
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]

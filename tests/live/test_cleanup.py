@@ -165,7 +165,7 @@ def test_data_in_use_are_kept(tmp_path: Path) -> None:
 def test_a_register_that_others_may_write_is_refused(own_register: Path) -> None:
     own_register.mkdir()
     own_register.chmod(0o777)
-    with pytest.raises(FailureError, match="not a directory of ours alone"):
+    with pytest.raises(FailureError, match="not a directory that only you can write to"):
         register.entries()
 
 

@@ -105,7 +105,7 @@ def test_a_prepare_that_fails_makes_a_failed_trial_with_its_own_words_and_is_und
     assert lines(user) == ["tried", "undone"] * 2
     failed = of_level(user, "performance")
     assert [record.status.value for record in failed] == ["failed", "failed"]
-    assert "ended with 3: no such governor" in wording.cause(failed[0])
+    assert "exited with status 3: no such governor" in wording.cause(failed[0])
     assert [run.when for run in failed[0].commands] == ["prepare", "cleanup"]
     assert all(record.status.comparable for record in of_level(user, "powersave"))
     assert not pending(user)
@@ -125,7 +125,7 @@ def test_a_prepare_that_hangs_is_ended_at_its_limit_with_its_whole_tree(user: Us
 def test_a_prepare_that_is_killed_fails_its_trial(user: User) -> None:
     told = user("lab", "run", lab(user, 'prepare = "kill -KILL $$", cleanup = "echo undone >> done"'))
     assert told.code == 1, told
-    assert "was ended by SIGKILL" in wording.cause(of_level(user, "performance")[0])
+    assert "was killed by SIGKILL" in wording.cause(of_level(user, "performance")[0])
     assert lines(user) == ["undone", "undone"]
 
 
@@ -320,5 +320,5 @@ def test_a_run_whose_prepare_fails_measures_nothing_and_says_why(user: User) -> 
         "run", "select-only", "--engine", "null", "--prepare", "echo no; false", "--cleanup", "echo off >> done"
     )
     assert told.code == 1, told
-    assert "ended with 1: no" in told.stderr
+    assert "exited with status 1: no" in told.stderr
     assert lines(user) == ["off"] and not user.records()

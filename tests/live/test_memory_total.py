@@ -210,7 +210,7 @@ def test_a_server_that_is_killed_for_memory_is_said_to_be(tmp_path: Path) -> Non
 @pytest.mark.parametrize("engine", list(BIG))
 def test_limits_that_cannot_hold_are_refused_before_anything_starts(place: Path, engine: str) -> None:
     require_installed(engine)
-    for total, cache, words in ((8 * MiB, None, "holds no engine"), (LIMIT, 256 * MiB, "take about")):
+    for total, cache, words in ((8 * MiB, None, "is too small for any engine"), (LIMIT, 256 * MiB, "take about")):
         told = replace(pg.system(place / "d", engine), memory_bytes=cache, memory_total_bytes=total)
         with pytest.raises(InputError, match=words):
             engines.get(engine).validated(told, 4)
@@ -220,7 +220,7 @@ def test_without_permission_the_refusal_names_the_way_out(tmp_path: Path) -> Non
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/cgroup").write_text("0::/user.slice\n")
     (tmp_path / "proc/self/mountinfo").write_text("")
-    with pytest.raises(InputError, match="no memory control group") as told:
+    with pytest.raises(InputError, match="no control group for memory") as told:
         control_groups.require(LIMIT, Tree(tmp_path))
     assert "Delegate=yes" in told.value.hint
 

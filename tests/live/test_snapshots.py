@@ -165,7 +165,7 @@ def test_a_stranger_s_directory_is_not_touched(place: Path, engine: str) -> None
     kept, _ = ready(wanted)
     (place / "data").mkdir()
     (place / "data" / "letter.txt").write_text("dear aunt")
-    with pytest.raises(InputError, match="not ironbench's"):
+    with pytest.raises(InputError, match="ironbench did not create"):
         restore.restored(wanted, kept)
     assert (place / "data" / "letter.txt").read_text() == "dear aunt"
 

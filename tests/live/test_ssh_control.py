@@ -132,7 +132,7 @@ def test_a_link_that_is_lost_undoes_what_was_changed_and_voids_the_trial(
         told, _ = begun.end()
     assert told.code == 1, told.stderr
     record = user.records()[-1]
-    assert (record["status"], "the link was lost" in record["cause"]) == ("voided", True), record["cause"]
+    assert (record["status"], "the connection was lost" in record["cause"]) == ("voided", True), record["cause"]
 
 
 @pytest.mark.skipif(not DROPS, reason="page caches cannot be dropped here")
@@ -146,7 +146,7 @@ def test_a_restart_that_fails_is_named_with_what_it_said(user: User, ssh: SshSer
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--server-cpus", "4711"), "CPU 4711 is not on that machine"),
+        (("--server-cpus", "4711"), "that machine has no CPU 4711"),
         (("--cache", "cold", "--restart", "no-such-thing.service"), "no-such-thing.service"),
         (("--cache", "cold"), "nobody says how"),
     ],
@@ -165,7 +165,7 @@ def test_what_cannot_be_done_there_is_refused_before_the_first_trial(
     [
         (
             ("--server-cpus", ONE),
-            "name the server's own user in --server, or let sudo do it, which makes that user root",
+            "name the server's own user in --server, or allow it with sudo, which makes that user root",
         ),
         (("--cache", "cold", "--restart", "true"), "tee /proc/sys/vm/drop_caches"),
     ],

@@ -24,7 +24,7 @@ def main(parent):
     while (frame := parent.receive()) is not None:
         message, data = frame
         if message == "refuse":
-            error = FailureError("statement", "it was cancelled", "ask again")
+            error = FailureError("statement", "was cancelled", "ask again")
             error.sqlstate, error.number = "57014", 1317
             raise error
         if message == "raise":
@@ -64,7 +64,7 @@ def test_what_lies_beside_ironbench_takes_no_place_of_the_standard_library(
 
 
 def test_an_error_of_the_child_is_raised_here_as_it_was_there(child: Child) -> None:
-    with pytest.raises(FailureError, match="statement: it was cancelled") as refused:
+    with pytest.raises(FailureError, match="statement: was cancelled") as refused:
         child.ask("refuse")
     assert (refused.value.hint, refused.value.sqlstate, refused.value.number) == ("ask again", "57014", 1317)
 
@@ -73,8 +73,8 @@ def test_a_child_that_breaks_down_leaves_its_last_line(child: Child) -> None:
     assert child.ask("raise") == {}
     died = child.died("before it answered")
     assert isinstance(died, EngineDiedError)
-    assert died.cause == "its process ended with exit code 1 before it answered"
-    assert died.hint == "it wrote: ValueError: nonsense"
+    assert died.cause == "the process exited with code 1 before it answered"
+    assert died.hint == "last output: ValueError: nonsense"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
@@ -83,14 +83,14 @@ def test_a_death_by_signal_is_named_and_only_a_kill_may_be_for_want_of_memory(ch
     os.kill(child.pid, number)
     assert child.ask("hello") == {}
     died = child.died()
-    assert died.cause == f"its process was ended by {signal.Signals(number).name}"
+    assert died.cause == f"the process was killed by {signal.Signals(number).name}"
     assert ("memory" in died.hint) == (number == signal.SIGKILL)
 
 
 def test_a_child_that_does_not_answer_is_told_from_one_that_died(child: Child) -> None:
     child.ask("ready")
     os.kill(child.pid, signal.SIGSTOP)
-    assert child.died(patience_s=0.1).cause == "it does not answer"
+    assert child.died(patience_s=0.1).cause == "does not answer"
     child.stop(0.1)
     assert child.process.returncode == -signal.SIGKILL
 

@@ -50,6 +50,6 @@ def test_a_command_in_a_directory_that_is_gone_is_refused_in_words(tmp_path: Pat
 def test_a_prepare_that_fails_says_where_it_can_be_tried_and_what_it_wrote(tmp_path: Path, log: str | None) -> None:
     kept = tmp_path / log if log else None
     upkeep = Upkeep("2026-11-21T01:00:00", str(tmp_path), Printer.silent(), kept)
-    with pytest.raises(FailureError, match="prepare of lab: `exit 3` ended with 3") as failed:
+    with pytest.raises(FailureError, match="prepare of lab: `exit 3` exited with status 3") as failed:
         upkeep.enter([Scope(("lab",), Commands("exit 3", of="lab"))], {})
     assert f"by hand in {tmp_path}" in failed.value.hint and (str(kept) in failed.value.hint) == (log is not None)

@@ -138,7 +138,7 @@ def test_a_worker_that_cannot_tell_whether_it_reaches_the_server_is_named(monkey
 
 def test_a_control_process_that_has_died_is_said_to_have_died() -> None:
     control = object.__new__(Control)
-    died = FailureError("control process of the workers", "its process ended")
+    died = FailureError("control process of the workers", "the process ended")
     ours, theirs = socket.socketpair()
     theirs.close()
     child: Any = Channel(ours)
@@ -146,5 +146,5 @@ def test_a_control_process_that_has_died_is_said_to_have_died() -> None:
     control._child = child
     control._frames = queue.SimpleQueue()
     control._frames.put(None)
-    with pytest.raises(FailureError, match="its process ended"):
+    with pytest.raises(FailureError, match="the process ended"):
         control.request({"ask": "workers"})

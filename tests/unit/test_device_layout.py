@@ -78,12 +78,12 @@ def test_what_a_power_cut_takes_back_is_in_memory_too(tmp_path: Path) -> None:
     beside = arrange.DeviceRequest("free", ("data",), 1000 * MB, "ext4", str(tmp_path / "backing"))
     huge = 1 << 45
     arrange.arranged((beside,), huge)
-    with pytest.raises(InputError, match="a power cut takes back"):
+    with pytest.raises(InputError, match="to undo writes after a power cut"):
         arrange.arranged((beside,), huge, cuttable=True)
 
 
 def test_data_that_do_not_fit_on_their_partition_are_refused() -> None:
-    with pytest.raises(InputError, match="the device's partition"):
+    with pytest.raises(InputError, match="the device's data partition"):
         arrange.require_room(100 * MB, 95 * MB)
     arrange.require_room(200 * MB, 95 * MB)
 

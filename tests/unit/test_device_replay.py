@@ -61,11 +61,11 @@ def test_a_prediction_out_of_its_range_says_so() -> None:
     writes = replay.predicted(one_client(300, 10_000, 8 * _MS, "write"), "hdd-7200(cache=off)", CORE)
     assert any("100% of the bytes are writes" in doubt for doubt in writes.out_of_range)
     flushes = replay.predicted(one_client(300, 10_000, 8 * _MS, "flush"), "ssd-nvme-2014", CORE)
-    assert any("group commit" in doubt and "more of them" in doubt for doubt in flushes.out_of_range)
+    assert any("group commit" in doubt and "more flushes" in doubt for doubt in flushes.out_of_range)
     far = replay.predicted(one_client(300, 10_000, 8 * _MS), "ssd-nvme-consumer", CORE)
-    assert any("far from what was recorded" in doubt for doubt in far.out_of_range)
+    assert any("times as long as recorded" in doubt for doubt in far.out_of_range)
     thinking = replay.predicted(one_client(300, 10 * _MS, 200_000), "ssd-nvme-2014", CORE)
-    assert any("program's own" in doubt for doubt in thinking.out_of_range)
+    assert any("spent in the program" in doubt for doubt in thinking.out_of_range)
 
 
 def several_clients(clients: int, count: int, think_ns: int, takes_ns: int) -> trace.Trace:
@@ -152,7 +152,7 @@ def test_what_arrived_while_a_trial_was_measured_is_replayed_and_several_trials_
         found.measured("3")
     assert len(replace(found, trial=np.minimum(trial, 1).astype("u2")).measured().op) == 77
     assert plain.measured() is plain
-    with pytest.raises(InputError, match="none was measured"):
+    with pytest.raises(InputError, match="no trial ran"):
         plain.measured("1")
 
 
@@ -195,7 +195,7 @@ def test_a_trace_comes_back_from_parquet_as_it_was_and_in_order(tmp_path: Path) 
 
 
 def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="does not exist"):
         trace.read(tmp_path / "none.parquet")
     (tmp_path / "text").write_text("hello")
     with pytest.raises(InputError, match="cannot be read"):
@@ -209,7 +209,7 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
     duckdb.sql(f"COPY (SELECT {columns}) TO '{tmp_path}/odd.parquet'")
     with pytest.raises(InputError, match="contains an unknown operation"):
         trace.read(tmp_path / "odd.parquet")
-    with pytest.raises(InputError, match="nothing in it"):
+    with pytest.raises(InputError, match="is empty"):
         replay.predicted(made([]), "hdd-7200", CORE)
     with pytest.raises(InputError, match="completed before"):
         replay.predicted(made([(5, "read", 0, 512, 4)]), "hdd-7200", CORE)

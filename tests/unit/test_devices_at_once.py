@@ -17,7 +17,7 @@ class _Told:
 
     def set_model_timing(self, on: bool) -> None:
         if not self.alive:
-            raise FailureError("emulated device", "its process ended")
+            raise FailureError("emulated device", "the process ended")
         self.models.append(on)
 
 

@@ -9,7 +9,7 @@ from ironbench.trial.drive.trial import _stop_stalled
 
 
 def fails() -> None:
-    raise FailureError("server", "it does not answer")
+    raise FailureError("server", "does not answer")
 
 
 def answers() -> None:

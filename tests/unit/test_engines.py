@@ -181,7 +181,7 @@ def test_a_build_lacks_no_feature_that_its_version_does_not_have() -> None:
 @pytest.mark.parametrize("path", ["/proc/abc", "/sys/abc", "/proc/self/abc/def"])
 def test_a_place_where_nothing_can_be_written_is_said_to_be_that(path: str) -> None:
     """Even root, whom permissions do not stop, cannot create directories there."""
-    with pytest.raises(InputError, match="nothing can be written in"):
+    with pytest.raises(InputError, match="is not writable"):
         data_dirs.check(path, "data")
 
 
@@ -239,5 +239,5 @@ def test_a_directory_in_memory_that_others_may_write_is_refused(
     ideal.claim("/srv/d")
     ideal.claim("/srv/d")
     ideal.root("/srv/d").chmod(0o777)
-    with pytest.raises(InputError, match="not a directory of ours alone"):
+    with pytest.raises(InputError, match="not a directory that only you can write to"):
         ideal.claim("/srv/d")

@@ -14,5 +14,5 @@ def test_a_child_that_does_not_stop_is_killed_and_the_kernel_is_not_blamed(monke
     stopped = job.ChildPlacement(within=("sh", "-c", 'kill -STOP $$; exec "$@"', "sh"))
     with pytest.raises(EngineDiedError) as died:
         job.run(job.CoreCall("write", b"[]", "the work"), stopped, stopping=lambda: True, keep=True)
-    assert died.value.cause == "it did not stop within 0.2 s of being told to, and was killed"
+    assert died.value.cause == "was killed because it did not stop within 0.2 s"
     assert "memory" not in died.value.hint

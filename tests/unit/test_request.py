@@ -64,7 +64,7 @@ def test_an_unknown_name_is_refused_and_the_nearest_suggested(
         ({"duration": "1s", "transactions": 5}, "--transactions", "combined with --duration"),
         ({"transactions": 0}, "--transactions", "out of range"),
         ({"clients": "0"}, "--clients", "0 is out of range"),
-        ({"engine": "sqlite", "memory_total": "10MiB"}, "--memory-total 10MiB", "holds no engine"),
+        ({"engine": "sqlite", "memory_total": "10MiB"}, "--memory-total 10MiB", "is too small for any engine"),
         ({"clients": "100000"}, "--clients", "100,000 is out of range"),
         ({"clients": "1,2,2"}, "--clients", "listed twice"),
         ({"clients": "many"}, "--clients", "not a whole number"),

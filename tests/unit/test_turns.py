@@ -215,7 +215,7 @@ def test_where_a_system_can_have_no_directory_of_its_own_it_is_measured_by_trial
     somebodys.mkdir(parents=True)
     (somebodys / "letters").write_text("dear")
     why = declared(lab_file, system=system).method.why_trials
-    assert "pg-side-2" in why and "it holds files that are not ironbench's" in why
+    assert "pg-side-2" in why and "contains files that ironbench did not create" in why
 
 
 def test_a_slice_without_slices_is_a_mistake(lab_file: Path) -> None:

@@ -99,12 +99,12 @@ class Stopped:
     def stop(self) -> None:
         self.stopped = True
         if self.fails:
-            raise FailureError("server process 1", "could not be thawed (control group v2)")
+            raise FailureError("server process 1", "could not be resumed (control group v2)")
 
 
 def test_a_thaw_that_fails_keeps_no_other_system_frozen() -> None:
     sides: list[Any] = [Stopped(False), Stopped(True), Stopped(True), Stopped(False)]
-    with pytest.raises(FailureError, match="could not be thawed"):
+    with pytest.raises(FailureError, match="could not be resumed"):
         stop_all(sides)
     assert all(side.stopped for side in sides)
 
@@ -115,7 +115,7 @@ def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> 
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         server = processes.identify(sleeper.pid)
         assert server is not None
-        with pytest.raises(FailureError, match="could not be thawed") as failure:
+        with pytest.raises(FailureError, match="could not be resumed") as failure:
             Freezer(server, tmp_path).thaw()
         sleeper.kill()
     assert "ironbench cleanup" in failure.value.hint

@@ -112,7 +112,7 @@ def test_a_directory_server_refuses_parallelism_and_a_limit_that_holds_no_server
     with pytest.raises(InputError) as parallel:
         slapd.ENGINE.validated(System("slapd", "x", parallelism=2), 1)
     assert parallel.value.subject == "--parallelism"
-    with pytest.raises(InputError, match="holds no engine"):
+    with pytest.raises(InputError, match="is too small for any engine"):
         slapd.ENGINE.validated(System("slapd", "x", memory_total_bytes=1 << 20), 1)
 
 

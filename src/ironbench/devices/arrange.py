@@ -128,7 +128,7 @@ def require_room(device_bytes: int, estimate_bytes: int) -> None:
     if estimate_bytes * (1 + space.RESERVE) > device_bytes * (1 - FILE_SYSTEM_SHARE):
         raise InputError(
             written("layout.data"),
-            f"the workload's data take about {units.stored(estimate_bytes)}, and the device's partition for them has "
+            f"the workload's data take about {units.stored(estimate_bytes)}, but the device's data partition has only "
             f"{units.stored(device_bytes)}",
             "give the device more capacity, or choose a smaller scale",
         )
@@ -148,9 +148,9 @@ def _arranged(request: DeviceRequest, number: int, placed: set[str], estimate_by
         if size < least:
             raise InputError(
                 subject,
-                f"its partition for {role} would have {units.stored(size)}, and {request.file_system} needs "
+                f"the partition for {role} would have {units.stored(size)}, but {request.file_system} needs at least "
                 f"{units.stored(least)}",
-                "give it more capacity, or choose another file system",
+                "give the device more capacity, or choose another file system",
             )
     key = hashlib.sha256(repr((request, number, sorted(sizes.items()))).encode()).hexdigest()[:12]
     folder = data_dirs.base() / "devices" / key
@@ -184,14 +184,14 @@ def require_memory(subject: str, devices: Sequence[Device], undone: int) -> None
     needed = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
     may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)
     if needed > may:
-        beside = f", {units.stored(undone)} of it for what a power cut takes back" if undone else ""
+        beside = f", including {units.stored(undone)} to undo writes after a power cut" if undone else ""
         raise InputError(
             subject,
-            f"the devices hold {units.stored(needed)} in memory{beside}, and {units.stored(may)} may be taken",
-            f"make them smaller with {written('devices.NAME.capacity')}, "
-            f"or keep their bytes in a directory with {written('devices.NAME.backing')} DIR",
+            f"the devices need {units.stored(needed)} of memory{beside}, but only {units.stored(may)} may be used",
+            f"make the devices smaller with {written('devices.NAME.capacity')}, "
+            f"or store their contents in a directory with {written('devices.NAME.backing')} DIR",
         )
     for device in devices:
         if device.backing != RAM and not space.existing(Path(device.backing)).is_dir():
             subject = written("devices.NAME.backing", device.backing)
-            raise InputError(subject, "it is not a directory", "name a directory")
+            raise InputError(subject, "is not a directory", "name a directory")

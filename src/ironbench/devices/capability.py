@@ -26,16 +26,16 @@ def require(subject: str) -> None:
 def lacking(root: Path = Path("/")) -> str:
     """Describes what is missing, otherwise returns ""."""
     if not _may_mount(root / "proc/self/status"):
-        return "root (the right to mount file systems), which this process does not have"
+        return "root (the right to mount file systems), but this process is not root"
     for path, what in ((FUSE, "FUSE"), (LOOPS, "loop devices")):
         here = root / path.relative_to("/")
         if not here.exists():
-            return f"the kernel's {what}, and there is no {path}"
+            return f"the kernel's {what}, but {path} does not exist"
         if not os.access(here, os.R_OK | os.W_OK):
-            return f"the kernel's {what}, and {path} cannot be opened"
+            return f"the kernel's {what}, but {path} cannot be opened"
     for program in _PROGRAMS:
         if shutil.which(program) is None:
-            return f"the program {program}, which is not installed"
+            return f"the program {program}, but it is not installed"
     return ""
 
 

@@ -164,7 +164,7 @@ class MountedDevice:
         except IronbenchError as error:
             return error.cause
         dropped = json.loads(self._live.counters())["untraced"]
-        return f"{dropped} I/Os came faster than they could be written" if dropped else ""
+        return f"{dropped} I/Os arrived faster than the trace could be written" if dropped else ""
 
     def _powered(self) -> dict[str, str]:
         """Detaches, attaches and mounts everything again after a power cut, so that the kernel's caches are lost as
@@ -172,9 +172,9 @@ class MountedDevice:
         files = self._folder / FILES
         if left := [
             *self._unmounted(),
-            *(f"{loop.device} is in use still" for loop in loop_mounts.loops(self._folder)),
+            *(f"{loop.device} is still in use" for loop in loop_mounts.loops(self._folder)),
         ]:
-            raise FailureError("power", "; ".join(left), "end the programs that use the device first")
+            raise FailureError("power", "; ".join(left), "stop the programs that use the device")
         self._live.revive()
         blocks = self._blocks = {name: loop_mounts.attach(files / name) for name in self._order.points}
         for name, block in blocks.items():
@@ -199,7 +199,7 @@ class MountedDevice:
         entry = register.read(Path(self._order.entry))
         own = processes.identify(os.getpid())
         if entry is None or own is None:
-            raise FailureError("emulated device", f"its entry {self._order.entry} is gone")
+            raise FailureError("emulated device", f"the register entry {self._order.entry} is missing")
         register.with_server(register.owned(entry, own) if self._order.detached else entry, own, None)
 
     def _create_file_system(self, block: str, point: Path, flushes: bool) -> None:

@@ -29,8 +29,8 @@ def normal(subject: str, text: str) -> str:
     except InputError as error:
         raise InputError(
             subject,
-            f"{text!r} is not a directory: it has no slash; as a device: {error.cause}",
-            "; ".join(filter(None, (error.hint, f"the directory of that name is written ./{text}"))),
+            f"{text!r} has no slash, so it names a device: {error.cause}",
+            "; ".join(filter(None, (error.hint, f"for a directory, write ./{text}"))),
         ) from None
 
 

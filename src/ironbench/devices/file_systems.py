@@ -59,15 +59,17 @@ def validated(subject: str, text: str) -> str:
     name, _, option = text.partition(":")
     kind = KINDS.get(name)
     if kind is None:
-        raise InputError(subject, f"{name!r} is no file system that a device can carry", f"known: {', '.join(KINDS)}")
+        raise InputError(
+            subject, f"emulated devices do not support the file system {name!r}", f"known: {', '.join(KINDS)}"
+        )
     if option and not any(option.startswith(known) for known in kind.options):
-        known = ", ".join(f"{name}:{one}…" for one in kind.options) or f"{name} takes none here"
-        raise InputError(subject, f"{option!r} is no option of {name} here", known)
+        known = ", ".join(f"{name}:{one}…" for one in kind.options) or f"{name} has no options here"
+        raise InputError(subject, f"{name} does not support the option {option!r} here", known)
     if shutil.which(kind.program) is None:
         raise InputError(
             subject,
             f"{kind.program} is not installed",
-            f"Debian and Ubuntu have it in the package {kind.package}; or choose another file system",
+            f"install it (package {kind.package} on Debian and Ubuntu), or choose another file system",
         )
     return text
 
@@ -92,7 +94,7 @@ def make(text: str, block: str) -> None:
             if _UNCHECKED not in error.said:
                 raise
             if time.monotonic() > deadline:
-                hint = "a mounted loop device has lost its file: `ironbench cleanup` removes what ironbench left"
+                hint = "a mounted loop device has lost its file; `ironbench cleanup` removes what ironbench left behind"
                 raise FailureError(error.subject, error.cause, hint) from error
             time.sleep(_AGAIN_S)
 

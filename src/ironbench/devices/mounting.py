@@ -152,7 +152,7 @@ class Mounted:
             raise FailureError(
                 f"emulated device {self.device.model}",
                 "; ".join(left),
-                "end the programs that use it, then `ironbench cleanup` removes the rest",
+                "stop the programs that use the device, then run `ironbench cleanup`",
             )
 
     def _last_words(self) -> dict[str, Any]:
@@ -178,8 +178,8 @@ class Mounted:
         if untraced is not None:  # Without an answer the process has died, which is reported elsewhere.
             raise FailureError(
                 f"trace {trace}",
-                f"is cut short: {untraced}",
-                "it is not kept; write it to a disk that has room and is fast enough",
+                f"is incomplete: {untraced}",
+                "the trace was deleted; write it to a faster disk with enough free space",
             )
 
     def _refuse_too_fast(self, reads_per_s: float) -> None:
@@ -192,8 +192,8 @@ class Mounted:
         if modelled > reads_per_s * TOO_FAST:
             raise InputError(
                 f"device {self.device.model}",
-                f"it does {modelled:.0f} reads a second, and {reads_per_s:.0f} get through here",
-                "replay it (`ironbench device trace replay`), or mount it while nothing else runs; "
+                f"the model does {modelled:.0f} reads/s, but this machine's I/O path allows only {reads_per_s:.0f}/s",
+                "replay a trace on it (`ironbench device trace replay`), or mount it on an idle machine; "
                 "`free` is the fastest that can be emulated",
             )
 
@@ -340,7 +340,7 @@ def _described(one: Mounted) -> str:
     place = "memory" if device.backing == arrange.RAM else "a file"
     return (
         f"emulated {device.model}, {size}, {device.file_system}, in {place}; "
-        f"here a read takes {way_us:.0f} us and {measured['reads_per_s']:.0f}/s get through at most ({one.way})"
+        f"I/O path overhead {way_us:.0f} us per read, at most {measured['reads_per_s']:.0f} reads/s ({one.way})"
     )
 
 
@@ -350,13 +350,13 @@ def _refuse_used(device: Device) -> None:
         if loop_mounts.is_mount_point(point):
             raise InputError(
                 f"mount point {point}",
-                "something is mounted there already",
+                "another file system is already mounted there",
                 "another ironbench may use the same device: wait for it, or `ironbench device unmount` it",
             )
         if point.exists() and (not point.is_dir() or any(point.iterdir())):
-            raise InputError(f"mount point {point}", "it is not an empty directory", "name another one")
+            raise InputError(f"mount point {point}", "is not an empty directory", "name another directory")
         if not (above := space.existing(point)).is_dir():
-            raise InputError(f"mount point {point}", f"{above} is not a directory", "name another one")
+            raise InputError(f"mount point {point}", f"{above} is not a directory", "name another directory")
 
 
 def _registered(device: Device) -> tuple[Path, register.RegisterEntry]:

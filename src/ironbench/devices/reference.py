@@ -10,7 +10,7 @@ from ironbench.words import grouped
 _INTRODUCTION = """# Devices
 
 What a model is and how devices are written: [Device models](../understand/emulation.md). The source of each
-figure is given beside it; **assumed** figures have no source. Units: KB, MB, GB are powers of 1000, KiB, MiB, GiB
+figure is given next to it; **assumed** figures have no source. Units: KB, MB, GB are powers of 1000, KiB, MiB, GiB
 powers of 1024, in figures and in expressions; a letter alone (`stripe=64K`) is a power of 1024.
 """
 
@@ -30,8 +30,8 @@ def _table(known: dict[str, DeviceModel]) -> str:
     short = ["read, depth 1", "read, 32", "write, 1", "write, 32", "MB/s read", "MB/s write", "commits"]
     assert len(short) == len(LOADS)
     lines = [
-        "What a storage benchmark would see: random 4 KiB I/Os per second at two depths, sequential MB/s, and commits",
-        "per second of one client that writes 8 KiB to a log and syncs. Flash slows down after gigabytes.",
+        "Predicted results of a storage benchmark: random 4 KiB I/Os per second at two depths, sequential MB/s, and",
+        "commits per second of one client that writes 8 KiB to a log and syncs. Flash slows down after gigabytes.",
         "",
         f"| model | {' | '.join(short)} |",
         f"|---|{'---:|' * len(short)}",
@@ -49,7 +49,7 @@ def _short(value: float) -> str:
 
 
 def _model(model: DeviceModel) -> str:
-    year = f"Of {model.year}. " if model.year else ""
+    year = f"Released in {model.year}. " if model.year else ""
     lines = [
         f"## {model.name}",
         "",
@@ -67,10 +67,14 @@ def _model(model: DeviceModel) -> str:
     held = [one for one in model.published if one.not_held is None]
     beside = [one for one in model.published if one.not_held is not None]
     if held:
-        lines += ["", "Not used to build it, and held against it by `python -m bench presets`:", ""]
+        lines += [
+            "",
+            "Not used to build the model; `python -m bench presets` checks the model against these figures:",
+            "",
+        ]
         lines += [_figure(one) for one in held]
     if beside:
-        lines += ["", "Not used to build it, and only shown beside it there:", ""]
+        lines += ["", "Not used to build the model, and only shown by `python -m bench presets`:", ""]
         lines += [f"{_figure(one)}: {one.not_held}" for one in beside]
     return "\n".join(lines)
 

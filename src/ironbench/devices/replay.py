@@ -137,7 +137,7 @@ def predicted(
     Raises InputError if the expression is invalid, or if the trace is empty or does not fit on the device.
     """
     if not len(trace.op):
-        raise InputError("trace", "there is nothing in it", "record while something is at work on the device")
+        raise InputError("trace", "is empty", "record while a program uses the device")
     room = capacity or -(-trace.end() // 4096) * 4096 or None
     processors = trace.processors
     counts = processors.for_core(answering_ns) if processors and closed else None
@@ -195,8 +195,8 @@ def _doubts(prediction: Prediction) -> tuple[str, ...]:
     share = prediction.written_bytes / moved if moved else 0.0
     if share > WRITES_FAR:
         doubts.append(
-            f"{in_percent(share)} of the bytes are writes: when the kernel and checkpoints write depends on the "
-            "device's speed and on the clock, and both stay as recorded here"
+            f"{in_percent(share)} of the bytes are writes: the times of writes by the kernel and checkpoints depend "
+            "on the device's speed and on the clock, but the replay keeps the recorded ones"
         )
     for one in prediction.latencies:
         change = _change(one)
@@ -204,20 +204,20 @@ def _doubts(prediction: Prediction) -> tuple[str, ...]:
             more = "fewer" if change > 1 else "more"
             doubts.append(
                 f"a flush takes {change:.2g} times as long: transactions that share one (group commit) would need "
-                f"{more} of them, and here their number stays"
+                f"{more} flushes, but the replay keeps the recorded number"
             )
         elif one.op != "flush" and not 1 / LATENCY_FAR <= change <= LATENCY_FAR:
-            doubts.append(f"a {one.op} takes {change:.2g} times as long: far from what was recorded")
+            doubts.append(f"a {one.op} takes {change:.2g} times as long as recorded: the prediction is less certain")
     if (
         prediction.closed
         and prediction.predicted_s > 0
         and prediction.thinking_s / prediction.predicted_s > THINKING_FAR
     ):
-        doubts.append("nearly all of the predicted time is the program's own: what limits it then was not modelled")
+        doubts.append("nearly all of the predicted time is spent in the program, whose limits are not modelled")
     if prediction.used_s > OTHERS_FAR * prediction.computing_s > 0:
         doubts.append(
-            f"{prediction.used_s:.2g} s of CPU were used, and the work can have taken {prediction.computing_s:.2g} s: "
-            "what other programs did, or this one besides its I/Os, is left out"
+            f"{prediction.used_s:.2g} s of CPU were used, but the workload needed {prediction.computing_s:.2g} s: "
+            "CPU use of other programs, and of this one apart from its I/Os, is not replayed"
         )
     return tuple(doubts)
 
@@ -237,9 +237,9 @@ def _unknown_clients(prediction: Prediction, most: int, mean: float) -> tuple[st
         return ()
     chained = prediction.predicted_s > 0 and prediction.thinking_s / prediction.predicted_s > CHAINED_FAR
     if prediction.ratio < 1 / SAME and chained:
-        return (f"up to {most} I/Os at a time, and then mostly thinking: clients may be slower than predicted",)
+        return (f"up to {most} I/Os in flight, followed mostly by think time: clients may be slower than predicted",)
     if prediction.ratio > SAME and mean / most < IDLE_FAR:
-        return (f"up to {most} I/Os at a time, {mean:.1f} on average: clients may be faster than predicted",)
+        return (f"up to {most} I/Os in flight, {mean:.1f} on average: clients may be faster than predicted",)
     return ()
 
 
@@ -257,8 +257,8 @@ def _cold(prediction: Prediction, most: int) -> tuple[str, ...]:
     if busy >= COLD_FAR:
         return ()
     return (
-        f"computing decides the time there, and here the work computed for {in_percent(busy)} of the time: after "
-        "pauses it takes longer (twice as long was seen), so the prediction is likely too long",
+        f"CPU is the bottleneck in the prediction, but was used {in_percent(busy)} of the time when recorded: after "
+        "pauses, computing takes longer (up to twice as long), so the prediction is likely too long",
     )
 
 
@@ -269,8 +269,8 @@ def _disturbed(trace: Trace, prediction: Prediction) -> tuple[str, ...]:
     cores = trace.processors.others_s() / prediction.recorded_s
     if cores <= DISTURBED_FAR * trace.processors.cores:
         return ()
-    cause = f"other programs used {cores:.1f} of {trace.processors.cores} cores while it was recorded"
-    return (f"{cause}: they slowed the work, and made it wait",)
+    cause = f"other programs used {cores:.1f} of {trace.processors.cores} cores during the recording"
+    return (f"{cause}: they slowed down the workload and made it wait",)
 
 
 def _under_way(trace: Trace, elapsed_s: float) -> tuple[int, float]:

@@ -12,23 +12,23 @@ import numpy as np
 from ironbench.errors import FailureError, InputError, nearest
 
 COLUMNS = {
-    "time_ns": "when it reached the model, once what it is taken to follow was done; in nanoseconds since the mount",
+    "time_ns": "arrival at the model, after the I/Os that it is assumed to depend on; in nanoseconds since the mount",
     "op": "read, write or flush",
-    "offset": "its first byte on the device; of a partition's image plus where the partition begins",
-    "length": "bytes; 0 of a flush",
-    "completed_ns": "when it was done by the model's word, or answered where that was later; on the clock of time_ns",
-    "partition": "of which partition: data, temp or log",
+    "offset": "first byte on the device; the offset in the partition's image plus the start of the partition",
+    "length": "size in bytes; 0 for a flush",
+    "completed_ns": "completion time according to the model, or of the answer if that was later; same clock as time_ns",
+    "partition": "partition: data, temp or log",
 }
 """Column → meaning. The names are also the column names of the Parquet file."""
 LATER = {
-    "trial": "the number of the trial that was measured at time_ns, from 1; 0 when none was",
-    "cores": "of the machine",
-    "used_ns": "CPU that the machine had used when it was answered, on all cores, without the emulation's own",
-    "runnable_ns": "the same for threads that ran or waited for a core: together, and without the emulation's",
-    "emulation_ns": "CPU that the emulation had used when it was answered, less waiting, sampling or a driver's part",
-    "work_share": "of used_ns over the trial: what its engine and those who drove it used; 1 where nobody knows",
+    "trial": "number of the trial that ran at time_ns, starting from 1; 0 outside trials",
+    "cores": "number of CPU cores of the machine",
+    "used_ns": "CPU time that the machine had used by the time of the answer, on all cores, without the emulation's",
+    "runnable_ns": "running time plus time waiting for a core of all threads until the answer, without the emulation's",
+    "emulation_ns": "CPU time of the emulation until the answer, without waiting, sampling or the driver's part",
+    "work_share": "share of used_ns over the trial that the engine and its clients used; 1 if unknown",
     "device": "the emulated device that was recorded, as an expression",
-    "device_bytes": "its capacity",
+    "device_bytes": "capacity of the device in bytes",
 }
 """Columns that older traces lack. The counters start at an arbitrary value and are sampled every 10 ms."""
 COUNTS = ("used_ns", "runnable_ns", "emulation_ns", "work_share")
@@ -130,10 +130,10 @@ class Trace:
             return self
         numbers = " ".join(str(number) for number in known)
         if trial and trial not in numbers.split():
-            has = f"it has {numbers}" if known else "none was measured while it was recorded"
-            raise InputError(f"--trial {trial}", f"the trace has no such trial: {has}", f"or say {ALL}")
+            has = f"it has {numbers}" if known else "no trial ran during the recording"
+            raise InputError(f"--trial {trial}", f"the trace has no such trial: {has}", f"or use {ALL}")
         if not trial and len(known) > 1:
-            raise InputError("trace", f"it has {len(known)} trials", f"--trial chooses one ({numbers}), or {ALL}")
+            raise InputError("trace", f"has {len(known)} trials", f"choose one with --trial ({numbers}), or {ALL}")
         return self._rows(np.equal(np.asarray(self.trial), int(trial or known[0])))
 
     def _rows(self, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Trace:
@@ -157,7 +157,7 @@ class Trace:
 def read(path: Path) -> Trace:
     """Reads a trace from Parquet. Raises InputError if the file is missing or is no trace."""
     if not path.is_file():
-        raise InputError(f"trace {path}", "there is no such file", "`ironbench device mount --trace FILE` records one")
+        raise InputError(f"trace {path}", "does not exist", "`ironbench device mount --trace FILE` records one")
     with duckdb.connect() as database:
         try:
             names = [
@@ -165,7 +165,7 @@ def read(path: Path) -> Trace:
             ]
             missing = [name for name in COLUMNS if name not in names]
             if missing:
-                raise InputError(f"trace {path}", f"it has no column {missing[0]}", nearest(missing[0], names))
+                raise InputError(f"trace {path}", f"has no column {missing[0]}", nearest(missing[0], names))
             selected = ", ".join([_FIRST, *(_LATER[name] for name in LATER if name in names)])
             table = database.execute(f"{selected} {_LAST}", [str(path)]).fetchnumpy()
         except duckdb.Error as error:
@@ -181,7 +181,7 @@ def read(path: Path) -> Trace:
     plain = {name: columns[name] for name in COLUMNS}
     trace = Trace(**plain, trial=columns.get("trial"), processors=processors, recorded=recorded)
     if (trace.op >= len(OPS)).any():
-        raise InputError(f"trace {path}", "it contains an unknown operation", f"known: {', '.join(OPS)}")
+        raise InputError(f"trace {path}", "contains an unknown operation", f"known: {', '.join(OPS)}")
     return trace
 
 

@@ -112,7 +112,9 @@ def claim(data: str) -> None:
     ours.mkdir(mode=0o755, exist_ok=True)
     info = ours.lstat()
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
-        raise InputError(f"directory {ours}", "it is not a directory of ours alone", "have its owner remove it")
+        raise InputError(
+            f"directory {ours}", "is not a directory that only you can write to", "have its owner remove it"
+        )
     (ours / _NOTE).write_text(f"{data}\n")
 
 

@@ -43,7 +43,7 @@ class LocalCapabilityTests:
             return "the program `unshare` is missing (package util-linux)"
         command = [unshare, "--user", "--map-user=1000", "--map-group=1000", "true"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
-        return None if done.returncode == 0 else done.stderr.strip() or f"unshare ended with {done.returncode}"
+        return None if done.returncode == 0 else done.stderr.strip() or f"unshare exited with status {done.returncode}"
 
     def cgroup(self, directory: Path) -> str | None:
         group = directory / f"ironbench-doctor-{os.getpid()}"

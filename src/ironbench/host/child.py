@@ -154,12 +154,12 @@ class Child(Channel):
         code = self.process.poll()
         if code is None:
             return "", ""
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
         if lines := self._tail():
             # A crash is reported first and followed by a stack trace; an exception is reported last.
-            return how, f"it wrote: {lines[0 if code < 0 else -1].strip()}"
+            return how, f"last output: {lines[0 if code < 0 else -1].strip()}"
         if code == -signal.SIGKILL:
-            return how, "the kernel does this to the largest process when memory runs out (see dmesg)"
+            return how, "the kernel kills the largest process when memory runs out (see dmesg)"
         return how, ""
 
     def _tail(self) -> list[str]:
@@ -182,9 +182,9 @@ class Child(Channel):
         try:
             self.process.wait(patience_s)
         except subprocess.TimeoutExpired:
-            return kind(self.subject, f"it does not answer {when}".strip())
+            return kind(self.subject, f"does not answer {when}".strip())
         how, hint = self.how_it_ended()
-        return kind(self.subject, f"its process {how} {when}".strip(), hint)
+        return kind(self.subject, f"the process {how} {when}".strip(), hint)
 
     def stop(self, patience_s: float = STOP_S) -> None:
         """Closes the connection and waits for the child to end; kills it after `patience_s`. May be called twice."""

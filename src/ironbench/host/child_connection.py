@@ -188,7 +188,7 @@ class Served:
             finally:
                 self._working = False
         except KeyboardInterrupt:
-            cancelled = FailureError("statement", "it was cancelled")
+            cancelled = FailureError("statement", "was cancelled")
             cancelled.sqlstate = CANCELLED
             return refusal(cancelled)
         except IronbenchError as error:

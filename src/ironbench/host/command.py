@@ -77,8 +77,8 @@ def run(
         return CommandEnd(None, took_s, words, _with_words(stopped, words))
     status = shell.returncode
     if status < 0:
-        return CommandEnd(status, took_s, words, _with_words(f"was ended by {_signal(-status)}", words))
-    return CommandEnd(status, took_s, words, _with_words(f"ended with {status}", words) if status else "")
+        return CommandEnd(status, took_s, words, _with_words(f"was killed by {_signal(-status)}", words))
+    return CommandEnd(status, took_s, words, _with_words(f"exited with status {status}", words) if status else "")
 
 
 def terminal() -> bool:
@@ -90,10 +90,10 @@ def by_a_person(text: str, say: Callable[[str], None]) -> CommandEnd:
     """Shows `text` and waits until the user presses Enter, without a limit. Raises KeyboardInterrupt."""
     began = time.monotonic()
     if not terminal():
-        return CommandEnd(None, 0.0, cause="there is no terminal on which somebody could be asked")
+        return CommandEnd(None, 0.0, cause="there is no terminal to prompt on")
     say(f"\a>>> {text}")
     if sys.stdin.readline() == "":
-        return CommandEnd(None, time.monotonic() - began, cause="the terminal was closed before anybody pressed Enter")
+        return CommandEnd(None, time.monotonic() - began, cause="the terminal was closed before Enter was pressed")
     return CommandEnd(0, time.monotonic() - began)
 
 
@@ -108,9 +108,9 @@ def _stopped(shell: subprocess.Popen[bytes], output: Path, deadline: float, limi
             else:
                 return ""
             if output.stat().st_size > MOST_BYTES:
-                reason = f"wrote more than {MOST_BYTES >> 10} KiB and was ended"
+                reason = f"wrote more than {MOST_BYTES >> 10} KiB and was terminated"
             elif time.monotonic() >= deadline:
-                reason = f"took longer than its limit of {limit_s:g} s and was ended"
+                reason = f"took longer than its limit of {limit_s:g} s and was terminated"
             else:
                 continue
             _end(shell)

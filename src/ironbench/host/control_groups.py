@@ -53,7 +53,7 @@ def parent(tree: Tree | None = None) -> ParentGroup:
                 directory = directory.parent
             if "memory" in _words(directory / "cgroup.controllers"):
                 return ParentGroup("v2", directory)
-    raise InputError(written("limits.memory_total"), "there is no memory control group here", _HINT)
+    raise InputError(written("limits.memory_total"), "this machine has no control group for memory", _HINT)
 
 
 def require(wanted_bytes: int, tree: Tree | None = None) -> None:
@@ -62,8 +62,8 @@ def require(wanted_bytes: int, tree: Tree | None = None) -> None:
     if wanted_bytes < LEAST_BYTES:
         raise InputError(
             written("limits.memory_total", units.exact(wanted_bytes)),
-            "holds no engine",
-            f"allow {units.exact(LEAST_BYTES)} at least",
+            "is too small for any engine",
+            f"allow at least {units.exact(LEAST_BYTES)}",
         )
     where = parent(tree)
     group = where.directory / f"ironbench-try-{os.getpid()}-{secrets.token_hex(4)}"
@@ -71,13 +71,13 @@ def require(wanted_bytes: int, tree: Tree | None = None) -> None:
         group.mkdir()
         group.rmdir()
     except OSError as error:
-        cause = f"no group can be made in {where.directory}: {error.strerror}"
+        cause = f"cannot create a control group in {where.directory}: {error.strerror}"
         raise InputError(written("limits.memory_total"), cause, _HINT) from error
     if where.version == "v2" and not _delegated(where.directory) and not _alone(where.directory):
         raise InputError(
             written("limits.memory_total"),
-            f"other processes share our group {where.directory}, so it cannot have groups with limits below it",
-            "`systemd-run --scope -p Delegate=yes ironbench …` (with --user when not root)",
+            f"other processes share ironbench's control group {where.directory}, so limits below it are not possible",
+            "run `systemd-run --scope -p Delegate=yes ironbench …` (with --user when not root)",
         )
 
 

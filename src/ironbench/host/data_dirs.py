@@ -55,7 +55,9 @@ def _home(environ: Mapping[str, str]) -> Path:
     with contextlib.suppress(KeyError):
         named = named or pwd.getpwuid(os.getuid()).pw_dir
     if not named:
-        raise InputError("HOME", "is not set, and the user has no home", "set IRONBENCH_DATA to a directory of yours")
+        raise InputError(
+            "HOME", "is not set, and the user has no home directory", "set IRONBENCH_DATA to one of your directories"
+        )
     return Path(named)
 
 
@@ -64,20 +66,20 @@ def check(path: str, role: str) -> str:
     place = space.followed(expanded(path).absolute())
     subject = f"{role} directory {place}"
     if any(ord(char) < 32 for char in str(place)):
-        cause = f"its path {str(place)!r} contains a control character, which no server's configuration can express"
-        raise InputError(f"{role} directory", cause, "name another place")
+        cause = f"the path {str(place)!r} contains a control character, which no server's configuration can express"
+        raise InputError(f"{role} directory", cause, "name another directory")
     there = space.existing(place)
     if not there.is_dir():
-        raise InputError(subject, f"{there} is not a directory", "name another place")
+        raise InputError(subject, f"{there} is not a directory", "name another directory")
     try:  # permissions are not enough: root may write everywhere except where the file system forbids it
         tempfile.TemporaryFile(dir=there).close()  # without a name, if the file system supports that
     except OSError as error:
-        cause = f"nothing can be written in {there} ({error.strerror})"
-        raise InputError(subject, cause, "choose another, or change its permissions") from None
+        cause = f"{there} is not writable ({error.strerror})"
+        raise InputError(subject, cause, "choose another directory, or change the permissions") from None
     if there == place and not ours(place) and (entries := _entries(place)):
         raise InputError(
             subject,
-            f"it holds files that are not ironbench's, e.g. {entries[0]}",
+            f"contains files that ironbench did not create, e.g. {entries[0]}",
             "name an empty directory, or one that does not exist yet",
         )
     return str(place)
@@ -183,7 +185,7 @@ def _entries(place: Path) -> list[str]:
         return sorted({path.name for path in place.iterdir() if not _of_a_claim(path)} - _OF_THE_FILE_SYSTEM)
     except OSError as error:
         raise InputError(
-            f"directory {place}", error.strerror or str(error), "name another, or change its permissions"
+            f"directory {place}", error.strerror or str(error), "name another directory, or change the permissions"
         ) from error
 
 

@@ -53,7 +53,7 @@ class Detached:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise FailureError(words[0], f"cannot be begun: {error.strerror or error}") from error
+            raise FailureError(words[0], f"cannot be started: {error.strerror or error}") from error
         found = processes.identify(self._shell.pid)
         self.process = found or ProcessId(self._shell.pid, "")
 

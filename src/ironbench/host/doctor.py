@@ -84,7 +84,7 @@ def _unseen(one: Probe, why: str) -> Diagnosis:
 
 def _not_visible(host: HostView) -> str:
     if host.virtual != "none":
-        return "not visible here: this is a virtual machine, ask whoever runs its host"
+        return "not visible here: this is a virtual machine; ask its provider"
     if host.container != "none":
-        return "not visible here: this is a container, look on its host"
+        return "not visible here: this is a container; check its host"
     return "not visible here"

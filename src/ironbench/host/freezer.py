@@ -56,7 +56,9 @@ class Freezer:
                 with contextlib.suppress(ProcessLookupError):
                     (self.group / "cgroup.procs").write_text(str(pid))
             if time.monotonic() > deadline:
-                raise FailureError(f"control group {self.group}", f"process {outside[0]} does not enter it")
+                raise FailureError(
+                    f"control group {self.group}", f"process {outside[0]} cannot be moved into this group"
+                )
 
     def freeze(self) -> None:
         """Freezes the server; returns when none of its processes runs. Raises FailureError."""
@@ -73,7 +75,7 @@ class Freezer:
                     raise _unusable(self.group, error) from error
             if time.monotonic() > deadline:
                 self.thaw()
-                raise FailureError(f"server process {self.server.pid}", f"could not be frozen ({self.how})")
+                raise FailureError(f"server process {self.server.pid}", f"could not be paused ({self.how})")
             time.sleep(0.001)
 
     def thaw(self) -> None:
@@ -85,8 +87,8 @@ class Freezer:
         if self.server.alive() and self._frozen():
             raise FailureError(
                 f"server process {self.server.pid}",
-                f"could not be thawed ({self.how})",
-                "`ironbench cleanup` tries it again, and ends the server",
+                f"could not be resumed ({self.how})",
+                "`ironbench cleanup` tries again, then stops the server",
             )
 
     def _frozen(self) -> bool:
@@ -117,7 +119,7 @@ def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
 
 def _unusable(group: Path, error: OSError) -> FailureError:
     """Error for a group that was usable when the server entered it."""
-    hint = "leave control groups named ironbench-… to ironbench; `ironbench cleanup` thaws and ends what is left"
+    hint = "do not change control groups named ironbench-…; `ironbench cleanup` resumes and stops their processes"
     return FailureError(f"control group {group}", error.strerror or str(error), hint)
 
 

@@ -80,9 +80,9 @@ def run(
         raise KeyboardInterrupt
     raise_refusal(answers.last)
     if answers.result is None and given_up:
-        raise call.death(call.subject, f"it did not stop within {STOP_S:g} s of being told to, and was killed")
+        raise call.death(call.subject, f"was killed because it did not stop within {STOP_S:g} s")
     if answers.result is None:
-        raise child.died("before its work was over", call.death)
+        raise child.died("before its work was done", call.death)
     return answers.result
 
 

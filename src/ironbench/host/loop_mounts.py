@@ -88,7 +88,7 @@ def take_apart(folder: Path, patience_s: float) -> list[str]:
         except FailureError as error:
             left.append(str(error))
     wait_gone(folder, patience_s)
-    left += [f"{loop.device} is in use still" for loop in loops(folder)]
+    left += [f"{loop.device} is still in use" for loop in loops(folder)]
     for point in mounted_within(folder, "fuse"):
         try:
             unmount(point, 0.0)

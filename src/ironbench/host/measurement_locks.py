@@ -38,7 +38,7 @@ def shared(say: Callable[[str], object]) -> Iterator[None]:
                 with _opened(_QUEUED_LAB) as lab:
                     beside = not _locked(lab, fcntl.LOCK_SH)
         if beside:
-            say("caution: a queued lab is measured on this machine now; each disturbs the other")
+            say("warning: a queued lab is running on this machine; the two measurements disturb each other")
         yield
 
 
@@ -51,7 +51,7 @@ def alone() -> int | None:
             return os.dup(lab) if free else None
     except OSError as error:
         cause = f"cannot be locked: {error.strerror or error}"
-        raise FailureError("this machine", cause, "let XDG_CACHE_HOME name a directory that can be written") from error
+        raise FailureError("this machine", cause, "set XDG_CACHE_HOME to a writable directory") from error
 
 
 @contextmanager

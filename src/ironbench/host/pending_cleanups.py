@@ -90,8 +90,10 @@ def write(pending: PendingCleanup) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        cause = f"what must be undone cannot be noted: {error.strerror or error}"
-        raise FailureError(str(path), cause, "make room, or set IRONBENCH_DATA to a directory of yours") from None
+        cause = f"cannot record the pending cleanup: {error.strerror or error}"
+        raise FailureError(
+            str(path), cause, "free some space, or set IRONBENCH_DATA to one of your directories"
+        ) from None
 
 
 def runs(pending: PendingCleanup, shell: ProcessId | None) -> PendingCleanup:

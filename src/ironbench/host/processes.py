@@ -70,7 +70,7 @@ def own() -> ProcessId:
     """Returns this process. Raises FailureError without /proc, which is needed to end the processes that this one
     starts."""
     if (found := identify(os.getpid())) is None:
-        cause = "is not mounted, so ironbench could not tell its processes from others and end them"
+        cause = "is not mounted, so ironbench could not identify and stop the processes that it starts"
         raise FailureError("/proc", cause, "mount it: `mount -t proc proc /proc`")
     return found
 

@@ -90,7 +90,7 @@ class Program:
             self.cancel()
             raise
         if self._process.returncode != 0 and not self._cancelled:
-            cause = f"ended with {self._process.returncode}: {last_words(messages)}"
+            cause = f"exited with status {self._process.returncode}: {last_words(messages)}"
             raise FailureError(self._words[0], cause)
 
     def _messages(self, process: subprocess.Popen[str]) -> str:
@@ -182,7 +182,7 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
         messages.seek(0)
         text = messages.read().decode(errors="replace")
     if status != 0:
-        raise FailureError(words[0], f"ended with {status}: {last_words(text)}")
+        raise FailureError(words[0], f"exited with status {status}: {last_words(text)}")
     return text
 
 
@@ -233,7 +233,7 @@ def run_program(
     """Runs a program with a text as standard input and returns its status and output. Raises FailureError if it cannot
     run or exceeds the timeout."""
     if trust.is_withheld(words):
-        raise FailureError(words[0], "is named by a lab file that is only read, so it does not run", "add --trust")
+        raise FailureError(words[0], "is named by a lab file without --trust, so it is not run", "add --trust")
     try:
         return subprocess.run(
             words,
@@ -286,4 +286,4 @@ def tied() -> tuple[str, ...]:
 def last_words(text: str, lines: int = 3) -> str:
     """Returns the last non-empty lines of a text, for a message."""
     written = [line.strip() for line in text.splitlines() if line.strip()]
-    return " / ".join(written[-lines:]) or "it wrote nothing"
+    return " / ".join(written[-lines:]) or "no output"

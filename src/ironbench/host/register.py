@@ -67,11 +67,15 @@ def directory(environ: Mapping[str, str] = os.environ) -> Path:
         path.mkdir(mode=0o700, exist_ok=True)
         info = path.lstat()
     except OSError as error:
-        cause = f"cannot be made: {error.strerror}"
-        raise FailureError(f"runtime directory {path}", cause, "set XDG_RUNTIME_DIR to a directory of yours") from None
+        cause = f"cannot be created: {error.strerror}"
+        raise FailureError(
+            f"runtime directory {path}", cause, "set XDG_RUNTIME_DIR to one of your directories"
+        ) from None
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
         raise FailureError(
-            f"runtime directory {path}", "it is not a directory of ours alone", "remove it, or set XDG_RUNTIME_DIR"
+            f"runtime directory {path}",
+            "is not a directory that only you can write to",
+            "remove it, or set XDG_RUNTIME_DIR",
         )
     return path
 

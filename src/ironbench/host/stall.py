@@ -33,8 +33,8 @@ class Stall:
         if done != self._done:
             self._done, self._since_s, self._asked_s = done, now_s, now_s
         elif self._most_s is not None and now_s - self._since_s >= self._most_s:
-            cause = f"it answers other connections, and made no progress for {units.span(self._most_s)}"
-            self.error = FailureError("server", cause, "look for a process of it that is stopped, or for a lock")
+            cause = f"answers other connections, but made no progress for {units.span(self._most_s)}"
+            self.error = FailureError("server", cause, "check for a stopped server process, or for a lock")
         elif now_s - self._asked_s >= self._silent_s:
             try:
                 self._require_answer()

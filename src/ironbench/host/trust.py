@@ -66,7 +66,7 @@ def is_withheld(words: Sequence[str]) -> bool:
 
 def unknown_version(subject: str) -> InputError:
     """Error for a program that may not run and whose file does not contain a version."""
-    cause = "its version cannot be read from its file, and a lab file that is only read runs nothing"
+    cause = "the file does not contain a version, and without --trust a lab file runs no programs"
     return InputError(subject, cause, "if you trust the file, add --trust")
 
 

@@ -163,11 +163,11 @@ def test_control_groups_are_tried_where_those_of_engines_are_made(host: MakePati
     ordinary user."""
     given = host(changes={"sys/fs/cgroup/db.slice/bench/cgroup.controllers": "cpu memory\n"})
     assert [one.seen for one in about("control groups", given)] == [
-        "v2, cpu memory: groups can be made in /sys/fs/cgroup/db.slice/bench"
+        "v2, cpu memory: groups can be created in /sys/fs/cgroup/db.slice/bench"
     ]
     outside = host(changes={"proc/self/cgroup": "0::/docker/77\n"})
     (found,) = about("control groups", outside)
-    assert found.seen.endswith("groups can be made in /sys/fs/cgroup")
+    assert found.seen.endswith("groups can be created in /sys/fs/cgroup")
 
 
 def test_a_well_kept_server_has_no_warnings_but_its_container_limit(host: MakePatient) -> None:

@@ -1,4 +1,4 @@
-"""A change on another machine after the link was lost during the previous one."""
+"""A change on another machine after the connection was lost during the previous one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_server_is_held_again_only_when_its_machine_has_undone_what_a_lost_lin
     lost = Pin(there, Rights(), 77, "0")
     lost.begin()
     assert slept == [0.0]
-    assert "the link was lost" in lost.end()
+    assert "the connection was lost" in lost.end()
     answering(monkeypatch, "undone", "0")
     following = Pin(there, Rights(), 77, "0")
     following.begin()
@@ -57,7 +57,7 @@ def test_a_server_is_held_again_only_when_its_machine_has_undone_what_a_lost_lin
 
 def test_a_change_whose_answer_was_lost_may_have_been_made(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
     async def silent(there: Link, script: str) -> _Held:
-        raise FailureError("db.example", "a change could not be made there: no answer")
+        raise FailureError("db.example", "the change failed there: no answer")
 
     there = Link(SshAddress("db.example"))
     monkeypatch.setattr(change, "_begun", silent)

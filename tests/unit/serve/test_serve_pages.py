@@ -297,12 +297,14 @@ def test_a_record_that_cannot_be_read_is_named_on_the_overview_and_in_the_labs_r
 
 def test_the_page_of_a_lab_that_failed_says_why_until_it_is_resumed(results: Path) -> None:
     (folder := results / "queue").mkdir()
-    failed = QueueEntry("a", "log", 1.0, 1.0, LAB, state=FAILED, why="prepare ended with 7", begun_at=1.0, ended_at=2.0)
+    failed = QueueEntry(
+        "a", "log", 1.0, 1.0, LAB, state=FAILED, why="prepare exited with status 7", begun_at=1.0, ended_at=2.0
+    )
     (folder / "a.json").write_bytes(msgspec.json.encode(failed))
     trials = results / "labs" / LAB / "trials"
     last = trials / browser(results).get(f"/archive?q={LAB}").text.split(f"/lab/{LAB}/record/")[1].split('"')[0]
     last.rename(results / "put aside")
-    assert "It failed: prepare ended with 7" in browser(results).get(f"/lab/{LAB}").text
+    assert "It failed: prepare exited with status 7" in browser(results).get(f"/lab/{LAB}").text
     done = QueueEntry("b", "log", 3.0, 2.0, LAB, True, state=DONE, begun_at=3.0, ended_at=4.0)
     (folder / "b.json").write_bytes(msgspec.json.encode(done))
     assert "It failed" not in browser(results).get(f"/lab/{LAB}").text

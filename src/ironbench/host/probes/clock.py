@@ -29,7 +29,7 @@ def clock_source(host: HostView) -> CheckResult | None:
     )
     return severe(
         current,
-        "Reading this clock costs a system call or more, about 1 µs instead of 25 ns: client, "
+        "Reading this clock takes a system call or more, about 1 µs instead of 25 ns: the client, "
         "the server's own timing (EXPLAIN ANALYZE) and observers all slow down what they measure.",
         command,
     )
@@ -43,10 +43,8 @@ def wake_up(host: HostView) -> CheckResult | None:
         return None
     cuts = quantiles(late, n=100)
     median, p99 = cuts[49], cuts[98]
-    seen = f"{median * 1e6:.0f} µs late (half of them), {p99 * 1e6:.0f} µs (99 %)"
-    meaning = (
-        "An open loop starts transactions late and emulated devices answer late: shorter response times are noise."
-    )
+    seen = f"{median * 1e6:.0f} µs late (median), {p99 * 1e6:.0f} µs (99th percentile)"
+    meaning = "Open loops start transactions late and emulated devices answer late: shorter response times are noise."
     remedy = "stop other load first; on real hardware `sudo tuned-adm profile latency-performance`"
     if median >= _LATE_S or p99 >= _VERY_LATE_S:
         return severe(seen, meaning, remedy)

@@ -28,7 +28,7 @@ def governor(host: HostView) -> CheckResult | None:
         return ok(seen)
     return warning(
         seen,
-        "The processor slows down when it has little to do and speeds up late: light loads look slower than they are, "
+        "The processor lowers its frequency when idle and raises it late: light loads look slower than they are, "
         "and runs vary.",
         f"echo {_STEADY} | sudo tee {_CPU}/cpu*/cpufreq/scaling_governor",
     )
@@ -64,7 +64,7 @@ def boosting(host: HostView) -> CheckResult | None:
     return note(
         "on",
         "Speed depends on how warm the processor is and how many cores work: a run after a pause is faster, and one "
-        "core alone is faster than one of many. Switch it off to compare, leave it on to know the most you can get.",
+        "core alone is faster than one of many. Turn boost off to compare configurations, on to measure the maximum.",
         command,
     )
 
@@ -103,7 +103,7 @@ def idle_states(host: HostView) -> CheckResult | None:
         return ok(seen)
     return note(
         seen,
-        "A core that slept answers later: with few clients, response times are longer than under load.",
+        "A sleeping core needs time to wake up: with few clients, response times are longer than under load.",
         f"sudo cpupower idle-set --disable-by-latency {int(_DEEP_S * 1e6)}",
     )
 
@@ -115,10 +115,10 @@ def smt(host: HostView) -> CheckResult | None:
     if active is None:
         return None
     if not active:
-        return ok("one thread per core, as far as this machine tells")
+        return ok("one thread per core, as far as this machine reports")
     return note(
         "two logical processors share each core",
-        "Beyond one busy thread per core, throughput grows less than the CPU share shown: 50 % busy is nearly full.",
+        "Beyond one busy thread per core, throughput grows less than the CPU share shown: 50% busy is nearly full.",
         f"to measure without: echo off | sudo tee {_CPU}/smt/control",
     )
 
@@ -133,7 +133,7 @@ def weaknesses(host: HostView) -> CheckResult | None:
         return ok("none needed, or switched off")
     return note(
         ", ".join(by_weakness),
-        "Each system call and task switch costs a little more. Keep it so; compare only machines with the same set.",
+        "System calls and task switches are slower. Keep the mitigations; compare machines with the same ones.",
     )
 
 
@@ -146,16 +146,16 @@ def limits(host: HostView) -> list[CheckResult]:
         readings.append(
             warning(
                 f"at most {bounds.cpus:g} cores' worth of CPU time (cgroup {bounds.cgroup})",
-                "When the quota is used up, everything stands still until the next period: pauses of up to 0.1 s that "
-                "no database can explain.",
-                "give whole CPUs instead of a quota: `docker run --cpuset-cpus=…`, or remove `--cpus`",
+                "When the quota is used up, all processes stop until the next period: pauses of up to 0.1 s that "
+                "are not the database's fault.",
+                "assign whole CPUs instead of a quota: `docker run --cpuset-cpus=…`, or remove `--cpus`",
             )
         )
     if bounds.memory_bytes is not None:
         readings.append(
             note(
                 f"at most {units.memory(bounds.memory_bytes)} of memory (cgroup {bounds.cgroup})",
-                "Page cache counts against this limit: data beyond it are read from the device again.",
+                "Page cache counts against this limit: data beyond the limit are read from the device again.",
             )
         )
     return readings or [ok("no CPU quota, no memory limit")]

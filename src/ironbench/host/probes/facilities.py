@@ -8,7 +8,7 @@ from ironbench.host.limits import own_group_at, own_groups
 from ironbench.host.mounts import all_mounts
 from ironbench.model.diagnosis import CheckResult, note, ok
 
-_EMULATION = "Emulated devices (disks and flash drives made by software) cannot be used; everything else works."
+_EMULATION = "Emulated devices (disks and flash drives simulated in software) cannot be used; everything else works."
 
 
 @probe("facilities", "io_uring")
@@ -21,7 +21,7 @@ def io_uring(host: HostView) -> CheckResult:
     remedy = "sudo sysctl kernel.io_uring_disabled=0"
     if not disabled:
         remedy = "in a container: `docker run --security-opt seccomp=unconfined`"
-    return note(why, "The client uses epoll instead: about 15 % more CPU time of ours per transaction.", remedy)
+    return note(why, "The client uses epoll instead: the client's CPU time per transaction rises by about 15%.", remedy)
 
 
 @probe("facilities", "FUSE")
@@ -49,7 +49,7 @@ def control_groups(host: HostView) -> list[CheckResult]:
         why = host.attempts.cgroup(host.tree.path(directory))
         what = f"{version}, {controller}: " if controller else f"{version}: "
         if why is None:
-            readings.append(ok(f"{what}groups can be made in {directory}"))
+            readings.append(ok(f"{what}groups can be created in {directory}"))
         else:
             readings.append(
                 note(

@@ -20,7 +20,7 @@ def steal(host: HostView) -> CheckResult | None:
     share = host.ticks("steal")
     seen = f"{in_percent(share)} of CPU time over the last second"
     meaning = "Other virtual machines take CPU time from this one: the same work takes longer from one run to the next."
-    remedy = "ask for dedicated or unthrottled CPUs at your provider, or measure at a quieter hour and repeat"
+    remedy = "ask your provider for dedicated or unthrottled CPUs, or repeat the measurement at a quieter hour"
     if share >= _SEVERE_STEAL:
         return severe(seen, meaning, remedy)
     if share >= _WARNING_STEAL:
@@ -43,8 +43,8 @@ def others(host: HostView) -> CheckResult | None:
     busiest = sorted(((ticks, name, pid) for pid, (name, ticks) in used.items() if ticks > 0), reverse=True)[:3]
     who = ", ".join(f"{name} ({pid})" for _, name, pid in busiest)
     seen = f"{in_percent(share)} of the machine's CPU time over the last second" + (f": {who}" if who else "")
-    meaning = "The database and the client would share cores, cache and devices with these programs."
-    remedy = "stop them, or wait until they are done: `top` shows them"
+    meaning = "The database and the client share cores, cache and devices with these programs."
+    remedy = "stop these programs, or wait until they end: `top` shows them"
     if share >= _SEVERE_OTHERS:
         return severe(seen, meaning, remedy)
     if share >= _WARNING_OTHERS:
@@ -64,8 +64,8 @@ def runnable(host: HostView) -> CheckResult | None:
     if waiting >= cores:
         return warning(
             seen,
-            "Every core already has something to do: response times would include waiting for a core.",
-            "stop what is running: `top` shows it",
+            "Every core is already busy: response times include CPU scheduling waits.",
+            "stop the running programs: `top` shows them",
         )
     return ok(seen)
 
@@ -81,13 +81,13 @@ def swapping(host: HostView) -> CheckResult | None:
     if pages > 0:
         return severe(
             f"{pages} pages in the last second",
-            "Memory is so short that programs are moved to disk and back: every figure measures that disk.",
+            "Memory is so short that the kernel swaps programs to disk and back: every figure measures that disk.",
             "free memory, or give the database less (`--memory`); then `sudo swapoff -a && sudo swapon -a`",
         )
     if used > 0:
         return note(
             f"{units.memory(used)} are in swap, none moved in the last second",
-            "Something was moved out earlier and will come back with a pause when it is needed.",
+            "Pages were swapped out earlier; reading them back pauses the program that needs them.",
             "sudo swapoff -a && sudo swapon -a",
         )
     return ok("no memory is in swap")

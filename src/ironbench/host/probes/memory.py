@@ -26,8 +26,8 @@ def available(host: HostView) -> CheckResult | None:
     if share < _SHORT_SHARE:
         return warning(
             seen,
-            "The page cache has hardly room: data that would be cached on an idle machine are read from the device.",
-            "stop what holds memory: `ps aux --sort=-rss | head`",
+            "Little memory is left for the page cache: data that an idle machine would cache are read from the device.",
+            "stop programs that use much memory: `ps aux --sort=-rss | head`",
         )
     return ok(seen)
 
@@ -61,7 +61,7 @@ def huge_pages(host: HostView) -> CheckResult | None:
         return ok(chosen)
     return warning(
         "always",
-        "The kernel assembles and splits large pages at moments of its own choosing: pauses of milliseconds, and more "
+        "The kernel assembles and splits huge pages at unpredictable times: pauses of milliseconds, and more "
         "memory per connection.",
         f"echo madvise | sudo tee {base}/enabled",
     )
@@ -75,7 +75,7 @@ def overcommit(host: HostView) -> CheckResult | None:
         return None
     if mode == 2:
         return ok("2: never")
-    words = {0: "0: within reason", 1: "1: always"}
+    words = {0: "0: heuristic", 1: "1: always"}
     return note(
         words.get(mode, str(mode)),
         "When memory runs out, the kernel kills a process, often the database, instead of refusing the request.",
@@ -101,14 +101,14 @@ def numa(host: HostView) -> CheckResult | None:
     if tree.integer("/proc/sys/kernel/numa_balancing"):
         return warning(
             f"{len(nodes)} nodes, automatic balancing is on",
-            "The kernel unmaps pages to learn who uses them and moves them between nodes: extra page faults in the "
-            "database's shared memory, at varying moments.",
+            "The kernel unmaps pages to find the CPUs that use them, then moves them: extra page faults in the "
+            "database's shared memory, at unpredictable times.",
             "sudo sysctl kernel.numa_balancing=0",
         )
     return note(
         f"{len(nodes)} nodes, no automatic balancing",
-        "Where the database's cache was allocated decides its speed: runs after a restart may differ.",
-        "start the server by `numactl --interleave=all`",
+        "The speed of the database's cache depends on its node: runs after a restart may differ.",
+        "start the server with `numactl --interleave=all`",
     )
 
 
@@ -126,8 +126,8 @@ def write_back(host: HostView) -> CheckResult | None:
         return ok(seen)
     return note(
         seen,
-        "A sync may find gigabytes waiting in front of it: a stall of seconds at a checkpoint, and short trials that "
-        "never pay for what they wrote.",
+        "A sync may have to wait for gigabytes of dirty pages: checkpoints stall for seconds, and short trials "
+        "end before their writes reach the device.",
         "sudo sysctl vm.dirty_background_bytes=268435456 vm.dirty_bytes=1073741824",
     )
 

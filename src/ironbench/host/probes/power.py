@@ -22,7 +22,9 @@ def battery(host: HostView) -> CheckResult | None:
         return None
     if any(tree.integer(f"/sys/class/power_supply/{name}/online") for name in mains):
         return ok("on mains")
-    return severe("on battery", "Processor, links and drives are slowed down to save power.", "plug it in")
+    return severe(
+        "on battery", "Processor, links and drives are slowed down to save power.", "connect the power supply"
+    )
 
 
 def _is_mains(host: HostView, name: str) -> bool:
@@ -45,8 +47,10 @@ def pcie_link(host: HostView) -> list[CheckResult]:
         assert speed and best_speed and width and best_width
         seen = f"{block.name} ({at.name}): {speed:g} GT/s × {width:g} lanes of {best_speed:g} GT/s × {best_width:g}"
         part = speed * width / (best_speed * best_width)
-        meaning = f"The link carries {in_percent(part)} of what the device could: that is where its bandwidth ends."
-        remedy = f"move it to a slot with more lanes, look at the slot's BIOS settings; sudo lspci -vv -s {at.name}"
+        meaning = f"The link limits the bandwidth to {in_percent(part)} of what the device supports."
+        remedy = (
+            f"move the device to a slot with more lanes, or check the slot's BIOS settings; sudo lspci -vv -s {at.name}"
+        )
         if part <= _HALF:
             readings.append(severe(seen, meaning, remedy))
         elif part < 1:
@@ -90,7 +94,7 @@ def aspm(host: HostView) -> CheckResult | None:
         return ok(policy if policy == "performance" else "default: as the firmware set it")
     return warning(
         policy,
-        "A link that sleeps takes microseconds to wake: the first request after a pause is slow.",
+        "A sleeping link takes microseconds to wake up: the first request after a pause is slow.",
         f"echo performance | sudo tee {path}",
     )
 
@@ -111,7 +115,7 @@ def _sata(policy: str, hosts: list[str]) -> CheckResult:
         return ok(seen)
     return warning(
         seen,
-        "A SATA link that sleeps takes up to 10 ms to wake: light loads show it as slow reads.",
+        "A sleeping SATA link takes up to 10 ms to wake up: reads are slow under light load.",
         "echo max_performance | sudo tee /sys/class/scsi_host/host*/link_power_management_policy",
     )
 
@@ -127,8 +131,8 @@ def nvme_states(host: HostView) -> list[CheckResult]:
             continue
         readings.append(
             note(
-                f"{drive}: may sleep when it wakes within {value} µs",
-                "The first request after an idle moment waits for the drive to wake: light loads look slower.",
+                f"{drive}: may sleep in states with a wake-up latency of at most {value} µs",
+                "The first request after an idle period waits for the drive to wake up: light loads look slower.",
                 f"echo 0 | sudo tee {path}",
             )
         )

@@ -20,7 +20,7 @@ def build(host: HostView) -> CheckResult | None:
         return ok("release")
     return severe(
         profile,
-        "The client is many times slower than it should be: its own cost would be measured as the database's.",
+        "The client is many times slower than it should be: its overhead would be measured as the database's.",
         "make setup",
     )
 
@@ -36,7 +36,9 @@ def open_files(host: HostView) -> CheckResult | None:
             if hard == "unlimited" or int(hard) >= _ENOUGH_FILES:
                 return ok(seen)
             if int(hard) >= _FEW_FILES:
-                return note(seen, "Enough for a few thousand clients; more need a higher limit.", "ulimit -n 65536")
+                return note(
+                    seen, "Enough for a few thousand clients; more clients need a higher limit.", "ulimit -n 65536"
+                )
             return warning(
                 seen,
                 "Runs with many clients fail to connect, and the server closes and reopens files all the time.",

@@ -36,30 +36,30 @@ def _file_system(place: DirectoryView) -> CheckResult:
     assert mount is not None
     seen = f"{mount.path}: {mount.kind} on {mount.source}"
     if in_memory(mount):
-        return note(seen, "In memory: no device is measured, and what is written is gone when the machine stops.")
+        return note(seen, "In memory: no device is measured, and the data are lost when the machine stops.")
     if is_network(mount):
         return warning(
             seen,
-            "A network file system: the network and another machine's load are measured too.",
-            "give a directory on a local disk: --data DIR",
+            "A network file system: the network and another machine's load are also measured.",
+            "use a directory on a local disk: --data DIR",
         )
     if mount.kind == "overlay":
         return warning(
             seen,
             "A container's layered file system: the first change of each file copies it whole.",
-            "give a directory on a volume: `docker run -v /srv/db:/db …`, then --data /db",
+            "use a directory on a volume: `docker run -v /srv/db:/db …`, then --data /db",
         )
     if mount.kind in ("btrfs", "zfs", "bcachefs"):
         return note(
             seen,
-            "A copying file system: every change is written elsewhere, and may be compressed; figures depend on its "
-            "record size and age.",
+            "A copy-on-write file system: changes go to a new location, and may be compressed; figures depend on the "
+            "record size and the file system's age.",
         )
     if mount.kind.startswith("fuse"):
         return warning(
             seen,
-            "A file system in a program: its CPU time is measured as the device's.",
-            "give a directory on a kernel file system: --data DIR",
+            "A file system in user space: its CPU time is measured as the device's.",
+            "use a directory on a kernel file system: --data DIR",
         )
     return ok(seen)
 
@@ -87,7 +87,7 @@ def _options(place: DirectoryView, tree: Tree) -> list[CheckResult]:
         readings.append(
             severe(
                 f"{at}: barriers are off",
-                "Syncs do not reach the medium: commits look fast and can be lost at a power cut.",
+                "Syncs do not reach the medium: commits look fast and can be lost in a power failure.",
                 f"sudo mount -o remount,barrier {at}",
             )
         )
@@ -95,16 +95,18 @@ def _options(place: DirectoryView, tree: Tree) -> list[CheckResult]:
         readings.append(
             severe(
                 f"{at}: sync",
-                "Every write waits for the device, not only commits: the database is measured in a mode nobody uses.",
+                "Every write waits for the device, not only commits: databases do not run this way in production.",
                 f"sudo mount -o remount,async {at}",
             )
         )
     if "ro" in options:
-        readings.append(severe(f"{at}: read-only", "No database can live here.", f"sudo mount -o remount,rw {at}"))
+        readings.append(
+            severe(f"{at}: read-only", "No database can be created here.", f"sudo mount -o remount,rw {at}")
+        )
     if "strictatime" in options or not (options & {"relatime", "noatime"} or in_memory(mount)):
         readings.append(
             warning(
-                f"{at}: every read notes its time",
+                f"{at}: every read updates the access time (strictatime)",
                 "Reading causes writes.",
                 f"sudo mount -o remount,noatime {at}",
             )
@@ -115,7 +117,7 @@ def _options(place: DirectoryView, tree: Tree) -> list[CheckResult]:
         readings.append(
             note(
                 f"{at}: discard",
-                "Deleting files (log segments, dropped tables) sends trims at once; some drives stall for them.",
+                "Deleting files (WAL segments, dropped tables) sends trims immediately; some drives stall on them.",
                 f"sudo mount -o remount,nodiscard {at}; sudo systemctl enable --now fstrim.timer",
             )
         )
@@ -123,11 +125,11 @@ def _options(place: DirectoryView, tree: Tree) -> list[CheckResult]:
         readings.append(
             warning(
                 f"{at}: data=journal",
-                "Everything is written twice, first to the journal.",
+                "All data are written twice, first to the journal.",
                 f"remove data=journal for {at} from /etc/fstab and mount it again",
             )
         )
-    return readings or [ok(f"{at}: nothing that spoils")]
+    return readings or [ok(f"{at}: no problematic options")]
 
 
 @probe("storage", "free space")
@@ -143,7 +145,9 @@ def free_space(host: HostView) -> list[CheckResult]:
         if free < _NO_ROOM_BYTES:
             readings.append(
                 severe(
-                    seen, "A load would fill the disk and fail.", "free space, or give another directory: --data DIR"
+                    seen,
+                    "A load would fill the disk and fail.",
+                    "free some space, or use another directory: --data DIR",
                 )
             )
         elif free < _LITTLE_ROOM_BYTES or free < size * _FULL_SHARE:
@@ -151,7 +155,7 @@ def free_space(host: HostView) -> list[CheckResult]:
                 warning(
                     seen,
                     "Nearly full flash drives and file systems write slower, and only small scales fit.",
-                    "free space, then `sudo fstrim -av`",
+                    "free some space, then `sudo fstrim -av`",
                 )
             )
         else:
@@ -172,7 +176,7 @@ def scheduler(host: HostView) -> list[CheckResult]:
             readings.append(
                 warning(
                     seen,
-                    "It shares the device out fairly between programs, at a high cost per request and with pauses.",
+                    "This scheduler divides the device fairly between programs, at a high cost and with pauses.",
                     f"echo {'mq-deadline' if block.rotational else 'none'} | sudo tee {path}",
                 )
             )
@@ -188,7 +192,7 @@ def scheduler(host: HostView) -> list[CheckResult]:
             readings.append(
                 note(
                     seen,
-                    "Nobody sorts requests for a rotating disk but the disk itself.",
+                    "Without a scheduler, requests to a rotating disk are sorted only by the disk itself.",
                     f"echo mq-deadline | sudo tee {path}",
                 )
             )
@@ -206,21 +210,21 @@ def write_cache(host: HostView) -> list[CheckResult]:
             continue
         seen = f"{block.name}: {block.write_cache}"
         if block.write_cache == "write back":
-            readings.append(ok(f"{seen}: a commit waits for a flush, as it must"))
+            readings.append(ok(f"{seen}: a commit waits for a flush, as required"))
         elif host.virtual != "none":
             readings.append(
                 note(
                     seen,
-                    "The host takes no flushes: whether a commit survives a power cut is for the host to know.",
-                    "ask whoever runs the host which cache mode the disk has",
+                    "The virtual disk has no flush: whether a commit survives a power failure depends on the host.",
+                    "ask the host's administrator for the disk's cache mode",
                 )
             )
         else:
             readings.append(
                 note(
                     seen,
-                    "The drive says it has no volatile cache: true of drives with protection against power loss. If "
-                    "it has none, commits are fast only because they may be lost.",
+                    "The drive reports no volatile cache: correct for drives with power-loss protection. For other "
+                    "drives, commits are fast only because they may be lost.",
                     "sudo smartctl -g wcache /dev/" + block.name,
                 )
             )
@@ -236,21 +240,23 @@ def sync_time(host: HostView) -> list[CheckResult]:
         if not took or place.mount is None or in_memory(place.mount):
             continue
         middle = median(took)
-        seen = f"{place.directory}: {units.span(middle)} (half of {len(took)} writes), {units.span(max(took))} at most"
+        seen = (
+            f"{place.directory}: {units.span(middle)} (median of {len(took)} writes), {units.span(max(took))} at most"
+        )
         rotating = place.block is not None and place.block.rotational
         if middle > _SLOW_SYNC_S:
             readings.append(
                 warning(
                     seen,
                     "Every commit waits at least this long, unless commits are grouped.",
-                    "look for other load on the device: `iostat -x 1`",
+                    "check for other load on the device: `iostat -x 1`",
                 )
             )
         elif rotating and middle < _DISK_SYNC_S and host.virtual == "none":
             readings.append(
                 warning(
                     seen,
-                    "Faster than a platter turns: a cache answered; without a battery it loses commits.",
+                    "Faster than a rotation of the disk: a cache answered; without a battery, it loses commits.",
                     f"sudo hdparm -W /dev/{place.block.name if place.block else '…'}",
                 )
             )
@@ -258,7 +264,7 @@ def sync_time(host: HostView) -> list[CheckResult]:
             readings.append(
                 note(
                     seen,
-                    "This virtual disk says that it rotates, but answers like flash or a cache on its host.",
+                    "This virtual disk reports that it rotates, but answers like flash or a cache on its host.",
                 )
             )
         else:
@@ -270,7 +276,7 @@ def sync_time(host: HostView) -> list[CheckResult]:
 def firmware(host: HostView) -> list[CheckResult]:
     """Model and firmware of each drive; a firmware update may improve its speed."""
     return [
-        ok(f"{block.name}: {block.model or 'model unknown'}, firmware {block.firmware}; is it the maker's newest?")
+        ok(f"{block.name}: {block.model or 'model unknown'}, firmware {block.firmware}; is it the latest version?")
         for block in host.blocks
         if block.firmware
     ]
@@ -287,8 +293,8 @@ def encryption(host: HostView) -> list[CheckResult]:
                 readings.append(
                     note(
                         f"{block.name} ({block.model}): encrypted",
-                        "Each block costs CPU time on its way: fast drives are slower, and the CPU share is not the "
-                        "database's alone.",
+                        "Encrypting each block takes CPU time: fast drives are slower, and CPU usage is not "
+                        "only the database's.",
                         f"sudo cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue {block.model}",
                     )
                 )

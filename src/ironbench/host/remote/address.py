@@ -9,7 +9,7 @@ from ironbench.errors import InputError, written
 from ironbench.model.secrets import Secrets
 
 FIELD = "system.server"
-_FORM = "write ssh://user@host or ssh://user@host:port; a Host of ~/.ssh/config is a host, too"
+_FORM = "write ssh://user@host or ssh://user@host:port; host may be a Host of ~/.ssh/config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ def parse(text: str) -> SshAddress:
         parts = urlsplit(text)
         host, port, user, password = parts.hostname, parts.port, parts.username, parts.password
     except ValueError:
-        raise InputError(subject, "its host or port cannot be read", _FORM) from None
+        raise InputError(subject, "the host or port is invalid", _FORM) from None
     if password is not None:
         Secrets(password), Secrets(unquote(password))
-        cause = "holds a password, and ironbench logs in by a key"
-        raise InputError(subject, cause, "leave the password out; `ssh-add` loads a key into the agent")
+        cause = "contains a password, but ironbench logs in with a key"
+        raise InputError(subject, cause, "remove the password; `ssh-add` loads a key into the agent")
     if parts.scheme != "ssh" or not host:
-        raise InputError(subject, "is no address of a machine", _FORM)
+        raise InputError(subject, "is not the address of a machine", _FORM)
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise InputError(subject, "names more than a machine", _FORM)
+        raise InputError(subject, "contains more than the address of a machine", _FORM)
     if host.startswith("-") or (user or "").startswith("-"):
         raise InputError(subject, "a name begins with a dash", _FORM)
     return SshAddress(_as_written(parts.netloc), unquote(user or ""), port)

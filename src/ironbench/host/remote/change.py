@@ -51,12 +51,12 @@ def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) ->
     FailureError."""
     known = _numbers(online)
     if missing := [cpu for cpu in cpus if known and cpu not in known]:
-        raise InputError(written("limits.server_cpus"), f"CPU {missing[0]} is not on that machine", f"there: {online}")
+        raise InputError(written("limits.server_cpus"), f"that machine has no CPU {missing[0]}", f"there: {online}")
     _require_programs(there, ("taskset", "timeout", "grep", "sed"))
     allowed = f'{_ROOT} || [ "$(id -u)" = "$(stat -c %u /proc/{server})" ]'
     # taskset can start any program, so permission to run it with sudo is equivalent to root.
-    way = f"name the server's own user in {written('system.server')}, or let sudo do it, which makes that user root"
-    return _rights(there, allowed, ("taskset",), "may not choose the CPUs of the server's processes", way)
+    way = f"name the server's own user in {written('system.server')}, or allow it with sudo, which makes that user root"
+    return _rights(there, allowed, ("taskset",), "may not pin the server's processes to CPUs", way)
 
 
 def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
@@ -75,9 +75,9 @@ def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
     subject = written("system.restart", restart)
     if asked.status == 3:
         cause = "there is no systemd on that machine"
-        raise InputError(subject, cause, "give a command that restarts the server in its place")
+        raise InputError(subject, cause, "use a command that restarts the server instead")
     if asked.output.strip() != b"loaded":
-        cause = f"that machine knows no such unit ({asked.output.decode('utf-8', 'replace').strip() or 'no answer'})"
+        cause = f"that machine has no such unit ({asked.output.decode('utf-8', 'replace').strip() or 'no answer'})"
         raise InputError(subject, cause, "`systemctl list-units --type service` there lists them")
     units = _rights(there, _ROOT, ("systemctl", "restart", restart), "may not restart a service")
     return caches, f"{units.sudo}systemctl restart {quoted(restart)}"
@@ -97,8 +97,8 @@ def restart(there: Link, command: str) -> None:
     lines = answer.output.decode("utf-8", "replace").strip().splitlines()
     status = lines.pop().removeprefix(f"{_ENDED} ") if lines else "unknown"
     if status != "0":
-        words = shortened(" ".join(lines) or answer.complaint or "it said nothing", 300)
-        hint = "try it there by hand; the server may be down now"
+        words = shortened(" ".join(lines) or answer.complaint or "no output", 300)
+        hint = "try the command there by hand; the server may be down now"
         raise FailureError(written("system.restart"), f"exit status {status}: {words}", hint)
 
 
@@ -153,7 +153,7 @@ class Pin:
             if not running.first:
                 _leave(self.link)
             why = " ".join(running.first[1:]) or "no answer"
-            raise FailureError(self.link.address.text(), f"the server was not held to CPUs {self.cpus}: {why}")
+            raise FailureError(self.link.address.text(), f"cannot pin the server to CPUs {self.cpus}: {why}")
         self._running, self.before = running, " ".join(running.first[1:])
 
     def end(self) -> str:
@@ -162,10 +162,10 @@ class Pin:
         words = ["undone", self.cpus] if running is None else link.waited(running.end())
         if words[:1] != ["undone"]:
             _leave(self.link)
-            return f"the link was lost; that machine undid it by itself, within {SILENT_S} s"
+            return f"the connection was lost; the remote machine removed the pinning itself, within {SILENT_S} s"
         if not (cpus := " ".join(words[1:])):
-            return "the server has ended since, or was restarted by somebody"
-        return "" if _numbers(cpus) == _numbers(self.cpus) else f"somebody held the server to CPUs {cpus}"
+            return "the server ended or was restarted"
+        return "" if _numbers(cpus) == _numbers(self.cpus) else f"another program pinned the server to CPUs {cpus}"
 
 
 _left: dict[Link, float] = {}
@@ -181,7 +181,7 @@ def _require_programs(there: Link, names: tuple[str, ...]) -> None:
     loop = f'for one in {" ".join(names)}; do command -v "$one" >/dev/null || echo "$one"; done'
     if missing := there.run(loop).output.decode("utf-8", "replace").split():
         cause = f"{there.address.text()} has no program {missing[0]}"
-        raise InputError(written("system.control"), cause, "install it there (util-linux and coreutils hold these)")
+        raise InputError(written("system.control"), cause, "install it there (packages util-linux and coreutils)")
 
 
 def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way: str = "") -> Rights:
@@ -201,7 +201,7 @@ def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way
         return Rights("sudo -n ")
     user, path = lines if len(lines) == 2 else ("that user", command[0])
     rule = " ".join((path, *command[1:]))
-    way = way or f"name root in {written('system.server')}, or let sudo do it"
+    way = way or f"name root in {written('system.server')}, or allow it with sudo"
     hint = f"{way}: {user} ALL=(root) NOPASSWD: {rule}"
     raise InputError(written("system.control"), f"{user} at {there.address.text()} {lacks}", hint)
 
@@ -277,7 +277,7 @@ async def _begun(there: Link, script: str) -> _Running:
     except (TimeoutError, asyncssh.Error, OSError) as error:
         if process is not None:
             process.close()
-        cause = f"a change could not be made there: {str(error) or 'no answer'}"
+        cause = f"the change failed there: {str(error) or 'no answer'}"
         raise FailureError(there.address.text(), cause) from None
     except asyncio.CancelledError:
         if process is not None:

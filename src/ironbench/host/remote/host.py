@@ -29,7 +29,7 @@ def seen(server: str, directories: tuple[Path, ...]) -> HostView:
     for one in directories:
         if there.run(_MAY_BE.format(path=quoted(str(one)))).status != 0:
             cause = f"{there.address.text()} has no such directory"
-            raise InputError(f"--data {one}", cause, "give an existing one")
+            raise InputError(f"--data {one}", cause, "name an existing directory")
     machine.refresh(tree.MOVING)
 
     def watch(seconds: float) -> None:
@@ -75,4 +75,4 @@ class _Attempts:
         return _HERE
 
 
-_HERE = "not tried on another machine"
+_HERE = "not tested on another machine"

@@ -196,36 +196,42 @@ async def _refusal(address: SshAddress, error: Exception) -> IronbenchError:
 
     import asyncssh
 
-    subject, by_hand = written(FIELD, address.text()), f"`{_command(address)}` shows the same by hand"
+    subject, by_hand = written(FIELD, address.text()), f"`{_command(address)}` shows the same error"
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return _unknown_host(address, subject)
     if isinstance(error, asyncssh.PermissionDenied):
-        cause = "the machine lets none of our keys in"
+        cause = "the machine accepts none of your keys"
         hint = "`ssh-add -l` lists the keys of the agent, `ssh-add FILE` adds one with a passphrase, `ssh-copy-id` "
-        return InputError(subject, cause, f"{hint}takes one there; {by_hand}")
+        return InputError(subject, cause, f"{hint}copies one to the machine; {by_hand}")
     if isinstance(error, (asyncssh.KeyImportError, asyncssh.KeyEncryptionError)):
         cause = f"a key cannot be used: {_words(error)}"
         return InputError(subject, cause, f"`ssh-add FILE` loads one with a passphrase into the agent; {by_hand}")
     if isinstance(error, (asyncssh.ConfigParseError, ValueError)):
         return InputError(subject, f"~/.ssh/config: {_words(error)}", "correct that line")
     if isinstance(error, socket.gaierror):
-        return InputError(subject, "there is no machine of that name", f"correct the name; {by_hand}")
+        return InputError(subject, "unknown host name", f"correct the name; {by_hand}")
     if isinstance(error, asyncio.TimeoutError):
-        return FailureError(subject, f"no answer within {CONNECT_S:g} s", f"is it up, and may ssh reach it? {by_hand}")
+        return FailureError(
+            subject, f"no answer within {CONNECT_S:g} s", f"is the machine up, and can ssh reach it? {by_hand}"
+        )
     if isinstance(error, ConnectionRefusedError):
-        return FailureError(subject, "refused: no ssh server listens there", f"name its port; {by_hand}")
+        return FailureError(
+            subject,
+            "connection refused: no ssh server listens on this port",
+            f"name the port of the ssh server; {by_hand}",
+        )
     return FailureError(subject, _words(error), by_hand)
 
 
 def _unknown_host(address: SshAddress, subject: str) -> InputError:
     """Distinguishes an unknown key, which is harmless, from a changed key, which is not."""
-    cause = "its host key is not among the known hosts"
+    cause = "the host key is not in known_hosts"
     hint = f"`{_command(address)}` shows the key and adds it to ~/.ssh/known_hosts once you have compared it"
     if _has_known_key(address):
-        cause = "its host key is not the one among the known hosts: another machine, or somebody between"
+        cause = "the host key differs from the one in known_hosts: another machine, or a man in the middle"
         name = address.host.lower()
         name = f"[{name}]:{address.port}" if address.port not in (None, 22) else name
-        hint = f"ask whoever runs it; when the new key is right: ssh-keygen -R '{name}', then {_command(address)}"
+        hint = f"ask its administrator; if the new key is correct: ssh-keygen -R '{name}', then {_command(address)}"
     return InputError(subject, cause, hint)
 
 

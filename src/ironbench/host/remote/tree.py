@@ -98,8 +98,8 @@ def fetched(link: Link) -> RemoteTree:
     """Fetches all files of the machine that ironbench uses. Raises InputError or FailureError."""
     files = _fetched(link, _READ, _LISTED)
     if "/proc/stat" not in files:
-        cause = "it shows no /proc/stat: ironbench watches machines with Linux"
-        raise FailureError(link.address.text(), cause, "leave --server out (system.server in a lab)")
+        cause = "has no /proc/stat: ironbench monitors only machines with Linux"
+        raise FailureError(link.address.text(), cause, "remove --server (system.server in a lab)")
     return RemoteTree(Path("/dev/null"), link, files)
 
 

@@ -174,7 +174,7 @@ class Watch:
                 process = await self.link.process(f"exec sh -c {quoted(frames.script(self._groups))}")
             except (IronbenchError, asyncssh.Error, OSError) as error:
                 down_s = down_s or time.monotonic()
-                note = f"the link could not be made again: {error}"
+                note = f"cannot reconnect: {error}"
                 self._notes = [*(one for one in self._notes if one != note), note]
                 await self._rest(_AGAIN_S)
                 continue
@@ -286,10 +286,8 @@ def words(watched: WatchedTrial, address: str) -> dict[str, str]:
     """Conditions for the record."""
     if not watched.samples:
         return {}
-    clock = f"its clock is known to {units.span(watched.error_s)}"
-    return {
-        "server watched": f"{address}: {clock}, half of the answers took less than {units.span(watched.round_trip_s)}"
-    }
+    clock = f"clock offset known to {units.span(watched.error_s)}"
+    return {"server watched": f"{address}: {clock}, median round trip {units.span(watched.round_trip_s)}"}
 
 
 def metrics(watched: WatchedTrial) -> dict[str, float]:
