@@ -21,6 +21,11 @@ class Conclusion(StrEnum):
     EQUIVALENT = "equivalent"
     CANNOT_TELL = "cannot tell"
 
+    @property
+    def word(self) -> str:
+        """The name of the outcome in reports. `value` is its name in lab files and JSON documents."""
+        return "inconclusive" if self is Conclusion.CANNOT_TELL else self.value
+
 
 LEAST_BLOCKS_SHOWN = 3
 """Minimum number of blocks for a page to show the CI; with two, the CI has one degree of freedom and spans decades."""

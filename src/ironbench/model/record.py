@@ -91,6 +91,20 @@ class Status(StrEnum):
         """Whether trials with this status may be compared."""
         return self in (Status.OK, Status.SUSPECT)
 
+    @property
+    def word(self) -> str:
+        """The name of the status in reports and messages. `value` is its name in records and JSON documents."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Status.OK: "valid",
+    Status.SUSPECT: "flagged",
+    Status.VOIDED: "invalid",
+    Status.FAILED: "failed",
+    Status.CUT_SHORT: "aborted",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
