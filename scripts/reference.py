@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
+
+import manual
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
 HELP = ROOT / "src" / "ironbench" / "cli" / "help.txt"
+MANUAL = ROOT / "packaging" / "data" / "share" / "man" / "man1" / "ironbench.1"
 NOTE = "<!-- Written by `make docs`; edit the program, not this page. -->\n"
 
 
@@ -23,7 +27,7 @@ def pages() -> dict[Path, str]:
         "lab-file.md": lab_file(),
     }
     found = {FOLDER / name: NOTE + text for name, text in written.items()}
-    return found | {HELP: help_page(), FOLDER / "lab-file.schema.json": lab_schema()}
+    return found | {HELP: help_page(), MANUAL: manual.page(), FOLDER / "lab-file.schema.json": lab_schema()}
 
 
 def help_page() -> str:
@@ -51,11 +55,8 @@ def command_line() -> str:
         "In sizes, MB is 10⁶ bytes and MiB is 2²⁰ (also kB, GB, TB). Durations take `us`, `ms`, `s`, `m`, `h`, `d`.",
         "",
     ]
-    parts += [
-        "Exit codes: 0 success, 1 failure, 2 invalid input, 3 flagged or undecided, 4 claim refuted or gate failed,",
-        "130 interrupted.",
-        "",
-    ]
+    codes = ", ".join(f"{code} {meaning}" for code, meaning in manual.EXIT_CODES.items())
+    parts += [*textwrap.wrap(f"Exit codes: {codes}.", 108), ""]
     for name, command in _verbs(group):
         parts += [
             f"## ironbench {name}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -52,10 +53,56 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _shells() -> Iterable[str]:
+    from ironbench.cli.completion import SHELLS
+
+    return SHELLS
+
+
+def _install_completion(shell: str) -> None:
+    if shell:
+        from pathlib import Path
+
+        from ironbench.cli.completion import installed
+
+        Printer().data(installed(shell, os.environ, Path.home()))
+        raise typer.Exit
+
+
+def _show_completion(shell: str) -> None:
+    if shell:
+        from ironbench.cli.completion import script
+
+        Printer().data(script("--show-completion", shell))
+        raise typer.Exit
+
+
 def ironbench(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_version)
     ] = False,
+    install_completion: Annotated[
+        str,
+        typer.Option(
+            metavar="[SHELL]",
+            help="Install shell completion for bash, zsh or fish.  [default: $SHELL]",
+            show_default=False,
+            is_eager=True,
+            callback=_install_completion,
+            autocompletion=_shells,
+        ),
+    ] = "",
+    show_completion: Annotated[
+        str,
+        typer.Option(
+            metavar="SHELL",
+            help="Print the completion script for bash, zsh or fish.",
+            show_default=False,
+            is_eager=True,
+            callback=_show_completion,
+            autocompletion=_shells,
+        ),
+    ] = "",
 ) -> None:
     # The first line of a help page is the app's own `help`.
     return
@@ -103,6 +150,10 @@ def main() -> None:
     asked = program(VERBS.keys() & set(sys.argv[1:2]))
     failure: IronbenchError | None = None
     try:
+        if sys.argv[1:] == ["--install-completion"]:
+            from ironbench.cli.completion import users_shell
+
+            sys.argv.append(users_shell(os.environ))
         refuse_unprintable(sys.argv[1:])
         refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(asked))
         refuse_empty(sys.argv[1:], lambda: typer.main.get_command(asked))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from ironbench.cli.options import names_of
 from ironbench.fields.row import Field, optional, table
 
 
@@ -24,7 +25,15 @@ def _option(field: Field, more: str = "") -> Any:
         help=field.row.help + more + (f"  [default: {field.usual}]" if field.usual else ""),
         envvar=field.row.variable or None,
         show_default=False,
+        autocompletion=_values(field),
     )
+
+
+def _values(field: Field) -> Callable[[], list[str]] | None:
+    """Returns the function that lists the values of an option for shell completion; None if there is no list."""
+    if field.row.names:
+        return names_of(field.row.names)
+    return (lambda: [word for word in field.words if word]) if field.words else None
 
 
 def declares(

@@ -13,7 +13,7 @@ from ironbench.catalogue.devices import DeviceModel
 from ironbench.cli import device_mount
 from ironbench.cli.list import encoded
 from ironbench.cli.mistakes import whole
-from ironbench.cli.options import JSON, group
+from ironbench.cli.options import JSON, group, names_of
 from ironbench.devices import models as known_models
 from ironbench.devices.device_probe import ProbedDevice, seen
 from ironbench.errors import FailureError, InputError
@@ -42,7 +42,13 @@ MODELS = Annotated[
 
 @app.command("show")
 def show(
-    model: Annotated[str, typer.Argument(help='A model or expression, e.g. hdd-7200 or "raid0(4, ssd-sata-2011)".')],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help='A model or expression, e.g. hdd-7200 or "raid0(4, ssd-sata-2011)".',
+            autocompletion=names_of("devices"),
+        ),
+    ],
     capacity: Annotated[
         str, typer.Option(metavar="SIZE", help="Scale the device to this size.  [default: the size of its models]")
     ] = "",
@@ -72,7 +78,9 @@ def show(
 
 @app.command("mount")
 def mount(
-    model: Annotated[str, typer.Argument(help="A device expression, e.g. hdd-7200.")],
+    model: Annotated[
+        str, typer.Argument(help="A device expression, e.g. hdd-7200.", autocompletion=names_of("devices"))
+    ],
     directory: Annotated[
         str, typer.Argument(metavar="[DIR]", help="Mount point: an empty or new directory.", show_default=False)
     ] = "",
@@ -114,7 +122,12 @@ def unmount(
 @trace.command("replay")
 def replay(
     file: Annotated[str, typer.Argument(metavar="TRACE", help="A trace (Parquet).")],
-    on: Annotated[str, typer.Option("--on", metavar="MODEL", help="Device on which to replay the trace.")],
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", metavar="MODEL", help="Device on which to replay the trace.", autocompletion=names_of("devices")
+        ),
+    ],
     capacity: Annotated[
         str, typer.Option(metavar="SIZE", help="Size of that device.  [default: size of the recorded device]")
     ] = "",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ironbench.cli.mistakes import number
-from ironbench.cli.options import JSON, RESULTS
+from ironbench.cli.options import JSON, RESULTS, policies
 from ironbench.errors import InputError, nearest
 from ironbench.fields.lab import range_of
 from ironbench.printer import Printer
@@ -43,7 +43,10 @@ def gate(
         ),
     ] = None,
     undecided: Annotated[
-        str, typer.Option(metavar="WHAT", help="Result if the gate is inconclusive: `fail` or `pass`.")
+        str,
+        typer.Option(
+            metavar="WHAT", help="Result if the gate is inconclusive: `fail` or `pass`.", autocompletion=policies
+        ),
     ] = "fail",
     output: Annotated[
         list[str] | None,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import FORMAT, OUTPUT, RESULTS
+from ironbench.cli.options import FORMAT, OUTPUT, RESULTS, names_of
 from ironbench.errors import InputError
 
 
@@ -16,7 +16,12 @@ def history(
         typer.Argument(help="Records, series, labels or lab directories.  [default: all records, including labs]"),
     ] = None,
     metric: Annotated[
-        str, typer.Option(metavar="METRIC", help="See `ironbench list metrics`.  [default: the workload's main metric]")
+        str,
+        typer.Option(
+            metavar="METRIC",
+            help="See `ironbench list metrics`.  [default: the workload's main metric]",
+            autocompletion=names_of("metrics"),
+        ),
     ] = "",
     by: Annotated[
         str, typer.Option(metavar="ORDER", help="Order points by date or by a tag: commit, version, tag:KEY.")

@@ -15,7 +15,7 @@ import typer
 from ironbench import units
 from ironbench.cli.declared import option
 from ironbench.cli.mistakes import whole
-from ironbench.cli.options import JSON, group
+from ironbench.cli.options import JSON, group, policies
 from ironbench.errors import InputError, in_a_file, nearest
 from ironbench.fields.lab import LabFile, MeasureSection, range_of
 from ironbench.fields.run import RunSection
@@ -93,6 +93,7 @@ def run(
             metavar="WHAT",
             help="Result of an inconclusive --gate: `fail` or `pass`; `more:30m` measures more blocks for up to 30 "
             "minutes and then fails if the gate is still inconclusive.",
+            autocompletion=policies,
         ),
     ] = "",
 ) -> int:

@@ -9,14 +9,32 @@ import typer
 from ironbench.cli.options import FORMAT, JSON, OUTPUT, PRICES
 
 
+def _per() -> list[str]:
+    from ironbench.study.leaderboard import PER
+
+    return list(PER)
+
+
+def _sorts() -> list[str]:
+    from ironbench.study.leaderboard import SORTS
+
+    return list(SORTS)
+
+
 def leaderboard(
     name: Annotated[
         str, typer.Argument(help="A list of published results (tpce, tpch), or a workload.  [default: all lists]")
     ] = "",
-    per: Annotated[str, typer.Option(metavar="WHAT", help="Rank by score per `core`, `socket` or `currency`.")] = "",
+    per: Annotated[
+        str, typer.Option(metavar="WHAT", help="Rank by score per `core`, `socket` or `currency`.", autocompletion=_per)
+    ] = "",
     sort: Annotated[
         str,
-        typer.Option(metavar="COLUMN", help="Sort by this column: score, core, socket, currency, system or cores."),
+        typer.Option(
+            metavar="COLUMN",
+            help="Sort by this column: score, core, socket, currency, system or cores.",
+            autocompletion=_sorts,
+        ),
     ] = "",
     licence: Annotated[
         str,

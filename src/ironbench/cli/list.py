@@ -32,7 +32,10 @@ KINDS = {
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}; default: list these kinds.")] = "",
+    kind: Annotated[
+        str,
+        typer.Argument(help=f"{', '.join(KINDS)}; default: list these kinds.", autocompletion=lambda: list(KINDS)),
+    ] = "",
     results: RESULTS = "ironbench-results",
     json: JSON = False,
 ) -> int:

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
+
+
+def names_of(kind: str) -> Callable[[], list[str]]:
+    """Returns a function that lists the names shown by `ironbench list KIND`, for shell completion."""
+
+    def names() -> list[str]:
+        from ironbench.cli import list as listing
+
+        return [row["name"] for row in listing.kinds("")[kind]()]
+
+    return names
+
+
+def _formats() -> list[str]:
+    from ironbench.report import formats
+
+    return formats.names()
+
+
+def policies() -> list[str]:
+    """Returns the results that a gate can have if it is inconclusive."""
+    from ironbench.study.gate import POLICIES
+
+    return list(POLICIES)
+
 
 BASELINE = Annotated[
     str,
@@ -18,7 +44,9 @@ OUTPUT = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Fil
 FORMAT = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="html, png, svg, md, csv, json or text.  [default: by the suffix of FILE, else text]"
+        metavar="NAME",
+        help="html, png, svg, md, csv, json or text.  [default: by the suffix of FILE, else text]",
+        autocompletion=_formats,
     ),
 ]
 PRICES = Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ironbench.cli.declared import declares
+from ironbench.cli.options import names_of
 from ironbench.fields.run import RunFile
 from ironbench.printer import Printer
 from ironbench.words import counted
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 _ARGUMENTS = {
     "workload": Annotated[
-        str, typer.Argument(help="A workload (see `ironbench list workloads`), or `script` for your own SQL.")
+        str,
+        typer.Argument(
+            help="A workload (see `ironbench list workloads`), or `script` for your own SQL.",
+            autocompletion=names_of("workloads"),
+        ),
     ],
     "files": Annotated[
         list[str] | None,

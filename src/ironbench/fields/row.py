@@ -36,6 +36,8 @@ class Row:
     """Examples of texts that may replace a number, for hints."""
     variable: str = ""
     """Environment variable that sets the option."""
+    names: str = ""
+    """Kind of `ironbench list` whose names are values of the field, for shell completion."""
 
 
 _ROW = "row"
@@ -52,6 +54,7 @@ def row(
     texts: str = "",
     instead: str = "",
     variable: str = "",
+    names: str = "",
 ) -> msgspec.Meta:
     """Returns the annotation of a field: `threads: Annotated[int, row("Driving threads.", Range(1, 1024))] = 1`."""
     bounds = {"exclusiveMinimum" if range.above else "minimum": range.low, "maximum": range.high} if range else None
@@ -59,7 +62,18 @@ def row(
         description=f"{help} Default: {usual}." if usual else help,
         extra_json_schema=bounds,
         extra={
-            _ROW: Row(help, range, usual, metavar, option, run=run, texts=texts, instead=instead, variable=variable)
+            _ROW: Row(
+                help,
+                range,
+                usual,
+                metavar,
+                option,
+                run=run,
+                texts=texts,
+                instead=instead,
+                variable=variable,
+                names=names,
+            )
         },
     )
 

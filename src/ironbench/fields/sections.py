@@ -32,7 +32,11 @@ class SystemSection(FieldSection):
 
     engine: Annotated[
         str,
-        row("Database engine: see `ironbench list engines`.", usual="the preferred engine for the workload"),
+        row(
+            "Database engine: see `ironbench list engines`.",
+            usual="the preferred engine for the workload",
+            names="engines",
+        ),
     ] = ""
     dsn: Annotated[str, row("An existing server, as URI or key=value pairs.", metavar="ADDRESS")] = ""
     server: Annotated[
@@ -113,10 +117,11 @@ class LayoutSection(FieldSection):
             "Where the data are stored: a directory, or an emulated device (a device expression; in a lab file also a "
             "name in [devices]).",
             metavar="DIR|DEVICE",
+            names="devices",
         ),
     ] = ""
-    temp: Annotated[str, row("The same for temporary files.", metavar="DIR|DEVICE")] = ""
-    log: Annotated[str, row("The same for the WAL or redo log.", metavar="DIR|DEVICE")] = ""
+    temp: Annotated[str, row("The same for temporary files.", metavar="DIR|DEVICE", names="devices")] = ""
+    log: Annotated[str, row("The same for the WAL or redo log.", metavar="DIR|DEVICE", names="devices")] = ""
 
 
 class LimitsSection(FieldSection):

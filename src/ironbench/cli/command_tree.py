@@ -1,0 +1,95 @@
+"""All commands with their options and arguments, as the parser knows them: for shell completion and the manual page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An option or argument, as shells complete it."""
+
+    names: tuple[str, ...]
+    """Names of the option; the name of an argument in capitals."""
+    help: str
+    placeholder: str
+    """Placeholder of the value; empty if the option takes no value."""
+    many: bool
+    """Whether it may be given several times."""
+    words: tuple[str, ...]
+    """Known values; others may be valid, too."""
+    files: bool
+    """Whether files or directories are valid values."""
+    required: bool
+    default: str
+    """Default value, if the help text does not describe it."""
+    variable: str
+    """Environment variable that sets the option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, or a group of commands."""
+
+    path: str
+    """Its full name, e.g. `ironbench device mount`."""
+    help: str
+    options: tuple[Value, ...]
+    arguments: tuple[Value, ...]
+    commands: tuple[Command, ...] = ()
+    """The commands of a group."""
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(" ")[2]
+
+    def every(self) -> Iterator[Command]:
+        """Yields this command and all below it."""
+        yield self
+        for one in self.commands:
+            yield from one.every()
+
+
+def commands() -> Command:
+    """Returns the program's commands, with the options and arguments of each."""
+    import typer.main
+
+    from ironbench.cli import VERBS, program
+
+    return _command("ironbench", typer.main.get_command(program(VERBS)))
+
+
+def _command(path: str, parsed: Any) -> Command:
+    import typer
+
+    context = typer.Context(parsed, info_name=path)
+    values = [(one.param_type_name, _value(one, context)) for one in parsed.get_params(context) if not one.hidden]
+    return Command(
+        path,
+        " ".join((parsed.help or "").split()),
+        tuple(value for kind, value in values if kind == "option"),
+        tuple(value for kind, value in values if kind == "argument"),
+        tuple(_command(f"{path} {name}", one) for name, one in getattr(parsed, "commands", {}).items()),
+    )
+
+
+def _value(parameter: Any, context: Any) -> Value:
+    argument = parameter.param_type_name == "argument"
+    switch = not argument and parameter.is_flag
+    placeholder = "" if switch else parameter.metavar or (parameter.name or "").upper()
+    text = " ".join((parameter.help or "").split())
+    words = () if switch else tuple(str(one.value) for one in parameter.shell_complete(context, ""))
+    return Value(
+        (placeholder,) if argument else (*parameter.opts, *parameter.secondary_opts),
+        text,
+        placeholder,
+        parameter.multiple or parameter.nargs == -1,
+        words,
+        bool(re.search("FILE|DIR", placeholder)) or (argument and (parameter.nargs == -1 or not words)),
+        parameter.required,
+        "" if switch or parameter.default in (None, "") or "[default:" in text else str(parameter.default),
+        str(parameter.envvar or ""),
+    )
