@@ -114,7 +114,7 @@ def test_tables_that_were_emptied_and_past_trades_that_were_altered_are_not_used
         for table in (*(emptied if engine == "postgres" else ()), *ALTERED):
             session.query("begin")
             session.query(ALTERED.get(table, f"delete from {table}"))
-            with pytest.raises(InputError, match="no longer holds what ironbench loaded"):
+            with pytest.raises(InputError, match="no longer contains what ironbench loaded"):
                 load(session)
             session.query("rollback")
         assert load(session).reused

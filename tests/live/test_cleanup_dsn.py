@@ -51,8 +51,8 @@ def test_a_run_says_what_stays_and_cleanup_removes_that_and_only_that(
     told = user.measured("run", *words, "--dsn", dsn, *short)
     left = there(boss) - before
     assert left
-    (line,) = [line for line in told.stderr.splitlines() if line.startswith("left there: ")]
-    assert "so that the next run need not load" in line and "ironbench cleanup --dsn" in line
+    (line,) = [line for line in told.stderr.splitlines() if line.startswith("kept on the server: ")]
+    assert "so that the next run need not load the data again" in line and "ironbench cleanup --dsn" in line
     cleaned = user("cleanup", "--dsn", dsn)
     assert cleaned.code == 0 and cleaned.stderr.startswith("removed: "), cleaned.stderr
     assert there(boss) == before
@@ -62,9 +62,9 @@ def test_a_run_says_what_stays_and_cleanup_removes_that_and_only_that(
 def test_what_an_experiment_did_not_load_is_not_said_to_be_left_by_it(user: User, boss: Connection, dsn: str) -> None:
     assert user("run", "igen-oltp", "--dsn", dsn, *SHORT).code in (0, 3)
     (user.home / "one.sql").write_text("SELECT 1;\n")
-    assert "left there" not in user("run", "script", "one.sql", "--dsn", dsn, *SHORT).stderr
+    assert "kept on the server" not in user("run", "script", "one.sql", "--dsn", dsn, *SHORT).stderr
     told = user("run", "tpcb-like", "--dsn", dsn, *SHORT)
-    (line,) = [line for line in told.stderr.splitlines() if line.startswith("left there: ")]
+    (line,) = [line for line in told.stderr.splitlines() if line.startswith("kept on the server: ")]
     assert "pgbench_accounts" in line and "igen" not in line
 
 
@@ -76,7 +76,7 @@ def test_what_a_lab_leaves_is_said_once_for_each_database(user: User, boss: Conn
     lab += 'think_time = "5ms"\nwarmup = "0s"\n'
     (user.home / "lab.toml").write_text(f'{lab}[vary.place]\n{words}[measure]\nrepeats = 1\nquiet = "0s"\n')
     told = user("lab", "run", "lab.toml")
-    lines = [line for line in told.stderr.splitlines() if line.startswith("left there: ")]
+    lines = [line for line in told.stderr.splitlines() if line.startswith("kept on the server: ")]
     assert len(lines) == 1, told.stderr
 
 

@@ -199,7 +199,7 @@ def test_a_state_that_does_not_hold_is_a_warning() -> None:
     assert [w.code for w in caches.verified(warm, 50 << 20).warnings] == ["cache-not-warm"]
     larger = caches.CacheState("warm", data_bytes=10 << 30, fits=False)
     assert caches.verified(larger, 50 << 20).warnings == ()
-    assert "cannot be seen" in caches.verified(warm, None).conditions["cache verified"]
+    assert "are not visible" in caches.verified(warm, None).conditions["cache verified"]
 
 
 def test_warming_fills_postgres_own_cache_through_every_index(place: Path) -> None:
@@ -230,10 +230,10 @@ def test_warming_fills_postgres_own_cache_through_every_index(place: Path) -> No
 
 def test_a_server_that_is_not_ours_is_not_made_cold(place: Path) -> None:
     system = System("postgres", "x", dsn="host=/x")
-    with pytest.raises(InputError, match="not restarted"):
+    with pytest.raises(InputError, match="does not restart"):
         caches.require(system, Load(cache="cold"))
     caches.require(system, Load(cache="warm"))
-    with pytest.raises(InputError, match="no state of caches"):
+    with pytest.raises(InputError, match="not a cache state"):
         caches.require(system, Load(cache="tepid"))
 
 

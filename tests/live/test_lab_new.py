@@ -245,7 +245,7 @@ rates = "none"
     (directory,) = (path.parent for path in user.results.glob("labs/*/plan.json"))
     found = {record.cell.name: record.conditions["data"] for record in LabDirectory(directory).records()}
     assert set(found) == {"commit=on", "commit=off"}
-    assert all(text.startswith("loaded anew") for text in found.values()), found
+    assert all(text.startswith("loaded again") for text in found.values()), found
 
 
 @pytest.mark.parametrize("verb", ["lab", pytest.param("run", marks=pytest.mark.long)])

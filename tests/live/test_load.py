@@ -72,9 +72,9 @@ def test_a_stopped_load_is_not_taken_for_complete(served: Served, monkeypatch: p
 def test_tables_of_strangers_are_refused_and_left_alone(target: Target) -> None:
     target.query("create table igen_order (mine integer)")
     target.query("insert into igen_order values (42)")
-    with pytest.raises(InputError, match="table igen_order: exists, and was not loaded by ironbench") as told:
+    with pytest.raises(InputError, match="table igen_order: exists, but was not loaded by ironbench") as told:
         loaded(target, "igen-oltp")
-    assert told.value.hint == "name another database: ironbench drops only what it made"
+    assert told.value.hint == "name another database: ironbench drops only what it created"
     assert target.query("select mine from igen_order") == [("42",)]
 
 

@@ -87,13 +87,17 @@ quiet = "0s"
     )
     plan = user("lab", "plan", "lab.toml")
     assert plan.code == 0 and "custom dump of version 18" in plan.stdout, plan.stdout
-    assert "when loaded into postgres 18." in plan.stdout and "which is kept" not in plan.stdout, plan.stdout
+    assert "when loaded into postgres 18." in plan.stdout and "reused from an earlier load" not in plan.stdout, (
+        plan.stdout
+    )
     told = user.measured("lab", "run", "lab.toml", "--results", "lab")
     assert told.stderr.count("when loaded") == 2  # once for each value, not for each trial
     assert len(list((user.home / "lab" / "trials").glob("*"))) == 4
     assert told.stderr.count("when loaded into postgres 18.") == 2
     plan = user("lab", "plan", "lab.toml")
-    assert plan.stdout.count("when loaded into postgres 18.") == plan.stdout.count("which is kept") == 2, plan.stdout
+    assert (
+        plan.stdout.count("when loaded into postgres 18.") == plan.stdout.count("reused from an earlier load") == 2
+    ), plan.stdout
     again = user("lab", "run", "lab.toml", "--results", "again")
     assert "when loaded" not in again.stderr and again.stderr.count("snapshot of") == 2
 
@@ -258,8 +262,8 @@ def test_what_cannot_be_together_is_refused(user: User, dumps: Path) -> None:
     for words, cause in (
         (("script", "one.sql", *dump, "--template", "shop"), "cannot be combined"),
         (("script", "one.sql", "--template", "shop"), "running server"),
-        (("tpcb-like", *dump), "brings its own data"),
-        (("script", "one.sql", "--engine", "null", *dump), "takes no dumps"),
+        (("tpcb-like", *dump), "loads its own data"),
+        (("script", "one.sql", "--engine", "null", *dump), "cannot load dumps"),
     ):
         told = user("run", *words, *SHORT)
         assert told.code == 2 and cause in told.stderr, told.stderr

@@ -111,7 +111,7 @@ def test_a_dump_is_loaded_once_each_trial_gets_a_copy_and_cleanup_removes_what_s
     assert told.stderr.count("when loaded") == 1 and "left there: 1 database" in told.stderr
     assert len(made(server)) == 1 and databases(server) - made(server) == there
     words = ("--dump", "shop.sql", "--setup", "more.sql")
-    assert "kept in database" in user("run", "script", "one.sql", "--dsn", dsn(server), *words, *SHORT).stderr
+    assert "reused from database" in user("run", "script", "one.sql", "--dsn", dsn(server), *words, *SHORT).stderr
     assert len(made(server)) == 1
     cleaned = user("cleanup", "--dsn", dsn(server))
     assert cleaned.code == 0 and "removed: 1 database" in cleaned.stderr, cleaned.stderr

@@ -101,7 +101,9 @@ def test_a_dump_is_loaded_once_each_trial_gets_a_copy_and_cleanup_removes_what_s
     told = user.measured("lab", "run", "lab.toml", "--results", "lab")
     assert told.stderr.count("when loaded") == 1 and "left there: 1 database" in told.stderr
     assert len(made(boss)) == 1 and databases(boss) - made(boss) == there
-    assert "kept in database" in user("run", "script", "one.sql", "--dsn", dsn, "--dump", "shop.dump", *SHORT).stderr
+    assert (
+        "reused from database" in user("run", "script", "one.sql", "--dsn", dsn, "--dump", "shop.dump", *SHORT).stderr
+    )
     assert len(made(boss)) == 1
     cleaned = user("cleanup", "--dsn", dsn)
     assert cleaned.code == 0 and "removed: 1 database" in cleaned.stderr
@@ -286,10 +288,10 @@ def test_a_run_names_the_copy_that_a_killed_one_left(user: User, server: RawServ
         quiet = user(*words, *SHORT).stderr
         begun.end(signal.SIGKILL)
     (left,) = made(boss)
-    assert "that has ended" not in quiet, "that copy was in use"
-    assert f"left there by an ironbench that has ended: 1 database ({left};" in user(*words, *SHORT).stderr
+    assert "by an earlier ironbench process" not in quiet, "that copy was in use"
+    assert f"left on the server by an earlier ironbench process: 1 database ({left};" in user(*words, *SHORT).stderr
     assert eventually(lambda: user("cleanup", "--dsn", address(server)).code == 0)
-    assert databases(boss) == there and "that has ended" not in user(*words, *SHORT).stderr
+    assert databases(boss) == there and "by an earlier ironbench process" not in user(*words, *SHORT).stderr
 
 
 def test_a_template_in_use_is_refused(user: User, server: RawServer, boss: Connection) -> None:
@@ -315,7 +317,7 @@ def test_a_template_that_changes_between_trials_ends_them(user: User, server: Ra
             inside.query("insert into sale (item) values (1)")
             inside.close()
             told, _ = begun.end()
-        assert told.code != 0 and "somebody has changed it" in told.stderr, told.stderr
+        assert told.code != 0 and "was changed after these trials started" in told.stderr, told.stderr
         assert not made(boss)
     finally:
         boss.query("drop database moving")

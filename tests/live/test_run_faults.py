@@ -276,7 +276,7 @@ def test_a_disk_that_fills_during_the_load_is_named_and_nothing_keeps_running(
     (disk / "ballast").unlink()
     again = user(*words, "scale=1", *SHORT)
     assert again.code in (0, 3), again
-    assert "used again" not in again.stderr
+    assert "reused" not in again.stderr
 
 
 def test_a_failed_check_voids_the_trial(user: User, raw_server: RawServer, database: str, dsn: str) -> None:

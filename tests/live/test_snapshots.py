@@ -361,7 +361,7 @@ def test_a_snapshot_in_use_whose_files_were_changed_is_not_replaced(place: Path,
         assert [user.stdout.readline() for _ in range(2)] == [b"begin\n", b"ready\n"]
         (folder,) = (path for path in own_cache.iterdir() if path.is_dir())
         (folder / "stray").write_text("x")
-        with pytest.raises(InputError, match="another ironbench uses it"):
+        with pytest.raises(InputError, match="another ironbench process uses"):
             ready(setup(place, "sqlite"))
         user.kill()
     assert "rows/s" in ready(setup(place, "sqlite"))[1]
@@ -377,7 +377,7 @@ def test_on_a_server_that_is_not_ours_only_what_this_process_loaded_is_loaded_an
         kept = snapshot.source_ready(wanted, secrets, Printer(stderr=io.StringIO()))
         assert kept.kind == "reload"
         theirs.query("update pgbench_accounts set abalance = 7")
-        assert restore.restored(wanted, kept)["data"].startswith("loaded anew")
+        assert restore.restored(wanted, kept)["data"].startswith("loaded again")
         assert theirs.query("select sum(abalance) from pgbench_accounts") == [("0",)]
         assert restore.warnings(wanted, kept) == ()
         found = snapshot.source_ready(wanted, secrets, Printer(stderr=io.StringIO()))

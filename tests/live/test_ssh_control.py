@@ -148,7 +148,7 @@ def test_a_restart_that_fails_is_named_with_what_it_said(user: User, ssh: SshSer
     [
         (("--server-cpus", "4711"), "that machine has no CPU 4711"),
         (("--cache", "cold", "--restart", "no-such-thing.service"), "no-such-thing.service"),
-        (("--cache", "cold"), "nobody says how"),
+        (("--cache", "cold"), "needs a way to restart"),
     ],
 )
 def test_what_cannot_be_done_there_is_refused_before_the_first_trial(
@@ -193,7 +193,7 @@ def test_a_user_without_the_right_is_told_which_one(
         (("--restart", "x.service", "--server", "ssh://db1", "--control", "ssh"), "add --cache cold"),
         (("--control", "telnet", "--server", "ssh://db1"), "'telnet' is unknown"),
         (("--server-cpus", ONE, "--server", "ssh://db1"), "not configured by ironbench"),
-        (("--cache", "cold", "--server", "ssh://db1"), "--control ssh allows a restart"),
+        (("--cache", "cold", "--server", "ssh://db1"), "allow restarts with --control ssh"),
     ],
 )
 def test_nothing_is_changed_without_consent(user: User, options: tuple[str, ...], words: str) -> None:

@@ -33,7 +33,7 @@ def test_every_trial_that_is_always_checked_is_checked_whatever_ran_before(user:
     trials = tried(user, *duckdb, "--with", "check=always", "--repeats", "2")
     for trial in trials:
         assert checked(trial), trial["warnings"]
-        assert trial["conditions"]["data"].startswith("loaded anew")
+        assert trial["conditions"]["data"].startswith("loaded again")
         assert trial["conditions"]["refresh sets"].startswith("1 to 1,")
     (later,) = tried(user, *duckdb, "--with", "check=no")
     assert later["conditions"]["refresh sets"].startswith("2 to 2,"), "what is not checked costs no load"
@@ -57,7 +57,7 @@ def test_on_a_server_of_others_only_tables_that_ironbench_made_are_loaded_anew(
     dsn = ("--dsn", f"host={raw_server.host} port={raw_server.port} user=postgres dbname={database}")
     tried(user, *dsn, "--with", "check=no")
     (again,) = tried(user, *dsn, "--with", "check=always")
-    assert checked(again) and again["conditions"]["data"].startswith("loaded anew")
+    assert checked(again) and again["conditions"]["data"].startswith("loaded again")
     boss = raw_server.connect(database=database)
     boss.query(f"comment on table {TABLES[0]} is null")
     boss.close()

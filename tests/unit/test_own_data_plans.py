@@ -36,4 +36,4 @@ def test_a_plan_says_that_it_does_not_ask_a_running_server(data: OwnData, tmp_pa
 
 def test_of_data_that_are_kept_the_size_is_known_and_nothing_is_loaded() -> None:
     said = own.expected(DUMP, ["postgres 18.4"], 65_200_000)
-    assert said.endswith("65.2\u202fMB when loaded into postgres 18.4, which is kept")
+    assert said.endswith("65.2\u202fMB when loaded into postgres 18.4, reused from an earlier load")

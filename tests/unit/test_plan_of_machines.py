@@ -33,11 +33,11 @@ def lab(folder: Path, workers: int) -> Path:
 
 
 def none_there(cluster: str) -> int:
-    raise InputError("load.cluster = auto", "this is no running Ray cluster")
+    raise InputError("load.cluster = auto", "is not a running Ray cluster")
 
 
 @pytest.mark.parametrize(
-    ("machines", "words"), [(none_there, "this is no running Ray cluster"), (lambda _: 2, "has 2 machines")]
+    ("machines", "words"), [(none_there, "is not a running Ray cluster"), (lambda _: 2, "has 2 machines")]
 )
 def test_a_plan_needs_no_machines_and_says_which_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machines: object, words: str

@@ -67,7 +67,7 @@ def test_indexes_name_only_keys_and_dates() -> None:
 
 
 def test_a_load_is_refused_where_making_its_rows_takes_more_memory_than_there_is() -> None:
-    with pytest.raises(InputError, match=r"making the rows takes about 429\u202fMiB"):
+    with pytest.raises(InputError, match=r"generating the rows takes about 429\u202fMiB"):
         space.enough_memory(tpch_tables.dataset("postgres", OPTIONS), available_bytes=200 << 20)
     space.enough_memory(tpch_tables.dataset("postgres", OPTIONS), available_bytes=1 << 30)
 

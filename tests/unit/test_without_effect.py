@@ -32,7 +32,7 @@ def test_a_state_of_caches_is_for_engines_that_keep_data(name: str) -> None:
     if engines.get(name).can("data"):
         caches.require(System(name, "x"), Load(cache="warm"))
         return
-    with pytest.raises(InputError, match=f"no caches of {name} into a state"):
+    with pytest.raises(InputError, match=f"cannot prepare the caches of {name}"):
         caches.require(System(name, "x"), Load(cache="warm"))
 
 

@@ -133,7 +133,7 @@ class Control:
         for one in self.workers:
             one["here"] = one["boot"] == here
             if (one["version"], one["build"], one["core"]) != ours:
-                cause = f"ironbench {one['version']} ({one['build']}) runs on {one['host']}, here another build does"
+                cause = f"{one['host']} runs another build of ironbench: {one['version']} ({one['build']})"
                 raise InputError(
                     written("load.cluster"), cause, "remove ironbench from the path of Ray's workers there"
                 )
@@ -194,7 +194,9 @@ class Control:
                     frame = self._frames.get(timeout=0.1)
                 except queue.Empty:
                     if time.monotonic() - heard_s > _SILENT_S:
-                        raise FailureError(self._child.subject, f"said nothing for {units.span(_SILENT_S)}") from None
+                        raise FailureError(
+                            self._child.subject, f"sent no message for {units.span(_SILENT_S)}"
+                        ) from None
                     continue
             except KeyboardInterrupt:
                 if interrupted:

@@ -17,11 +17,11 @@ def require(load: Load) -> None:
     """Raises InputError if a worker would have nothing to do, or if the load cannot be shared."""
     if load.curve is not None:
         field = f"load.{load.curve.of}"
-        hint = f"leave out {written('load.workers')}, or give {written(field)} as one number"
-        raise InputError(written(field), "follows a curve, and workers share a load that stays", hint)
+        hint = f"remove {written('load.workers')}, or set {written(field)} to one number"
+        raise InputError(written(field), "follows a curve, but workers need a constant load", hint)
     if load.workers > load.clients:
-        cause = f"{counted(load.workers, 'worker')} share {counted(load.clients, 'client')}"
-        raise InputError(written("load.workers"), cause, f"give at least as many {written('load.clients')}")
+        cause = f"{counted(load.workers, 'worker')} cannot share {counted(load.clients, 'client')}"
+        raise InputError(written("load.workers"), cause, f"use at least as many {written('load.clients')}")
 
 
 Server = tuple[tuple[str, str | int | None], ...]
@@ -39,11 +39,11 @@ def require_common(known: Mapping[str, Any], away: Sequence[str]) -> None:
     path, host = known.get("socket"), str(known.get("host") or "/")
     if not away or not (path or host.startswith("/") or _is_loopback(host)):
         return
-    way_out = f"name a server all reach with {written('system.dsn')}"
+    way_out = f"set {written('system.dsn')} to an address that every machine can reach"
     if _is_loopback(host) and not path:
-        cause = f"{host} is each machine itself, and {away[0]} is another one"
-        raise InputError(written("system.dsn"), cause, f"{way_out}, by the address of its machine")
-    cause = f"the server listens in a directory here, and {away[0]} is another machine"
+        cause = f"{host} means the local machine on every machine, and {away[0]} is another one"
+        raise InputError(written("system.dsn"), cause, way_out)
+    cause = f"the server listens on a socket file of this machine, but {away[0]} is another machine"
     raise InputError(written("load.cluster"), cause, way_out)
 
 

@@ -107,7 +107,7 @@ class _RayChild:
             try:
                 found.append(ray.get(one, timeout=0.1))
             except ray.exceptions.GetTimeoutError:
-                found.append(f"it could not tell within {units.span(CLUSTER_S)}; does its machine find that name?")
+                found.append(f"no answer within {units.span(CLUSTER_S)}; can its machine resolve that name?")
             except ray.exceptions.RayError as error:
                 raise FailureError("workers", f"{self._pool.name(number)} was lost: {first_line(error)}") from None
         return found
@@ -155,7 +155,9 @@ class _RayChild:
         for number, wait_ns in enumerate(waits):
             if jump_ns := clocks.jump(sent_ns, heard_ns, begin_ns, wait_ns):
                 by = f"{units.span(abs(jump_ns) / 1e9)} {'forward' if jump_ns > 0 else 'back'}"
-                raise _LostError(f"the clock of {self._pool.name(number)} was set {by}, or ours was, during the start")
+                raise _LostError(
+                    f"the clock of {self._pool.name(number)} or of this machine was set {by} during the start"
+                )
 
     def _until(self, phases: Set[str]) -> None:
         """Waits until all workers are in one of the phases. Raises _LostError."""
@@ -177,7 +179,7 @@ class _RayChild:
                 first_s = first_s or time.monotonic()
                 if time.monotonic() - first_s > LATE_S:
                     late = self._pool.name(here.index(False))
-                    raise _LostError(f"{late} was not ready {units.span(LATE_S)} after another was")
+                    raise _LostError(f"{late} was not ready {units.span(LATE_S)} after the first one")
             self._stopping.wait(_SOON_S if soon or stopped else _LOOK_S)
             if stopped:
                 time.sleep(_SOON_S)
@@ -234,7 +236,7 @@ class _RayChild:
             clock = {"offset_ns": known.ns, "error_ns": known.error_ns, "same": same}
             answer(self._parent, {"worker": number, "found": found, "clock": clock}, data)
         if missing and not lost:
-            lost = f"{self._pool.name(min(missing))} did not hand over what it had done"
+            lost = f"{self._pool.name(min(missing))} returned no results"
             answer(self._parent, {"lost": lost})
         answer(self._parent, {"over": True, "lost": lost})
 

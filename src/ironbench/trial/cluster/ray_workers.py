@@ -19,7 +19,7 @@ LOST_S = 5.0
 _AT_ONCE = MOST_CONNECTIONS + 8
 """Concurrent calls of a worker: pieces that it copies, and status requests."""
 _PATIENCE_S = 5.0
-_JOINED = "begin it with `ray start` on each machine, this one included: see docs/how/many-machines.md"
+_JOINED = "start it with `ray start` on each machine, including this one: see docs/how/many-machines.md"
 CLUSTER_S = 20.0
 """Maximum time until a running cluster, or the actors on it, must respond."""
 _STORE_BYTES = 80 << 20
@@ -90,11 +90,11 @@ class RayWorkers:
                 runtime_env=travels,
             )
         except ConnectionError as error:
-            cause = " ".join(str(error).split()) or "nothing answers there"
-            raise InputError(asked["written"], f"this is no running Ray cluster: {cause}", _JOINED) from None
+            cause = " ".join(str(error).split()) or "no answer"
+            raise InputError(asked["written"], f"is not a running Ray cluster: {cause}", _JOINED) from None
         except ray.exceptions.AuthenticationError:
-            way_out = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token as the cluster has it"
-            raise InputError(asked["written"], "this Ray cluster asks for its token", way_out) from None
+            way_out = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token to the cluster's token"
+            raise InputError(asked["written"], "this Ray cluster requires a token", way_out) from None
         except RuntimeError as error:
             cause = " ".join(str(error).split())[-300:]
             same = "install the same versions of Ray and Python on every machine"
@@ -135,7 +135,7 @@ class RayWorkers:
             self.hosts = list(ray.get([worker.hello.remote() for worker in self.workers], timeout=4 * CLUSTER_S))
             seen = ray.get([worker.machine.remote() for worker in self.workers], timeout=CLUSTER_S)
         except ray.exceptions.RayError as error:
-            raise FailureError("workers", f"they could not be started: {first_line(error)}") from None
+            raise FailureError("workers", f"could not be started: {first_line(error)}") from None
         return [{**one, "machine": machine} for one, machine in zip(self.hosts, seen, strict=True)]
 
     def stop_all(self) -> None:
@@ -158,8 +158,10 @@ class RayWorkers:
                 return asked
             if not fewer:
                 break
-        cause = f"no {counted(count, 'machine')} of it have a free CPU each"
-        raise FailureError("Ray cluster", cause, "end what else uses it, join more machines, or use fewer workers")
+        cause = f"fewer than {counted(count, 'machine')} have a free CPU"
+        raise FailureError(
+            "Ray cluster", cause, "stop other programs on the cluster, add machines, or use fewer workers"
+        )
 
     def _answers(self, worker: Any) -> int | None:
         import ray
@@ -183,12 +185,12 @@ def _require_answer(address: str, subject: str) -> None:
     host, _, port = address.rpartition(":")
     if not (host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise InputError(
-            subject, "is no address of a Ray cluster", "write HOST:PORT, as `ray start --head` says it, or auto"
+            subject, "is not the address of a Ray cluster", "write HOST:PORT, as shown by `ray start --head`, or auto"
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
     except (OSError, ValueError) as error:
-        cause = f"nothing answers there: {getattr(error, 'strerror', None) or error}"
+        cause = f"no answer: {getattr(error, 'strerror', None) or error}"
         raise InputError(subject, cause, _JOINED) from None
 
 

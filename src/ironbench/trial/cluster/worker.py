@@ -63,7 +63,7 @@ class Worker:
         host, port = str(server.get("host") or ""), int(server.get("port") or 0)
         path = server.get("socket") or (host if host.startswith("/") else "")
         if path:
-            return "" if Path(path).exists() else f"there is no {path}"
+            return "" if Path(path).exists() else f"{path} does not exist"
         try:
             socket.create_connection((host, port), _PATIENCE_S).close()
         except OSError as error:

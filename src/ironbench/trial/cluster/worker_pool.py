@@ -56,8 +56,8 @@ class WorkerPool:
         parts.require_common(dict(known), away := [one["host"] for one in control.workers if not one["here"]])
         for number, why in enumerate(control.request({"ask": "reach", "server": dict(known)})["reach"]):
             if why:
-                cause = f"worker {number + 1} on {control.workers[number]['host']} does not reach the server: {why}"
-                way_out = f"name it in {written('system.dsn')} by an address that every machine reaches"
+                cause = f"worker {number + 1} on {control.workers[number]['host']} cannot reach the server: {why}"
+                way_out = f"set {written('system.dsn')} to an address that every machine can reach"
                 raise InputError(written("system.dsn") if away else written("load.workers"), cause, way_out)
         self._reached.add((load.workers, load.cluster, known))
 
@@ -82,7 +82,7 @@ class WorkerPool:
             self.printer.say(f"  {lost}")
             self.close()  # Ray itself may be broken
         if not found:
-            raise FailureError("workers", lost or "none of them has a result")
+            raise FailureError("workers", lost or "no worker returned a result")
         return merge.driven(found, load, seen, sampling.began_ns, lost, started)
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
@@ -156,14 +156,16 @@ class WorkerCopiers:
 def require(load: Load) -> None:
     """Raises InputError if such workers are not possible here."""
     if load.fewer_workers and not load.cluster:
-        cause = "machines are lost of a cluster, and none is named"
+        cause = "needs a Ray cluster"
         raise InputError(
-            written("load.fewer_workers"), cause, f"name one by {written('load.cluster')}, or leave it out"
+            written("load.fewer_workers"),
+            cause,
+            f"add {written('load.cluster')}, or remove {written('load.fewer_workers')}",
         )
     if not load.workers:
         if load.cluster:
-            cause = "a cluster is named, and no workers"
-            raise InputError(written("load.cluster"), cause, f"say how many {written('load.workers')} there are")
+            cause = "needs workers"
+            raise InputError(written("load.cluster"), cause, f"add {written('load.workers')} N")
         return
     if importlib.util.find_spec("ray") is None:
         raise InputError(written("load.workers"), "the Python package ray is not installed", HINT)
@@ -180,7 +182,5 @@ def machines(cluster: str) -> int:
 def require_machines(load: Load, machines: int) -> None:
     """Raises InputError if there are too few machines."""
     if load.workers > machines:
-        cause = (
-            f"{counted(load.workers, 'worker')}, and the cluster has {counted(machines, 'machine')} with a CPU for one"
-        )
-        raise InputError(written("load.workers"), cause, "ask for fewer, or join more machines to the cluster")
+        cause = f"{counted(load.workers, 'worker')} requested, but the cluster has only {counted(machines, 'machine')}"
+        raise InputError(written("load.workers"), cause, "use fewer workers, or add machines to the cluster")

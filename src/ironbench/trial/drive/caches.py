@@ -43,19 +43,19 @@ Rehearse = Callable[[], None]
 def require(system: System, load: Load) -> None:
     """Raises InputError for a state that cannot be prepared on this system."""
     if load.cache and load.cache not in STATES:
-        raise InputError("cache", f"{load.cache!r} is no state of caches", f"known: {', '.join(STATES)}")
+        raise InputError("cache", f"{load.cache!r} is not a cache state", f"known: {', '.join(STATES)}")
     if load.cache and not engines.get(system.engine).can("data"):
-        cause = f"ironbench brings no caches of {system.engine} into a state"
-        raise InputError(written("load.cache", load.cache), cause, "leave it out")
+        cause = f"ironbench cannot prepare the caches of {system.engine}"
+        raise InputError(written("load.cache", load.cache), cause, f"remove {written('load.cache')}")
     if load.cache == "cold" and system.dsn is not None and not system.control:
         raise InputError(
             "cache cold",
-            f"a running server ({written('system.dsn')}) is not restarted by ironbench",
-            f"use warm or hot, or leave it out; {written('system.control', 'ssh')} allows a restart",
+            f"ironbench does not restart existing servers ({written('system.dsn')})",
+            f"use warm or hot, or allow restarts with {written('system.control', 'ssh')}",
         )
     if load.cache == "cold" and system.control and not system.restart:
-        cause = "the server restarts before each trial, and nobody says how"
-        hint = f"{written('system.restart', 'NAME.service')}, or a command in its place"
+        cause = "needs a way to restart the server before each trial"
+        hint = f"add {written('system.restart', 'NAME.service')}, or a command instead of the name"
         raise InputError(written("load.cache", "cold"), cause, hint)
 
 
@@ -80,7 +80,7 @@ def prepared(
     require(system, load)
     fits = data_bytes <= FITS * _memory_bytes(session, system, load.clients)
     if load.cache == "cold":
-        word = "guest-cold (the host may hold the files in its memory)" if virtual() else "cold"
+        word = "guest-cold (the host may still cache the files)" if virtual() else "cold"
         return CacheState("cold", TrialNotes({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
     how = warm(session, system, tables)
     if load.cache == "hot":
@@ -94,14 +94,14 @@ def verified(state: CacheState, read_bytes: int | None) -> TrialNotes:
     if not state.asked:
         return NO_NOTES
     if read_bytes is None:
-        return TrialNotes({"cache verified": "no: the engine's reads cannot be seen from here"})
+        return TrialNotes({"cache verified": "no: the engine's reads are not visible from this machine"})
     conditions = {"cache verified": f"{units.stored(read_bytes)} read from devices"}
     if state.asked == "cold":
         if read_bytes:
             return TrialNotes(conditions)
         return TrialNotes(conditions, (note("cache-not-cold"),))
     if not state.fits:
-        conditions["cache verified"] += "; the data are larger than the memory for them"
+        conditions["cache verified"] += "; the data are larger than the memory available for them"
         return TrialNotes(conditions)
     if read_bytes <= max(WARM_BYTES, WARM_SHARE * state.data_bytes):
         return TrialNotes(conditions)
@@ -147,7 +147,7 @@ def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: 
         rehearse()
         share = hit_share(before, engines.get(session.engine).administration.hits(session))
         if share is None:
-            text = f"hot: {how}, rehearsed once; this engine counts no hits"
+            text = f"hot: {how}, rehearsed once; this engine has no hit counters"
             return CacheState("hot", TrialNotes({"cache": text}), data_bytes, fits)
         if last is not None and abs(share - last) < STEADY:
             text = f"hot: {how}, rehearsed {number} times until steady at {in_percent(share)} hits"
@@ -194,11 +194,11 @@ def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
     except FailureError as error:
         if error.sqlstate == DENIED:
             what = "the workload's tables" if tables else "every table of the database"
-            error.hint = f"{written('load.cache')} warm or hot reads {what}: leave it out, or {error.hint}"
+            error.hint = f"{written('load.cache')} warm or hot reads {what}: remove it, or {error.hint}"
         raise
     if own:
         ways.append(own)
-    return " and ".join(ways) or "nothing could be read beforehand"
+    return " and ".join(ways) or "no data could be read beforehand"
 
 
 def hit_share(before: Mapping[str, int], after: Mapping[str, int]) -> float | None:

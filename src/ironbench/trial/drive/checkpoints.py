@@ -49,12 +49,12 @@ def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.c
     given = [setup for setup in setups if setup.cell.load.checkpoint_s is None and settled(setup, crash) != setup]
     if not given:
         return ""
-    which = "every cell" if len(given) == len(setups) else ", ".join(setup.cell.name for setup in given[:3])
+    which = "every configuration" if len(given) == len(setups) else ", ".join(setup.cell.name for setup in given[:3])
     spans = sorted({settled(setup).cell.load.checkpoint_s or 0.0 for setup in given})
     interval = " to ".join(f"{span:.3g}" for span in dict.fromkeys((spans[0], spans[-1])))
     return (
-        f"{which}: {writing(given)}, so the server makes a checkpoint every {interval} s, three in a trial; "
-        f"{field} chooses another interval"
+        f"{which}: {writing(given)}, so the server performs a checkpoint every {interval} s, three per trial; "
+        f"{field} sets another interval"
     )
 
 

@@ -18,9 +18,9 @@ from ironbench.words import counted
 from ironbench.workloads.base import checked
 
 WAYS = {
-    "lose": "all writes that no flush had followed are lost",
-    "subset": "some writes that no flush had followed are there, others are lost",
-    "torn": "of every write that no flush had followed some sectors are there",
+    "lose": "all writes after the last flush are lost",
+    "subset": "some of the writes after the last flush are lost",
+    "torn": "of each write after the last flush, only some sectors are stored",
 }
 """The kinds of data loss at a power cut, as implemented by the devices: `crates/ironbench-device/src/live/undo.rs`."""
 NOTHING_AT_STAKE = "nothing-at-stake"
@@ -56,7 +56,7 @@ class PowerCutRecovery:
     """Time in s from the return of the power until the engine answered."""
 
     def conditions(self) -> dict[str, str]:
-        back = f"the engine was back after {units.span(self.back_s)}"
+        back = f"the engine answered again after {units.span(self.back_s)}"
         return {"power": f"cut after the measured time: {_words(self.at_stake)}; {back}"}
 
     def metrics(self) -> dict[str, float]:
@@ -70,7 +70,7 @@ def cut(session: Session, planned: PowerCut, seed: int) -> PowerCutRecovery:
     """Cuts the power and waits until the engine has recovered. Raises FailureError if it does not."""
     subject = f"power cut ({planned.how})"
     if not isinstance(session, PowerCutSession):
-        raise FailureError(subject, f"{session.engine} cannot be started on what a power cut leaves")
+        raise FailureError(subject, f"{session.engine} cannot be restarted by ironbench after a power cut")
     at_stake: list[int] = []
     began_s = time.monotonic()
 
@@ -82,10 +82,10 @@ def cut(session: Session, planned: PowerCut, seed: int) -> PowerCutRecovery:
     try:
         session.lose_power(lambda: at_stake.append(planned.storage.cut(planned.how, seed)), restored)
         if not session.alive():
-            raise FailureError(subject, "it does not answer")
+            raise FailureError(subject, "does not answer")
     except IronbenchError as error:
         words = f"{_words(sum(at_stake))}; afterwards the database does not start: {error}"
-        raise NotBackError(subject, words, "check the settings by which it makes commits safe") from error
+        raise NotBackError(subject, words, "check the settings that make commits durable") from error
     return PowerCutRecovery(planned.how, sum(at_stake), time.monotonic() - began_s)
 
 

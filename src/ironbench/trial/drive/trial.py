@@ -217,7 +217,7 @@ class _Drive:
         try:
             return self._insight.begin(self._session, asked, self._plan.system.dsn is None)
         except IronbenchError as error:
-            return ServerStatistics(missing=(NotShown("What the server says of the trial", error.cause),))
+            return ServerStatistics(missing=(NotShown("Server statistics of the trial", error.cause),))
 
     def _ended_inside(self, result: Driven) -> ServerStatistics:
         begun, window_s = self.inside, float(result.summary.get("elapsed_s") or 0.0)
@@ -227,7 +227,7 @@ class _Drive:
         try:
             return self._insight.end(self._session, begun, samples, window_s)
         except IronbenchError as error:
-            why = NotShown("What the server says of the trial", error.cause)
+            why = NotShown("Server statistics of the trial", error.cause)
             return replace(begun, missing=(*begun.missing, why))
 
     @property
@@ -346,7 +346,7 @@ def _own_check(session: Session, data: OwnData | None) -> tuple[Check, ...]:
 def _answer(session: Session, rows: list[Row]) -> tuple[str, bool]:
     """Returns the result in words, and whether it is true."""
     if len(rows) != 1 or len(rows[0]) != 1:
-        return f"{len(rows)} rows of {len(rows[0]) if rows else 0} columns, and not one value", False
+        return f"{len(rows)} rows of {len(rows[0]) if rows else 0} columns instead of one value", False
     value = rows[0][0]
     if value is None:
         return "null", False

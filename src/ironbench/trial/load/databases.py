@@ -38,7 +38,7 @@ def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Print
                               database=data.template, state=state)  # fmt: skip
         key = f"{data.key} {state}".strip()
         if (kept := copies.kept(key)) is not None:
-            printer.say(f"data: {data.words}, kept in database {kept.name}")
+            printer.say(f"data: {data.words}, reused from database {kept.name}")
             loaded = Loaded(data_bytes=kept.bytes, key=data.key, reused=True)
             return DataSource("database", data.key, None, kept.bytes, loaded, secrets, kept.name)
         made = copies.new(key, data.template)
@@ -61,8 +61,8 @@ def _say_what_was_left(abandoned: Mapping[str, int], printer: Printer) -> None:
         what = (
             f"{counted(len(abandoned), 'database')} ({', '.join(abandoned)}; {units.stored(sum(abandoned.values()))})"
         )
-        removes = "`ironbench cleanup` with --dsn removes what it made there"
-        printer.say(f"left there by an ironbench that has ended: {what}; {removes}")
+        removes = "`ironbench cleanup` with --dsn removes what ironbench created there"
+        printer.say(f"left on the server by an earlier ironbench process: {what}; {removes}")
 
 
 def _require_room(session: Session, data: OwnData) -> None:
@@ -71,8 +71,10 @@ def _require_room(session: Session, data: OwnData) -> None:
         return
     needed, free = int(2 * SLACK * data.data_bytes), space.free_bytes(directory)
     if free < needed:
-        cause = f"the data and a copy for trials need about {units.stored(needed)}, {units.stored(free)} are free"
-        raise InputError(directory, cause, "free some space, or name a server with more")
+        cause = (
+            f"the data and a copy for trials need about {units.stored(needed)}, but only {units.stored(free)} are free"
+        )
+        raise InputError(directory, cause, "free some space, or use a server with more")
 
 
 @dataclass(slots=True)
@@ -93,8 +95,8 @@ class TrialDatabases:
         copies, began = self._servers[place], time.perf_counter()
         self._drop(place)
         if source.state and copies.state(source.database) != source.state:
-            cause = "somebody has changed it since these trials began, so they would not start from the same data"
-            hint = "let nobody use it meanwhile: a copy of it makes a template of its own"
+            cause = "was changed after these trials started, so they would not start from the same data"
+            hint = "do not use the template during the trials; you can copy it and use the copy as the template"
             raise InputError(written("data.template", source.database), cause, hint)
         copy = copies.new(source.key, source.database)
         self._current[place] = copy.name

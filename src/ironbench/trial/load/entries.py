@@ -30,13 +30,13 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
     assert isinstance(session, DirectorySession) and dataset.entries is not None
     mark = _mark(session, dataset)
     if mark == dataset.key:
-        printer.say(f"data: {dataset.key}, used again")
+        printer.say(f"data: {dataset.key}, reused")
         return Loaded(rows=dataset.rows, data_bytes=dataset.bytes, reused=True, key=dataset.key)
     if mark is not None and not own_server and not mark.startswith(BEGUN):
-        cause = f"holds {mark}, and {dataset.key} is wanted" if mark else "exists, and was not loaded by ironbench"
-        hint = f"name another base DN in {written('system.dsn')}"
+        cause = f"contains {mark}, not {dataset.key}" if mark else "exists, but was not loaded by ironbench"
+        hint = f"use another base DN in {written('system.dsn')}"
         if mark:
-            hint = f"remove what is there by `ironbench cleanup --dsn`, or {hint}"
+            hint = f"remove the data with `ironbench cleanup --dsn`, or {hint}"
         raise InputError(f"entry {_top(dataset)}{session.base}", cause, hint)
     if mark is not None and not own_server:
         drop(session, dataset)
@@ -63,7 +63,7 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
     rate = grouped(dataset.rows / elapsed_s)
     printer.say(
         f"data: {dataset.key}, {counted(dataset.rows, 'entry', 'entries')} at {rate} entries/s, "
-        f"{units.span(elapsed_s)} in all, {now} UTC"
+        f"{units.span(elapsed_s)} in total, {now} UTC"
     )
     return Loaded(dataset.rows, passed.bytes, elapsed_s, {"rows": elapsed_s}, dataset.bytes, 1, key=dataset.key)
 
@@ -74,9 +74,7 @@ def _require_absent(session: Session, dataset: Dataset) -> None:
     assert isinstance(session, DirectorySession)
     if dataset.stranger and (found := dataset.stranger(session.base)):
         where, dn = found
-        hint = (
-            "remove the change from the file; ironbench changes no entry of a running directory that it has not added"
-        )
+        hint = "remove the change from the file; in a running directory, ironbench changes only entries that it added"
         raise InputError(where, f"changes entry {dn}, which the file does not add", hint)
     for dn in dataset.roots(session.base) if dataset.roots else ():
         try:
@@ -87,7 +85,9 @@ def _require_absent(session: Session, dataset: Dataset) -> None:
             there = []
         if there:
             where = dataset.line_of(dn, "add") if dataset.line_of else ""
-            raise InputError(where or dn, f"entry {dn} exists in this directory", "remove it there, or from the file")
+            raise InputError(
+                where or dn, f"entry {dn} already exists in this directory", "remove it there, or from the file"
+            )
 
 
 def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_server: bool) -> IronbenchError:
@@ -97,9 +97,9 @@ def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_se
     if not own_server:
         try:
             drop(session, dataset)
-            hint = "the entries that were added have been removed; correct the entry"
+            hint = "the added entries were removed again; correct the entry"
         except IronbenchError:
-            hint = "entries that were added are still there: `ironbench cleanup --dsn` removes them"
+            hint = "some added entries are left in the directory: `ironbench cleanup --dsn` removes them"
     if not isinstance(error, EntryRefusedError):
         return type(error)(error.subject, error.cause, hint)
     line = dataset.line_of(error.dn, error.change) if dataset.line_of and error.dn else ""
@@ -112,7 +112,7 @@ def drop(session: Session, dataset: Dataset) -> None:
     if mark is None:
         return
     if not mark:
-        raise FailureError(f"entry {_top(dataset)}", "was not loaded by ironbench, and stays")
+        raise FailureError(f"entry {_top(dataset)}", "was not loaded by ironbench, so it is kept")
     [(dn, *_)] = session.query(f"search {_top(dataset)}?1.1?base")
     engines.get(session.engine).administration.remove_entries(session, str(dn))
 

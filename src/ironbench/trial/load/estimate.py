@@ -65,10 +65,10 @@ class SharedLoad:
     @property
     def words(self) -> str:
         return (
-            f"{counted(self.rows, 'row')} are loaded in {counted(self.pieces, 'piece')} by whichever of "
-            f"{counted(self.workers, 'worker')} is free: one core of each makes them in {units.span(self.made_s)}, "
-            f"with {units.memory(self.memory_bytes)} of memory, if a core makes {grouped(MADE_ROWS_PER_S)} rows/s, "
-            "which is assumed; the server may need longer"
+            f"{counted(self.rows, 'row')} are loaded in {counted(self.pieces, 'piece')} by "
+            f"{counted(self.workers, 'worker')}: generating them takes {units.span(self.made_s)} "
+            f"with one core and {units.memory(self.memory_bytes)} of memory per worker, "
+            f"assuming {grouped(MADE_ROWS_PER_S)} rows/s per core; the server may need longer"
         )
 
 

@@ -40,24 +40,28 @@ def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
     engine = engines.get(system.engine)
     data_import = engine.data_import
     if data.imported and not workload.foreign:
-        cause = f"workload {workload.name} brings its own data"
-        hint = "run your own scripts on them: ironbench run script FILE"
+        cause = f"workload {workload.name} loads its own data"
+        hint = "run your scripts on your data: ironbench run script FILE"
         raise InputError(_first_field(data), cause, hint)
     if data.dump and not data_import.dumps:
         takers = listed([name for name in engines.names() if engines.get(name).data_import.dumps])
-        cause = f"engine {engine.name} takes no dumps"
-        raise InputError(written("data.dump"), cause, f"these engines do: {takers}")
+        cause = f"engine {engine.name} cannot load dumps"
+        raise InputError(written("data.dump"), cause, f"engines that can: {takers}")
     if data.setup and not data_import.setup:
-        raise InputError(written("data.setup"), f"engine {engine.name} runs no files of SQL", "leave it out")
+        raise InputError(
+            written("data.setup"), f"engine {engine.name} cannot run SQL files", f"remove {written('data.setup')}"
+        )
     if data.template and system.dsn is not None and data_import.databases and not data_import.templates:
-        cause = f"engine {engine.name} has no statement that copies a database, and ironbench reads none of yours"
-        raise InputError(written("data.template"), cause, f"make a dump of it, and name that by {written('data.dump')}")
+        cause = f"engine {engine.name} has no statement to copy a database, and ironbench does not read your databases"
+        raise InputError(written("data.template"), cause, f"dump the database, and use {written('data.dump')}")
     if data.template and (system.dsn is None or not data_import.templates):
-        cause = f"a template is a database on a running server, and {written('system.dsn')} names none that has them"
-        raise InputError(written("data.template"), cause, f"name the server, or a dump by {written('data.dump')}")
+        cause = (
+            f"a template is a database on a running server, but {written('system.dsn')} names no server with templates"
+        )
+        raise InputError(written("data.template"), cause, f"name such a server, or use a dump: {written('data.dump')}")
     if data.imported and system.dsn is not None and not data_import.databases:
-        cause = f"engine {engine.name} makes no databases on a running server"
-        hint = f"leave {written('system.dsn')} out: ironbench then starts a server of its own"
+        cause = f"engine {engine.name} cannot create databases on a running server"
+        hint = f"remove {written('system.dsn')}: ironbench then starts its own server"
         raise InputError(_first_field(data), cause, hint)
     with _progress(data):
         digests = _digests(data)
@@ -90,7 +94,7 @@ def refuse_changed(data: OwnData) -> None:
     """Raises InputError if a file is missing or was changed since the trials were planned."""
     for file, now, then in zip(data.files, _digests(data), data.digests, strict=True):
         if now != then:
-            raise InputError(file, "was changed since these trials were planned", "set it back, or begin anew")
+            raise InputError(file, "was changed since these trials were planned", "restore the file, or start again")
 
 
 def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
@@ -109,16 +113,14 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
         size = tables.size(session, ())
     elapsed_s = time.perf_counter() - began
     words = f"{data.words} ({restored.without})" if restored.without else data.words
-    printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")
+    printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in total")
     if not restored.has_end_mark:
-        printer.say(
-            f"data: nothing at the end of {data.words} shows that it is complete: check that it was not cut off"
-        )
+        printer.say(f"data: {data.words} has no end marker: check that it is complete")
     if left_out:
-        printer.say("data: left out: " + ", ".join(f"{kind} ({count})" for kind, count in left_out.items()))
+        printer.say("data: skipped: " + ", ".join(f"{kind} ({count})" for kind, count in left_out.items()))
     if restored.objects:
         there = listed([counted(count, _singular(kind), kind) for kind, count in restored.objects.items()])
-        printer.say(f"data: {there}, as the dump lists them")
+        printer.say(f"data: {there}, as listed in the dump")
     return Loaded(elapsed_s=elapsed_s, data_bytes=size, key=data.key, objects=restored.objects, left_out=left_out)
 
 
@@ -145,13 +147,13 @@ def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None 
     """
     if not data.dump:
         what = [f"a copy of database {data.template}"] if data.template else []
-        return " and ".join([*what, *([counted(len(data.setup), "file") + " of SQL"] if data.setup else [])])
+        return " and ".join([*what, *([counted(len(data.setup), "file") + " with SQL"] if data.setup else [])])
     from ironbench.trial.load.estimate import LOAD_BYTES_PER_S
 
     dump = f"{data.kind}, {units.stored(data.bytes)}"
     loaded = f"when loaded into {listed(servers)}" if servers else "when loaded"
     if kept_bytes is not None:
-        return f"{dump}; {units.stored(kept_bytes)} {loaded}, which is kept"
+        return f"{dump}; {units.stored(kept_bytes)} {loaded}, reused from an earlier load"
     span = units.span(max(1.0, data.data_bytes / LOAD_BYTES_PER_S))
     return f"{dump}; about {units.stored(data.data_bytes)} {loaded}, about {span}"
 
@@ -170,7 +172,7 @@ def require_check(session: Session, data: OwnData | None) -> None:
         ended = isinstance(error, EngineDiedError) or error.sqlstate == CANCELLED
         library = isinstance(engine, LibraryEngine) and not ended
         if error.sqlstate[:2] == "42" or library:
-            usual = "write a query that answers true or false, for example select count(*) > 0 from orders"
+            usual = "write a query that returns true or false, for example select count(*) > 0 from orders"
             hint = engine.data_import.way_out(session, error) or usual
             raise InputError(written("data.check"), error.cause, hint) from None
 
@@ -192,7 +194,7 @@ def _of_path(subject: str, path: Path) -> str:
             name = file.name if path.is_dir() else ""
             digest.update(f"{name} {_of_file(str(file), info.st_size, info.st_mtime_ns, info.st_ino)}\n".encode())
     except FileNotFoundError:
-        raise InputError(f"{subject} {path}", "no such file", "name a file that is there") from None
+        raise InputError(f"{subject} {path}", "no such file", "name an existing file") from None
     except OSError as error:
         cause = f"cannot be read: {error.strerror or error}"
         raise InputError(f"{subject} {path}", cause, "change its permissions") from None

@@ -59,11 +59,11 @@ def fill(
         refuse_changed(session, dataset, known.key, tables_there, own_server)
     if known is not None and known.complete and known.key == dataset.key and len(tables_there) == len(dataset.tables):
         refuse_altered(session, dataset, marker.fixed())
-        printer.say(f"data: {dataset.key}, loaded at {known.loaded_at} UTC, used again")
+        printer.say(f"data: {dataset.key}, loaded at {known.loaded_at} UTC, reused")
         return Loaded(known.rows, known.bytes, known.elapsed_s, {}, size(session, dataset.tables), 0, True, dataset.key)
     begun = known is not None and not known.complete and known.key == dataset.key
     if begun and len(tables_there) == len(dataset.tables) and rows.resumable(session, dataset):
-        printer.say(f"data: {dataset.key}, a load that was interrupted goes on")
+        printer.say(f"data: {dataset.key}, continuing an interrupted load")
         enough_memory(dataset, copiers.here if copiers else 1)
         return rows.loaded(session, dataset, connections, marker, printer, resume=True, copiers=copiers)
     if not own_server:
@@ -73,7 +73,7 @@ def fill(
         refuse_foreign_routines(session, dataset.references)
     if known is not None:
         if known.complete and tables_there:
-            printer.say(f"data: {known.key} is dropped for {dataset.key}")
+            printer.say(f"data: {known.key} is dropped and replaced by {dataset.key}")
         rows.drop(session, tables_there)
     enough_space(session, dataset)
     enough_memory(dataset, copiers.here if copiers else 1)

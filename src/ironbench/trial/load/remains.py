@@ -63,5 +63,5 @@ def say(session: Session, dsn: str, choices: Sequence[Choice], printer: Printer,
         made = _left(session, choices)
         if made.words and (made.server, made.database) not in named:
             named.add((made.server, made.database))
-            kept = f"left there: {made.words}, so that the next run need not load"
-            printer.say(f"{kept}; ironbench cleanup --dsn '{dsn}' removes all that ironbench made there")
+            kept = f"kept on the server: {made.words}, so that the next run need not load the data again"
+            printer.say(f"{kept}; ironbench cleanup --dsn '{dsn}' removes everything that ironbench created there")

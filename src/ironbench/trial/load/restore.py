@@ -78,7 +78,7 @@ def restored(setup: Setup, source: DataSource) -> dict[str, str]:
         return {"data": f"snapshot {source.folder.name} ({source.key})", "restored": f"{done.how}, {amount}"}
     if source.kind == "reload":
         _loaded_anew(setup, source)
-        return {"data": f"loaded anew ({source.key})", "restored": f"load, {units.span(time.perf_counter() - begin)}"}
+        return {"data": f"loaded again ({source.key})", "restored": f"load, {units.span(time.perf_counter() - begin)}"}
     return {"data": "as found", "restored": "no"}
 
 
@@ -110,10 +110,10 @@ def untouched(session: Session, system: System, load: Load, choice: Choice, prin
         engines.get(session.engine).administration.made(session).tables
     ):
         return {}
-    printer.say(f"data: {dataset.key} is loaded anew, for trials have changed it and answers are to be checked")
+    printer.say(f"data: {dataset.key} is loaded again, because trials changed the data and answers are checked")
     began = time.perf_counter()
     _anew(session, dataset, printer, system.dsn is None)
-    return {"data": f"loaded anew ({dataset.key})", "restored": f"load, {units.span(time.perf_counter() - began)}"}
+    return {"data": f"loaded again ({dataset.key})", "restored": f"load, {units.span(time.perf_counter() - began)}"}
 
 
 def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> None:

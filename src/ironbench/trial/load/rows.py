@@ -150,7 +150,7 @@ def loaded(
     printer.say(
         f"data: {dataset.key}, {counted(done.rows, 'row')} by {by} "
         f"at {grouped(done.rows / copying)} rows/s ({units.stored(done.bytes / copying)}/s), "
-        f"{units.stored(done.data_bytes)} with keys, {units.span(elapsed_s)} in all"
+        f"{units.stored(done.data_bytes)} with keys, {units.span(elapsed_s)} in total"
     )
     return done
 
@@ -160,7 +160,7 @@ def complained(session: Session, error: FailureError) -> FailureError:
     there."""
     if not error.sqlstate.startswith(_BROKEN) or not (words := session.last_words()):
         return error
-    told = FailureError(error.subject, f"{error.cause}; its messages: {words}", error.hint)
+    told = FailureError(error.subject, f"{error.cause}; server messages: {words}", error.hint)
     told.sqlstate, told.number = error.sqlstate, error.number
     return told
 
@@ -264,7 +264,7 @@ def _by_workers(
         found = copiers.copied(plan | {"done": pieces.rows()}, show)
         if not found["lost"]:
             return found | {"resumed": attempt > 0}
-    raise FailureError("load", f"{found['lost']}", "run the same again: it goes on with the pieces that are missing")
+    raise FailureError("load", f"{found['lost']}", "run the same command again to load the missing pieces")
 
 
 def copied_in_child(

@@ -125,8 +125,8 @@ def _require_unused(folder: Path) -> None:
     """Raises InputError for a snapshot whose files were changed while another ironbench process uses it."""
     data_dirs.release(folder)
     if folder.is_dir() and data_dirs.used(folder):
-        cause = "its files were changed, and another ironbench uses it"
-        raise InputError(f"snapshot {folder}", cause, "wait until that one has ended")
+        cause = "the files were changed, and another ironbench process uses the snapshot"
+        raise InputError(f"snapshot {folder}", cause, "wait until that process has ended")
 
 
 def _require_room(folder: Path, contents: _Contents, engine: Engine) -> None:
@@ -204,12 +204,12 @@ def _locked(path: Path, printer: Printer) -> int:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise InputError(
-                f"directory {path.parent}", error.strerror or str(error), "name another by IRONBENCH_DATA"
+                f"directory {path.parent}", error.strerror or str(error), "set IRONBENCH_DATA to another directory"
             ) from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            printer.say("data: another ironbench loads the same; waiting for it")
+            printer.say("data: another ironbench process is loading the same data; waiting for it")
             fcntl.flock(fd, fcntl.LOCK_EX)
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(fd), path.stat()):

@@ -24,8 +24,8 @@ def enough_memory(dataset: Dataset, processes: int = 1, available_bytes: int | N
     if dataset.large and available < needed:
         raise InputError(
             f"data {dataset.key}",
-            f"making the rows takes about {units.memory(needed)}, and {units.memory(available)} are available",
-            "end other programs, or load on a machine with more memory",
+            f"generating the rows takes about {units.memory(needed)}, but only {units.memory(available)} are available",
+            "stop other programs, or load on a machine with more memory",
         )
 
 
@@ -50,7 +50,7 @@ def enough_space(session: Session, dataset: Dataset) -> None:
             option = next(iter(dataset.facts), "scale")
             raise InputError(
                 directory,
-                f"the data ({what}) need about {units.stored(size)} and {units.stored(free)} are free",
-                f"choose a smaller {option} by {written('workload.with', f'{option}=N')}, "
-                f"or a directory on a larger device by {written('layout.data')} D",
+                f"the data ({what}) need about {units.stored(size)}, but only {units.stored(free)} are free",
+                f"choose a smaller {option} with {written('workload.with', f'{option}=N')}, "
+                f"or a directory on a larger device with {written('layout.data')} D",
             )

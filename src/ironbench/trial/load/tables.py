@@ -28,16 +28,14 @@ def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
     dialect = _dialect(session)
     for name, kind in session.query(dialect.non_tables(tables)):
         what = dialect.kinds.get(kind or "", kind or "relation")
-        cause = "exists, and ironbench needs that name for a table"
+        cause = "exists, but ironbench needs that name for a table"
         raise InputError(f"{what} {name}", cause, _ELSEWHERE)
 
 
 def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None:
     """Raises InputError if a third-party function or procedure has the name of one that `statements` create."""
     for name in engines.get(session.engine).administration.unmarked_routines(session, statements):
-        cause = (
-            "exists, and ironbench needs that name; it does not bear ironbench's mark, as those of old versions do not"
-        )
+        cause = "exists, but ironbench needs that name; it has no ironbench mark (routines of old versions have none)"
         raise InputError(
             f"routine {name}", cause, f"`drop routine {name}` if it is not yours, or name another database"
         )
@@ -67,31 +65,31 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
     complete = len(there) == len(dataset.tables) and dataset.recognised
     if complete and true(session, dataset.recognised):
         return
-    hint = f"{_ELSEWHERE}: ironbench drops only what it made"
+    hint = f"{_ELSEWHERE}: ironbench drops only what it created"
     if not complete:
-        raise InputError(f"table {there[0]}", "exists, and was not loaded by ironbench", hint)
+        raise InputError(f"table {there[0]}", "exists, but was not loaded by ironbench", hint)
     asked = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
     given = " ".join(f"--with {name}=…" for name in dataset.facts)
     raise InputError(
         f"tables {', '.join(there)}",
-        f"exist, were not loaded by ironbench, and together are not what `pgbench -i` makes at {asked}",
-        f"{hint}; if `pgbench -i` made them, give its values ({given})",
+        f"exist, were not loaded by ironbench, and do not match `pgbench -i` with {asked}",
+        f"{hint}; if `pgbench -i` created them, use its values ({given})",
     )
 
 
 def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence[str], own_server: bool) -> None:
     """Raises InputError if tables that ironbench loaded completely have changed since, or if other data is required."""
-    hint = f"{_ELSEWHERE}: ironbench drops only what is surely its own"
+    hint = f"{_ELSEWHERE}: ironbench drops only data that it can identify as its own"
     whole = len(there) == len(dataset.tables)
     if key == dataset.key and whole and dataset.intact and not true(session, dataset.intact):
-        raise InputError(f"table {there[0]}", f"no longer holds what ironbench loaded ({key})", hint)
+        raise InputError(f"table {there[0]}", f"no longer contains what ironbench loaded ({key})", hint)
     if key != dataset.key and not own_server:
-        all_made = "; `ironbench cleanup --dsn …` removes all that ironbench made there"
+        all_made = "; `ironbench cleanup --dsn …` removes everything that ironbench created there"
         marks = engines.get(session.engine).administration.marks
         raise InputError(
             f"table {there[0]}",
-            f"holds {key}, and {dataset.key} is wanted",
-            f"{_ELSEWHERE}, or ask for the same{all_made if marks else ''}",
+            f"contains {key}, not {dataset.key}",
+            f"{_ELSEWHERE}, or use the same options{all_made if marks else ''}",
         )
 
 
@@ -110,7 +108,9 @@ def refuse_altered(session: Session, dataset: Dataset, loaded: Mapping[str, str]
     altered = [table for table, sums in loaded.items() if table in found and found[table] != sums]
     if altered:
         table = altered[0]
-        cause = f"no longer holds what ironbench loaded: rows and sums were {loaded[table]}, and are {found[table]}"
+        cause = f"no longer contains what ironbench loaded: rows and sums were {loaded[table]}, now {found[table]}"
         if len(altered) > 1:
-            cause += f"; the same for {', '.join(altered[1:])}"
-        raise InputError(f"table {table}", cause, f"{_ELSEWHERE}: ironbench drops only what is surely its own")
+            cause += f"; also {', '.join(altered[1:])}"
+        raise InputError(
+            f"table {table}", cause, f"{_ELSEWHERE}: ironbench drops only data that it can identify as its own"
+        )

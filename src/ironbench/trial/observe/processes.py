@@ -44,7 +44,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 class Processes:
     name = "processes"
-    doc = "CPU time of the engine's processes and of other programs, ended ones included"
+    doc = "CPU time of the engine's processes and of other programs, including ended processes"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         known = set(session.processes())
