@@ -65,13 +65,14 @@ fuzz: setup ## Mutated inputs of every kind (FUZZ_INPUTS=1000000), and a table o
 pgbench-cases: setup ## PostgreSQL's own tests of pgbench through pgbench and ironbench (PGBENCH_TESTS=DIR)
 	@PGBENCH_TESTS="$(PGBENCH_TESTS)" PYTHONPATH=tests:tests/live $(VENV)/bin/python -m pgbench_cases
 
-lint: setup ## Formatting, lints, types, and the stub against the core
+lint: setup ## Formatting, lints, types, the stub against the core, and wording
 	@cargo fmt --check
 	@cargo clippy --locked --quiet --release --workspace --all-targets -- -D warnings
 	@$(VENV)/bin/ruff format --check --quiet .
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy --no-error-summary
 	@$(VENV)/bin/stubtest ironbench._core --mypy-config-file pyproject.toml --concise
+	@$(VENV)/bin/python scripts/prose.py
 
 format: setup ## Format everything
 	@cargo fmt

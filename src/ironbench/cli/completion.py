@@ -31,8 +31,8 @@ class Shell:
 
 
 def _bash_file(variables: Mapping[str, str], home: Path) -> Path:
-    folder = variables.get("BASH_COMPLETION_USER_DIR") or f"{_data_home(variables, home)}/bash-completion"
-    return Path(folder, "completions", "ironbench")
+    folders = variables.get("BASH_COMPLETION_USER_DIR", "").split(":")
+    return Path(folders[0] or _data_home(variables, home) / "bash-completion", "completions", "ironbench")
 
 
 def _zsh_file(variables: Mapping[str, str], home: Path) -> Path:
