@@ -32,8 +32,8 @@ CAPACITY = 4 << 30
 CACHED = (*oltp.BUFFERS, *oltp.TOTAL)
 WORKLOADS: dict[str, tuple[str, ...]] = {
     "igen-oltp": ("igen-oltp", "--with", f"scale={oltp.SCALE}", *CACHED, "--transactions", "1000"),
-    "igen-oltp business": (
-        *("igen-oltp", "--with", f"scale={oltp.SCALE}", "--with", "mix=business", *CACHED, "--transactions", "200"),
+    "igen-oltp heavy": (
+        *("igen-oltp", "--with", f"scale={oltp.SCALE}", "--with", "weight=heavy", *CACHED, "--transactions", "200"),
     ),
     "select-only": ("select-only", "--with", "scale=24", *CACHED, "--transactions", "500"),
     "tpcb-like": ("tpcb-like", "--with", "scale=24", *CACHED, "--transactions", "300"),
