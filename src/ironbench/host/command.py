@@ -20,7 +20,7 @@ MOST_BYTES = 1 << 20
 """Maximum size of the output; a command that writes more is stopped, like one that takes too long."""
 _PATIENCE_S = 2.0
 """How long processes may take to end after SIGTERM."""
-_LOOK_S = 0.1
+_LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,16 @@ def by_a_person(text: str, say: Callable[[str], None]) -> CommandEnd:
 
 def _stopped(shell: subprocess.Popen[bytes], output: Path, deadline: float, limit_s: float) -> str:
     """Waits until the command ends. Returns why ironbench stopped it, or "" if it ended by itself."""
+    pause_s = 0.001
     try:
         while True:
-            try:
-                shell.wait(max(0.0, min(_LOOK_S, deadline - time.monotonic())))
-            except subprocess.TimeoutExpired:
-                pass
-            else:
-                return ""
+            # An interrupt inside `poll` could leave its lock held (CPython 3.11, `Popen._internal_poll`), so that no
+            # later wait would return.
+            with processes.interrupt_held():
+                if shell.poll() is not None:
+                    return ""
+            time.sleep(max(0.0, min(pause_s, deadline - time.monotonic())))
+            pause_s = min(2 * pause_s, _LOOK_S)
             if output.stat().st_size > MOST_BYTES:
                 reason = f"wrote more than {MOST_BYTES >> 10} KiB and was terminated"
             elif time.monotonic() >= deadline:
