@@ -65,7 +65,7 @@ def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path,
         assert not parent.sockets.exists()
         assert register.entries() == []
         assert any(f"ended: {engine} in {place / 'd'}" in line for line in lines_of(cleaned))
-        assert lines_of(cleanup(remove_data=False)) == ["nothing of ours is left"]
+        assert lines_of(cleanup(remove_data=False)) == ["nothing to clean up"]
 
 
 @pytest.mark.long
@@ -75,14 +75,14 @@ def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanu
     with pg.Parent(place / "d") as parent:
         os.kill(parent.guard.pid, signal.SIGKILL)
         parent.kill(signal.SIGKILL)
-        with pytest.raises(Exception, match="a server already runs on it"):
+        with pytest.raises(Exception, match="in use by a running server"):
             pg.start(pg.system(place / "d"))
         options = {"engine": "postgres", "data": str(place / "d"), "results": str(place / "r")}
-        with pytest.raises(InputError, match="a server already runs on it"):
+        with pytest.raises(InputError, match="in use by a running server"):
             execute(run_file.read("tpcb-like", **options))
         capsys.readouterr()
         assert execute(run_file.read("tpcb-like", **options, plan=True)) == 0
-        assert "a server already runs on it" in capsys.readouterr().out, "a plan starts nothing"
+        assert "in use by a running server" in capsys.readouterr().out, "a plan starts nothing"
         cleanup(remove_data=False)
         session = pg.start(pg.system(place / "d"))
         session.stop()
@@ -173,7 +173,7 @@ def test_a_damaged_entry_does_not_stop_cleanup(own_register: Path) -> None:
     own_register.mkdir(mode=0o700)
     (own_register / "0.json").write_text("{")
     (own_register / "1.json").write_text('{"id": "1"}')
-    assert lines_of(cleanup(remove_data=False)) == ["nothing of ours is left"]
+    assert lines_of(cleanup(remove_data=False)) == ["nothing to clean up"]
 
 
 def test_the_verb_says_what_it_did(place: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_run_says_what_stays_and_cleanup_removes_that_and_only_that(
     cleaned = user("cleanup", "--dsn", dsn)
     assert cleaned.code == 0 and cleaned.stderr.startswith("removed: "), cleaned.stderr
     assert there(boss) == before
-    assert "nothing that ironbench made" in user("cleanup", "--dsn", dsn).stderr
+    assert "no objects created by ironbench" in user("cleanup", "--dsn", dsn).stderr
 
 
 def test_what_an_experiment_did_not_load_is_not_said_to_be_left_by_it(user: User, boss: Connection, dsn: str) -> None:

@@ -169,7 +169,7 @@ def test_a_cleanup_that_fails_makes_later_trials_suspect_and_is_tried_again(user
     (user.home / "mended").touch()
     assert user("cleanup").code == 0
     assert not pending(user)
-    assert "nothing of ours is left" in user("cleanup").stderr
+    assert "nothing to clean up" in user("cleanup").stderr
 
 
 def test_a_cleanup_that_never_succeeds_is_forgotten_when_that_is_asked_for(user: User) -> None:

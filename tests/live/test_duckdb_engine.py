@@ -192,9 +192,9 @@ def test_a_setting_is_the_same_in_any_case(place: Path) -> None:
 
     shaped = validated(settings={"Force_Compression": "uncompressed"})
     assert engine.loading_system(shaped, place / "snapshot").settings == {"force_compression": "uncompressed"}
-    with pytest.raises(InputError, match="the layout says where spills go"):
+    with pytest.raises(InputError, match="the layout sets the directory for temporary files"):
         validated(settings={"TEMP_DIRECTORY": "/tmp"})
-    with pytest.raises(InputError, match="says the same thing another way"):
+    with pytest.raises(InputError, match="sets the same value"):
         validated(settings={"Threads": "1"}, parallelism=2)
 
 

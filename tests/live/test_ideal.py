@@ -127,7 +127,7 @@ def test_an_engine_that_cannot_says_why(engine: str, part: str) -> None:
 
 
 def test_a_running_server_is_not_made_ideal() -> None:
-    with pytest.raises(InputError, match="not configured by ironbench"):
+    with pytest.raises(InputError, match="does not configure existing servers"):
         engines.get("postgres").validated(System("postgres", "x", dsn="host=/tmp", ideal=("log",)), 1)
 
 

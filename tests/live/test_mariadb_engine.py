@@ -258,7 +258,7 @@ def test_a_running_server_is_used_and_neither_configured_nor_stopped(start: Star
     connection = own.target()["connection"]
     own.query("create user ann@localhost identified by 'secret'; grant all on ironbench.* to ann@localhost")
     dsn = f"mysql://ann:secret@localhost/ironbench?socket={connection['socket']}"
-    with pytest.raises(InputError, match="not configured by ironbench"):
+    with pytest.raises(InputError, match="does not configure existing servers"):
         ENGINE.validated(System("mariadb", "t", dsn=dsn, memory_bytes=1 << 30), 4)
     given, secrets = ENGINE.validated(System("mariadb", "t", dsn=dsn), 4)
     assert ENGINE.identity(given, secrets)["version"] == own.facts()["version"]

@@ -109,7 +109,7 @@ def test_a_statement_that_fails_at_the_start_of_a_connection_is_named(dsn: str) 
     from ironbench.engines.odbc.process import OdbcLine
 
     address, secrets = parse(dsn)
-    with pytest.raises(FailureError, match="at the start of the connection, 'set no such': ") as told:
+    with pytest.raises(FailureError, match="connection setup failed at 'set no such': ") as told:
         OdbcLine(address.whole(secrets), ("set no such",))
     assert "exit" not in told.value.cause and "signal" not in told.value.cause
 

@@ -68,7 +68,7 @@ def test_a_cluster_of_another_version_is_refused(place: Path) -> None:
 def test_options_that_would_change_a_running_server_are_refused() -> None:
     for told in ({"settings": {"work_mem": "1MB"}}, {"memory_bytes": 1 << 30}, {"server_cpus": (0,)}):
         error = pg.refused(System("postgres", "test", dsn="host=h user=u", **told))
-        assert "not configured by ironbench" in error.cause
+        assert "does not configure existing servers" in error.cause
 
 
 def test_the_password_leaves_the_system_before_anything_else_happens() -> None:

@@ -184,7 +184,7 @@ def test_a_second_run_on_a_directory_in_use_is_refused_and_the_first_goes_on(
     with user.begun(*words, *PAUSED, "--duration", "4s", "--warmup", "0s", "--no-observe", "--json") as run:
         run.wait_for("trial 1")
         second = user(*words, *SHORT)
-        assert second.code == 2 and "already runs on it" in second.stderr, second
+        assert second.code == 2 and "in use by a running server" in second.stderr, second
         run.measured()
     assert [record["status"] for record in user.records()] in (["ok"], ["suspect"])
 
@@ -230,7 +230,7 @@ def test_sigkill_keeps_finished_trials_and_leaves_no_server(user: User, fast_dir
     assert cleaned.code == 0
     # The live file of a trial is removed last, and no process has it open any more.
     assert all(line.endswith(".live") for line in cleaned.stderr.splitlines() if line.startswith("removed: "))
-    assert "nothing of ours is left" in user("cleanup").stderr
+    assert "nothing to clean up" in user("cleanup").stderr
     assert user("list", "records").code == 0
 
 

@@ -100,12 +100,12 @@ def test_one_ironbench_at_a_time_uses_a_file(place: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "cause", "hint"),
     [
-        ({"settings": {"synchronus": "off"}}, "no pragma of that name", "did you mean synchronous"),
-        ({"settings": {"journal_mode": "wall"}}, "none of its values", "did you mean wal"),
+        ({"settings": {"synchronus": "off"}}, "not a pragma that can be set", "did you mean synchronous"),
+        ({"settings": {"journal_mode": "wall"}}, "invalid value 'wall'", "did you mean wal"),
         ({"settings": {"page_size": "5000"}}, "power of two", ""),
-        ({"settings": {"mmap_size": "1GB"}}, "no whole number", ""),
-        ({"settings": {"cache_size": "1"}, "memory_bytes": 1 << 20}, "same thing another way", ""),
-        ({"dsn": "host=h"}, "SQLite is no server", ""),
+        ({"settings": {"mmap_size": "1GB"}}, "not an integer", ""),
+        ({"settings": {"cache_size": "1"}, "memory_bytes": 1 << 20}, "sets the same value", ""),
+        ({"dsn": "host=h"}, "SQLite is not a server", ""),
         ({"layout": Layout(log="/tmp/x")}, "beside the data", ""),
         ({"layout": Layout(temp="/tmp/x")}, "beside the data", ""),
     ],

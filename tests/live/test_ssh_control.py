@@ -192,7 +192,7 @@ def test_a_user_without_the_right_is_told_which_one(
         (("--restart", "x.service", "--server", "ssh://db1"), "needs permission"),
         (("--restart", "x.service", "--server", "ssh://db1", "--control", "ssh"), "add --cache cold"),
         (("--control", "telnet", "--server", "ssh://db1"), "'telnet' is unknown"),
-        (("--server-cpus", ONE, "--server", "ssh://db1"), "not configured by ironbench"),
+        (("--server-cpus", ONE, "--server", "ssh://db1"), "does not configure existing servers"),
         (("--cache", "cold", "--server", "ssh://db1"), "allow restarts with --control ssh"),
     ],
 )

@@ -73,7 +73,7 @@ name = "select-only"
 jit = ["on", "off"]
 """
     )
-    with pytest.raises(InputError, match="not configured by ironbench") as caught:
+    with pytest.raises(InputError, match="does not configure existing servers") as caught:
         declare.planned(declare.read(lab_file, design))
     assert "options=-c%20NAME%3DVALUE" in caught.value.hint and "`prepare`" in caught.value.hint
     assert meant in caught.value.hint and ("did you mean" in caught.value.hint) == bool(meant)
@@ -103,7 +103,7 @@ def test_cells_that_leave_one_directory_otherwise_are_planned_with_a_copy_each(l
 def test_a_cell_that_is_impossible_here_is_named_and_skipped(lab_file: Path) -> None:
     found = lab(lab_file, "[vary]\nclients = [1, 2, 1001]\n", "sqlite")
     skipped = found.setup("clients=1001")
-    assert "SQLite serves 1 to 1000" in skipped.skipped
+    assert "SQLite supports 1 to 1000" in skipped.skipped
     assert {trial.cell.name for trial in found.trials} == {"clients=1", "clients=2"}
     assert found.comparisons == (("clients=2", "clients=1"),)
 

@@ -133,11 +133,11 @@ def test_a_query_without_a_table_reads_the_one_of_a_single_row() -> None:
 
 def test_an_unknown_database_gets_portable_sql_alone() -> None:
     other = next(one for one in ENGINE.variants.values() if not one.can("data"))
-    assert other.can("scripts") and "untried" in other.traits.doc
+    assert other.can("scripts") and "not tested" in other.traits.doc
 
 
 def test_what_no_server_could_try_says_so_and_its_workloads_have_their_texts() -> None:
-    untried = [one for one in ENGINE.variants.values() if "untried" in one.traits.doc and one.can("data")]
+    untried = [one for one in ENGINE.variants.values() if "not tested" in one.traits.doc and one.can("data")]
     assert len(untried) == 3
     for engine in untried:
         for name in ("tpcb-like", "simple-update", "select-only"):

@@ -57,7 +57,7 @@ def test_cpus_of_a_running_server_are_refused_with_the_consent_that_gives_them()
         ("ssh://root@db", "add --control ssh"),
         (None, "add --server ssh://user@host and --control ssh"),
     ):
-        with pytest.raises(InputError, match="not configured by ironbench") as caught:
+        with pytest.raises(InputError, match="does not configure existing servers") as caught:
             refuse_configuring(replace(SERVER, server=server, server_cpus=(0,)))
         assert lacks in caught.value.hint
     refuse_configuring(replace(SERVER, server="ssh://root@db", server_cpus=(0,), control=True))
@@ -68,7 +68,7 @@ def test_what_a_running_server_is_not_given_is_named_as_the_user_wrote_it() -> N
         (replace(SERVER, parallelism=2), "--parallelism"),
         (replace(SERVER, ideal=("client", "log")), "--ideal"),
     ):
-        with pytest.raises(InputError, match="not configured by ironbench") as caught:
+        with pytest.raises(InputError, match="does not configure existing servers") as caught:
             refuse_configuring(system)
         assert caught.value.subject == option and f"leave out {option}," in caught.value.hint
     refuse_configuring(replace(SERVER, ideal=("client",)))

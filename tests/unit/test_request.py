@@ -279,9 +279,10 @@ def test_what_would_configure_a_running_server_is_refused_with_both_ways_out(
 ) -> None:
     error = refused(engine="postgres", dsn="host=h user=u dbname=d", **changes)
     assert error.subject == option
-    ways = f"leave out {option}, or leave out --dsn: ironbench then starts a server of its own"
+    ways = f"remove {option}, or remove --dsn so that ironbench starts its own server"
     assert error.hint.endswith(ways)
-    assert ("by --dsn (…?options=-c%20NAME%3DVALUE), or change it by a command" in error.hint) == (option == "--set")
+    by_dsn = "by --dsn (…?options=-c%20NAME%3DVALUE), or change it with a `prepare` command"
+    assert (by_dsn in error.hint) == (option == "--set")
 
 
 def test_the_time_of_a_number_of_transactions_is_not_claimed_to_be_known(

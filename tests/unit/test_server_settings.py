@@ -16,7 +16,7 @@ def test_a_cache_that_is_set_twice_too_small_or_beyond_the_machine_is_refused() 
             server_settings.require_memory(given, declared, "pool", 8 << 20, "it needs a pool of 8 MiB")
         return caught.value
 
-    assert refused(64 << 20, {"pool": "1GB"}).hint == "keep one of the two"
+    assert refused(64 << 20, {"pool": "1GB"}).hint == "remove one of the two"
     assert refused(1 << 20, {}).cause == "it needs a pool of 8 MiB"
     assert refused(1 << 60, {}).cause.startswith("this machine has ")
     server_settings.require_memory(8 << 20, {"other": "1"}, "pool", 8 << 20, "it needs a pool of 8 MiB")
@@ -39,10 +39,10 @@ def test_connections_that_are_set_leave_room_for_the_clients_and_for_ironbench(v
 
 
 def test_a_setting_of_ironbench_s_own_is_refused_with_its_cause() -> None:
-    with pytest.raises(InputError, match="the server listens on a private socket only, so it cannot be set"):
+    with pytest.raises(InputError, match="reserved: the server listens on a private socket only"):
         server_settings.refuse_ours("port", "1", "the server listens on a private socket only")
     server_settings.refuse_ours("work_mem", "4MB", None)
-    with pytest.raises(InputError, match="a value is one line"):
+    with pytest.raises(InputError, match="contains a line break"):
         server_settings.require_one_line("--set a=b", "b\nc")
 
 

@@ -90,7 +90,8 @@ class MarkedObjects:
         if self.databases:
             parts.append(f"{counted(len(self.databases), 'database')} ({_short(self.databases)})")
         for dn, count in self.entries.items():
-            parts.append(f"{counted(count, 'entry', 'entries')}, {dn} and below" if count else f"{dn} and all below")
+            below = f"{counted(count, 'entry', 'entries')} ({dn} and below)"
+            parts.append(below if count else f"{dn} and all entries below")
         return "; ".join(parts)
 
 
@@ -117,7 +118,7 @@ class ServerLocation:
 def no_checkpoint() -> FailureError:
     """Returns the error for an existing server whose engine has no checkpoint statement: settings would have to be
     changed instead."""
-    error = FailureError("checkpoint", "none is requested of a server that ironbench did not start")
+    error = FailureError("checkpoint", "ironbench requests checkpoints only from servers that it started")
     error.sqlstate = DENIED
     return error
 
@@ -250,7 +251,7 @@ class Administration:
 
     def locate(self, session: Session, machine: Tree) -> ServerLocation:
         """Locates the server's processes and directories on `machine`, which may be remote. Raises FailureError."""
-        return ServerLocation(unseen="it is not known how to find its processes")
+        return ServerLocation(unseen="this engine cannot locate its processes")
 
     insight: Insight = Insight()
     """Collects the engine's own view of a trial."""

@@ -22,27 +22,27 @@ from ironbench.model.session import Session, WorkConnection
 from ironbench.model.system import System
 
 ABILITIES: Mapping[str, str] = {
-    "scripts": "the drive loop runs pgbench scripts on it",
-    "transactions": "it is made for many short transactions at once, and workloads of such have texts for it",
-    "data": "it keeps tables, and a workload's rows can be loaded into them",
-    "directory": "it keeps a tree of entries, reached by the operations of LDAP",
-    "queries": "it answers statements of any length over connections of their own",
-    "bare machine": "there is no database between a workload and the machine",
-    "in client": "it is a library that works in the threads that call it",
-    "copy": "it takes rows as a stream (COPY)",
-    "population": "many connections can fill a table of it: row by row, in batches or by a stream",
-    "triggers": "changes of rows can run statements of the workload (triggers)",
-    "compressed tables": "it can keep a table compressed, page by page",
-    "checkpoints": "it makes checkpoints when it is asked, and reports them",
-    "power cut": "it starts again, within one run, on what a power cut left",
-    "whole numbers": "it has no exact decimals: rows come with amounts as whole numbers",
-    "parallel statements": "statements that do not depend on each other may run at the same time",
-    "partitions": "tables have range partitions, and procedures and sequences are kept beside them",
-    "new connections": "clients can end their connections between transactions and open new ones",
-    "counters": "it counts its commits, I/O, log and checkpoints",
-    "waits": "what its connections wait for can be sampled",
-    "plan times": "its plans tell planning times and spills",
-    "maintenance": "backups, restores, index builds and vacuums can be asked for while it is in use",
+    "scripts": "runs pgbench scripts",
+    "transactions": "designed for many concurrent short transactions; OLTP workloads have SQL for it",
+    "data": "has tables that a workload can load with rows",
+    "directory": "stores a tree of entries, accessed by LDAP",
+    "queries": "runs long queries, each stream on its own connection",
+    "bare machine": "no database: the workload uses the machine directly",
+    "in client": "a library that runs in the client's own threads",
+    "copy": "loads rows from a stream (COPY)",
+    "population": "many connections can insert into one table: row by row, in batches or by COPY",
+    "triggers": "row changes can run the workload's triggers",
+    "compressed tables": "supports page compression of tables",
+    "checkpoints": "makes checkpoints on request, and reports them",
+    "power cut": "can be restarted after a simulated power failure, within one run",
+    "whole numbers": "has no exact decimal type: amounts are stored as integers",
+    "parallel statements": "independent statements can run in parallel",
+    "partitions": "has range partitions, procedures and sequences",
+    "new connections": "clients can reconnect between transactions",
+    "counters": "counts commits, I/O, WAL and checkpoints",
+    "waits": "reports what connections wait for, by sampling",
+    "plan times": "plans contain planning times and temp file sizes",
+    "maintenance": "can run backups, restores, index builds and vacuums under load",
 }
 """Ability that a workload can require of an engine → description for `ironbench list` and error messages."""
 
@@ -248,7 +248,7 @@ class Engine(ABC):
     def with_session_setting(self, text: str, name: str, value: str) -> str:
         """Returns the DSN `text` with a setting for the connection. Raises InputError if the engine's DSNs cannot
         contain settings."""
-        raise InputError("--dsn", f"connections to {self.name} cannot set {name} by their DSN", "vary it by a command")
+        raise InputError("--dsn", f"a DSN of {self.name} cannot set {name}", "change it with a command instead")
 
     def without_session_settings(self, text: str) -> str:
         """Returns the DSN `text` without settings of the connection."""
@@ -274,7 +274,7 @@ class SessionDefaults:
     engine: str
 
     def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
-        raise FailureError(f"engine {self.engine}", "there is no database to connect to")
+        raise FailureError(f"engine {self.engine}", "this engine has no database to connect to")
 
     def counters(self) -> dict[str, int]:
         return {}
@@ -303,4 +303,4 @@ class SessionDefaults:
 
 def set_twice(field: str, setting: str) -> InputError:
     """Returns the error for an engine setting that duplicates a field of ironbench."""
-    return InputError(field, f"{written('system.set', setting)} says the same thing another way", "keep one of the two")
+    return InputError(field, f"{written('system.set', setting)} sets the same value", "remove one of the two")

@@ -68,7 +68,7 @@ def database(dsn: str) -> str:
     system, secrets = engine.validated(System(engine.name, "cleanup", dsn=dsn), 1)
     with engines.running(system, secrets, 1) as session:
         words = engine.administration.remove_made(session).words
-    return f"removed: {words}" if words else "nothing that ironbench made is in this database"
+    return f"removed: {words}" if words else "this database contains no objects created by ironbench"
 
 
 def _engine_of(dsn: str) -> Engine:
@@ -79,7 +79,7 @@ def _engine_of(dsn: str) -> Engine:
     if engine is None or not engine.administration.marks:
         marking = [one for one in map(engines.get, engines.names()) if one.administration.marks]
         known = ", ".join(sorted(f"{word}://" for one in marking for word in one.traits.schemes if word))
-        raise InputError("--dsn", f"there are no databases to clean at {scheme}://", f"known: {known}")
+        raise InputError("--dsn", f"cleanup does not support {scheme}://", f"supported: {known}")
     return engine
 
 
@@ -100,14 +100,14 @@ def lines_of(cleaned: CleanupResult, unfinished: Sequence[str] = ()) -> list[str
     """Returns a line for each thing ended, removed or kept. `unfinished`: incomplete records and exports that were
     removed."""
     lines = []
-    for word, entries in (("ended", cleaned.ended), ("cannot end", cleaned.stubborn), ("still used", cleaned.living)):
+    for word, entries in (("ended", cleaned.ended), ("cannot be killed", cleaned.stubborn), ("in use", cleaned.living)):
         for entry in entries:
             server = "no process" if entry.server is None else f"process {entry.server.pid}"
-            lines.append(f"{word}: {entry.kind} in {entry.data} ({server}, of ironbench process {entry.owner.pid})")
+            lines.append(f"{word}: {entry.kind} in {entry.data} ({server}, started by ironbench {entry.owner.pid})")
     lines += [f"removed: {path}" for path in (*cleaned.removed, *unfinished)]
-    lines += [f"kept: {path} (--data removes it)" for path in cleaned.kept]
+    lines += [f"kept: {path} (remove it with --data)" for path in cleaned.kept]
     lines += [f"kept: {path} (in use)" for path in cleaned.used]
-    return lines or ["nothing of ours is left"]
+    return lines or ["nothing to clean up"]
 
 
 def _default_data(environ: Mapping[str, str]) -> list[Path]:

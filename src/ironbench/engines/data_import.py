@@ -79,7 +79,7 @@ class DataImport:
         """Reads the properties of a dump; starts nothing. Raises InputError if it is no dump or cannot be restored
         here."""
         raise InputError(
-            written("data.dump"), f"engine {system.engine} takes no dumps", "leave it out, or choose another engine"
+            written("data.dump"), f"engine {system.engine} cannot load dumps", "remove it, or choose another engine"
         )
 
     def version(self, system: System) -> str:

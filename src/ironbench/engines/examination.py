@@ -124,14 +124,14 @@ class Examination:
         self, one: DatabaseProbe, query: str, session: Session, server: ExaminedServer
     ) -> Sequence[CheckResult]:
         if not query:
-            return [unseen(f"{server.title} {server.version} does not show it")]
+            return [unseen(f"not available in {server.title} {server.version}")]
         if one.right is not None and one.right.name not in server.rights:
             return [_without(one.right, server)]
         try:
             answer = one.inspect(session.query(self._wrapped.format(query)), server)
         except IronbenchError as error:
             if error.sqlstate == DENIED:
-                return [unseen(f"role {server.role} may not see it: {error.cause}")]
+                return [unseen(f"role {server.role} lacks the privilege: {error.cause}")]
             return [unseen(f"not visible: {error.cause}")]
         except Exception as error:  # unexpected output of a server must not end the examination
             return [unseen(f"not visible: {error}")]
@@ -147,12 +147,12 @@ class ExaminationResult:
     @property
     def words(self) -> str:
         server = self.server
-        where = f"on this machine ({memory(server.memory_bytes)})" if server.memory_bytes else "elsewhere"
-        return f"{server.title} {server.version}, {where}: database {server.database}, seen by role {server.role}"
+        where = f"on this machine ({memory(server.memory_bytes)})" if server.memory_bytes else "on another machine"
+        return f"{server.title} {server.version}, {where}: database {server.database}, role {server.role}"
 
 
 def _without(right: NeededPrivilege, server: ExaminedServer) -> CheckResult:
-    return unseen(f"role {server.role} may not see it without {right.name}", right.grant.format(role=server.role))
+    return unseen(f"role {server.role} lacks {right.name}", right.grant.format(role=server.role))
 
 
 def examine(dsn: str) -> ExaminationResult:
@@ -164,8 +164,8 @@ def examine(dsn: str) -> ExaminationResult:
     if engine is None or examination is None:
         able = [one for one in map(engines.get, engines.names()) if one.administration.examination]
         known = ", ".join(sorted(f"{scheme}://" for one in able for scheme in one.traits.schemes if scheme))
-        cause = f"engine {engine.name} has no doctor" if engine else f"there is no engine for {word}://"
-        raise InputError("--dsn", cause, f"databases that are examined: {known}")
+        cause = f"doctor has no checks for engine {engine.name}" if engine else f"no engine supports {word}://"
+        raise InputError("--dsn", cause, f"supported: {known}")
     system, secrets = engine.validated(System(engine.name, "doctor", dsn=dsn), 0)
     with engines.running(system, secrets, 0) as session:
         return examination.examine(session)
@@ -181,7 +181,7 @@ def connections_reading(used: int, most: int, remedy: str) -> CheckResult:
     if used < _NEARLY * most:
         return ok(seen)
     reading = severe if used >= _FULL * most else warning
-    meaning = "Few connections are left: a trial with more clients may be refused."
+    meaning = "Few connections are free: a trial with more clients may be rejected."
     return reading(f"{seen} ({in_percent(used / most)})", meaning, remedy)
 
 

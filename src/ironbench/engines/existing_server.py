@@ -28,8 +28,8 @@ def checked_answers(is_given: bool) -> Iterator[None]:
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         found = f"{type(error).__name__}: {shortened(str(error))} ({Path(place.filename).name}:{place.lineno})"
-        cause = f"an answer cannot be read: {found}"
-        hint = f"check that {written('system.dsn')} names a server of this kind, and no other program"
+        cause = f"unexpected response: {found}"
+        hint = f"check that {written('system.dsn')} names a server of this kind"
         raise FailureError("the server", cause, hint) from error
 
 
@@ -62,12 +62,12 @@ def refuse_configuring(system: System, way: str = "") -> None:
     ):
         if is_set:
             dsn = written("system.dsn")
-            hint = f"leave out {option}, or leave out {dsn}: ironbench then starts a server of its own"
+            hint = f"remove {option}, or remove {dsn} so that ironbench starts its own server"
             if option == written("limits.server_cpus"):
-                hint = f"let ironbench hold it to them over ssh: {_control(system)}; or {hint}"
+                hint = f"{_control(system)} to pin its CPUs over ssh; or {hint}"
             if option == settings:
-                hint = f"{way}change it by a command, `prepare`, undone by `cleanup`; or {hint}"
-            raise InputError(option, f"a running server ({dsn}) is not configured by ironbench", hint)
+                hint = f"{way}change it with a `prepare` command, and undo the change with `cleanup`; or {hint}"
+            raise InputError(option, f"ironbench does not configure existing servers ({dsn})", hint)
 
 
 def _control(system: System) -> str:

@@ -41,7 +41,7 @@ def refuse(system: System, possible: Mapping[str, str]) -> None:
     """Raises InputError for an ideal part that this engine does not support. `possible`: unsupported part → reason."""
     for part in system.ideal:
         if part in possible:
-            raise InputError(written("system.ideal", part), possible[part], "leave it out, or use another engine")
+            raise InputError(written("system.ideal", part), possible[part], "remove it, or use another engine")
 
 
 def arranged(system: System, data: str, needed: Mapping[str, int], cache: str) -> System:
@@ -90,8 +90,8 @@ def directory(data: str, role: str) -> str:
     if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK | os.X_OK) and _is_memory(MEMORY)):
         raise InputError(
             written("system.ideal", role),
-            f"{MEMORY} is no file system in memory that can be written to",
-            "mount a tmpfs there, or leave it out",
+            f"{MEMORY} is not a writable in-memory file system",
+            f"mount a tmpfs there, or remove {written('system.ideal', role)}",
         )
     return str(root(data) / role)
 
@@ -126,7 +126,7 @@ def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> No
     if wanted_bytes > available:
         raise InputError(
             written("system.ideal", part),
-            f"it needs {units.memory(wanted_bytes)} of memory, and {units.memory(available)} may be taken",
+            f"needs {units.memory(wanted_bytes)} of memory, and {units.memory(available)} can be used",
             "use less data, or a machine with more memory",
         )
 

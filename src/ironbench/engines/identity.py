@@ -69,7 +69,7 @@ def choose(program: str, title: str, forbidden: frozenset[str] = frozenset()) ->
         reasons.append(f"{candidate.mechanism}: {reason}")
     raise FailureError(
         f"{title} as root",
-        "the server refuses to run as root, and no other identity works here: " + "; ".join(reasons),
+        "the server refuses to run as root, and ironbench cannot run it as another user: " + "; ".join(reasons),
         "run ironbench as an ordinary user, or allow user namespaces (docker: --security-opt seccomp=unconfined)",
     )
 

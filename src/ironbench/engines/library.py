@@ -44,15 +44,15 @@ class LibraryEngine(Engine, ABC):
         """Raises InputError for what these engines do not support: a server, separate directories, ideal parts, too
         many clients."""
         if system.dsn is not None:
-            hint = "leave it out, or use an engine that is a server"
-            raise InputError(written("system.dsn"), f"{self.title} is no server", hint)
+            hint = "remove it, or use a server engine"
+            raise InputError(written("system.dsn"), f"{self.title} is not a server", hint)
         for role, cause in self.beside_data.items():
             if getattr(system.layout, role) is not None:
-                raise InputError(written(f"layout.{role}"), cause, "leave it out")
+                raise InputError(written(f"layout.{role}"), cause, "remove it")
         ideal.refuse(system, self.never_ideal)
         if not 1 <= clients <= _MOST_CLIENTS:
-            cause = f"{self.title} serves 1 to {_MOST_CLIENTS}, each by a thread of its own"
-            raise InputError(f"{clients} clients", cause, "use fewer clients")
+            cause = f"{self.title} supports 1 to {_MOST_CLIENTS} clients, one thread each"
+            raise InputError(f"{clients} clients", cause, "change the number of clients")
 
     def folder(self, system: System) -> Path:
         """Directory of the database file; it may not exist yet."""
@@ -90,7 +90,7 @@ def take(file: Path, folder: Path, *, keep: bool) -> CopyResult:
         log = file.with_name(file.name + suffix)
         if log.exists() and log.stat().st_size:
             raise FailureError(
-                f"database {file}", f"it was not closed cleanly: {log.name} still belongs to it", "open it once"
+                f"database {file}", f"not closed cleanly: {log.name} still contains changes", "open and close it once"
             )
     with copies.whole(folder) as aside:
         return copies.file(file, aside / file.name, link=not keep)
@@ -145,15 +145,15 @@ def require_closed(dump: Path, what: str, magic: bytes, at: int, logs: Sequence[
         raise InputError(subject, "is a directory", "name the file of the database")
     with dump.open("rb") as file:
         if file.read(at + len(magic))[at:] != magic:
-            raise InputError(subject, f"is not the file of {what}", "name the file itself; SQL goes into setup files")
+            raise InputError(subject, f"is not {what}", "name the database file; run SQL files as setup files")
     for log in (dump.with_name(dump.name + suffix) for suffix in logs):
         if log.exists() and log.stat().st_size:
-            cause = f"{log.name} beside it holds changes that are not in it, or it is in use"
+            cause = f"{log.name} contains changes that are not in the file yet, or the file is in use"
             raise InputError(subject, cause, hint)
 
 
 def setup_text(file: Path) -> str:
-    return text_of(file, str(file), "name a file of SQL", _LARGEST_SETUP)
+    return text_of(file, str(file), "name an SQL file", _LARGEST_SETUP)
 
 
 def place_file(system: System, dump: Path, name: str) -> None:

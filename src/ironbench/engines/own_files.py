@@ -83,8 +83,8 @@ def refuse_version(place: Path, title: str, made_by: str, major: str, version: s
     if made_by != major:
         raise InputError(
             f"data directory {place}",
-            f"{title} {made_by} made it, and this is {title} {version}",
-            "name another directory, or remove it to start anew",
+            f"was created by {title} {made_by}, but this is {title} {version}",
+            "name another directory, or remove this one to start with an empty one",
         )
 
 
@@ -102,7 +102,7 @@ def in_use(files: Path, place: Path) -> InputError | None:
         return None
     return InputError(
         f"data directory {place}",
-        f"a server already runs on it (process {running[0]})",
-        f"stop it, run `ironbench cleanup` when its ironbench is dead, "
+        f"in use by a running server (process {running[0]})",
+        f"stop the server, run `ironbench cleanup` if the ironbench that started it has died, "
         f"or name another directory with {written('layout.data')}",
     )

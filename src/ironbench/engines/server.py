@@ -111,7 +111,7 @@ class RunningServer:
         """Shuts the server down, and kills what the guard could not end. May be called twice. Raises FailureError."""
         self.guard.stop()
         if not register.end(self.entry_now()):
-            raise FailureError(f"server process {self.guard.pid}", "it does not end, not even by SIGKILL")
+            raise FailureError(f"server process {self.guard.pid}", "does not exit after SIGKILL")
 
     def freezer(self) -> Freezer:
         """Returns a freezer for the server's processes. The freezer uses a control group, which is registered before it
@@ -172,7 +172,7 @@ def start(launch: ServerLaunch, remove: tuple[str, ...] = ()) -> RunningServer:
         with processes.interrupt_held():
             running = RunningServer(launch, socket_directory, ServerGuard(order, keep_open=(launch.lock,)), entry)
         if running.guard.failure:
-            raise FailureError(make.title, f"the server cannot be started: {running.guard.failure}")
+            raise FailureError(make.title, f"cannot start the server: {running.guard.failure}")
         _wait_until_ready(running)
     except BaseException:
         if running is not None:
@@ -220,7 +220,7 @@ def _wait_until_ready(running: RunningServer) -> None:
     while not launch.ready(running.guard.pid):
         register.with_shared_memory(running.entry_now())  # the segments exist long before crash recovery ends
         if not running.alive():
-            cause = f"the server ended while starting: {running.last_words()}"
+            cause = f"the server exited during startup: {running.last_words()}"
             raise FailureError(subject, cause, f"its messages: {launch.messages}")
         if time.monotonic() > deadline:
             raise FailureError(
@@ -236,4 +236,4 @@ def _complaints(launch: ServerLaunch) -> str:
             file.seek(max(0, launch.messages.stat().st_size - _MESSAGES_BYTES), os.SEEK_SET)
             return launch.make.complaint(file.read().decode(errors="replace"))
     except OSError:
-        return "it left no messages"
+        return "the server wrote no messages"

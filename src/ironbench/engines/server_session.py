@@ -190,7 +190,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
     def restart(self) -> None:
         """Restarts a server that ironbench started: a new process and new sockets, the same settings and files."""
         if self._own is None:
-            raise FailureError(self.title, f"a running server ({written('system.dsn')}) is not restarted by ironbench")
+            raise FailureError(self.title, f"ironbench does not restart existing servers ({written('system.dsn')})")
         with self._lock:
             self._drop()
             self._own.running.stop()
@@ -224,15 +224,15 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             except FailureError as error:
                 patience_s = READY_PATIENCE_S if error.sqlstate else DOWN_PATIENCE_S
                 if time.monotonic() > began + patience_s:
-                    cause = f"it did not answer within {units.span(patience_s)} of its restart: {error.cause}"
-                    hint = f"start it by hand, and look at its log; {written('system.restart')} said that all was well"
+                    cause = f"no response within {units.span(patience_s)} after the restart: {error.cause}"
+                    hint = f"start the server by hand, and read its log; {written('system.restart')} reported success"
                     raise FailureError(self.title, cause, hint) from None
             time.sleep(_AGAIN_S)
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
         """See `model.session.PowerCutSession`. Only for a server that ironbench started."""
         if self._own is None:
-            raise FailureError(self.title, f"ironbench cuts no power of a running server ({written('system.dsn')})")
+            raise FailureError(self.title, f"existing servers ({written('system.dsn')}) cannot be power-cut")
         with self._lock:
             self._drop()
             cut()
@@ -278,8 +278,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
                     self._explain(error)
                 if error.sqlstate == DENIED and not error.hint:
                     error.hint = (
-                        f"have role {self.role} granted that right (GRANT), "
-                        f"or name another role in {written('system.dsn')}"
+                        f"grant role {self.role} that privilege, or name another role in {written('system.dsn')}"
                     )
                 raise
 
@@ -299,7 +298,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
     def _explain(self, error: FailureError) -> None:
         """Raises FailureError with the server's log if a server that ironbench started has died."""
         if self._own is not None and self._own.running.ended(0.0 if error.sqlstate else _DYING_S):
-            raise FailureError(self.title, f"the server died: {self._own.running.last_words()}") from error
+            raise FailureError(self.title, f"the server crashed: {self._own.running.last_words()}") from error
 
     def _drop(self) -> None:
         if self._connection is not None:

@@ -18,12 +18,12 @@ HEADROOM = 20
 def refuse_ours(name: str, value: str, cause: str | None) -> None:
     """Raises InputError for a setting that is reserved for ironbench; `cause` is None if it is not."""
     if cause is not None:
-        raise InputError(written("system.set", f"{name}={value}"), f"{cause}, so it cannot be set", "leave it out")
+        raise InputError(written("system.set", f"{name}={value}"), f"reserved: {cause}", "remove it")
 
 
 def require_one_line(subject: str, value: str) -> None:
     if "\n" in value or "\0" in value:
-        raise InputError(subject, "a value is one line", "write it without line ends")
+        raise InputError(subject, "contains a line break", "write the value on one line")
 
 
 def require_memory(memory_bytes: int, declared: Mapping[str, str], cache: str, least_bytes: int, needs: str) -> None:
@@ -35,10 +35,10 @@ def require_memory(memory_bytes: int, declared: Mapping[str, str], cache: str, l
     if cache in declared:
         raise set_twice(subject, cache)
     if memory_bytes < least_bytes:
-        raise InputError(subject, needs, "give it more")
+        raise InputError(subject, needs, "raise it")
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if memory_bytes > total:
-        raise InputError(subject, f"this machine has {units.memory(total)} of memory", "give it less")
+        raise InputError(subject, f"this machine has only {units.memory(total)} of memory", "lower it")
 
 
 def require_total(total: int, cache_bytes: int | None, others_bytes: int, takers: str) -> None:
@@ -50,8 +50,8 @@ def require_total(total: int, cache_bytes: int | None, others_bytes: int, takers
     if cache_bytes is not None and total < cache_bytes + others_bytes:
         raise InputError(
             written("limits.memory_total", units.memory(total)),
-            f"{takers} and the server itself take about {units.memory(cache_bytes + others_bytes)}",
-            f"allow more, or make the engine's own cache smaller ({written('system.memory')})",
+            f"{takers} and the server itself need about {units.memory(cache_bytes + others_bytes)}",
+            f"raise the limit, or reduce the engine's cache with {written('system.memory')}",
         )
 
 
@@ -64,7 +64,7 @@ def cache_bytes(given: int | None, declared: Mapping[str, str], cache: str, usua
 
 def require_clients(clients: int) -> None:
     if clients < 1:
-        raise InputError(f"{clients} clients", "at least one is needed", "use more clients")
+        raise InputError(f"{clients} clients", "at least one client is required", "use more clients")
 
 
 def require_connections(clients: int, declared: Mapping[str, str]) -> None:
@@ -74,5 +74,5 @@ def require_connections(clients: int, declared: Mapping[str, str]) -> None:
         raise InputError(
             written("system.set", f"max_connections={connections}"),
             f"{counted(clients, 'client')} and ironbench's own connections need at least {clients + HEADROOM}",
-            "leave it out: it follows the number of clients",
+            "remove it: the default follows the number of clients",
         )

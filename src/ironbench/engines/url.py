@@ -13,7 +13,7 @@ from ironbench.model.secrets import Secrets
 
 TLS = ("disable", "prefer", "require", "verify-ca", "verify-full")
 """Levels of encryption and authentication of the server, from weakest to strongest."""
-ESCAPES = "in a user name or password write / as %2F, ? as %3F, @ as %40, : as %3A"
+ESCAPES = "in user names and passwords, write / as %2F, ? as %3F, @ as %40, : as %3A"
 
 
 def wrong(cause: str, hint: str = "") -> InputError:
@@ -25,10 +25,10 @@ def host_and_port(place: str, usual_port: int) -> tuple[str, str]:
     if place.startswith("["):
         host, bracket, rest = place[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise wrong("its host is no IPv6 address in brackets", f"write [::1]:{usual_port}")
+            raise wrong("the host is not an IPv6 address in brackets", f"write [::1]:{usual_port}")
         return host, rest[1:]
     if "," in place:
-        raise wrong("it names several hosts", "name the one to be measured")
+        raise wrong("contains several hosts", "name only the host to measure")
     host, _, port = place.partition(":")
     return host, port
 
@@ -38,7 +38,7 @@ def port_of(text: str, usual: int, hint: str) -> int:
     if not text:
         return usual
     if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
-        raise wrong("its port is not a number from 1 to 65535", hint)
+        raise wrong("the port is not a number from 1 to 65535", hint)
     return int(text)
 
 
@@ -48,7 +48,7 @@ def own_name(hint: str) -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        raise wrong("it names no user, and this process's user has no name", hint) from None
+        raise wrong("no user name, and the operating system user has no name", hint) from None
 
 
 def parameters(query: str, known: Collection[str]) -> dict[str, str]:
@@ -59,9 +59,9 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
         # If an @ follows, the ? may belong to a password, and so may the name of the parameter.
         shown, hint = ("", f"; {ESCAPES}") if "@" in query else (f" {name}", "")
         if not equals:
-            raise wrong(f"its parameter{shown} has no value", f"write ?name=value{hint}")
+            raise wrong(f"parameter{shown} has no value", f"write ?name=value{hint}")
         if name not in known:
-            raise wrong(f"its parameter{shown} is unknown", f"{nearest(name, list(known))}{hint}")
+            raise wrong(f"unknown parameter{shown}", f"{nearest(name, list(known))}{hint}")
         given[name] = decoded(value)
     return given
 
@@ -70,7 +70,7 @@ def one_of(known: Sequence[str], name: str, word: str) -> str:
     """Returns the value of a parameter. Raises InputError if it is none of the known ones."""
     if word not in known:
         shown = "" if "@" in word else f"={word}"  # a value with an @ may be part of a password
-        raise wrong(f"its {name}{shown} is unknown", nearest(word, list(known)))
+        raise wrong(f"unknown {name}{shown}", nearest(word, list(known)))
     return word
 
 
@@ -79,7 +79,7 @@ def certificate(name: str, path: str | None) -> str | None:
     if path is None:
         return None
     if not is_file(path):
-        raise wrong(f"its {name} names no file", "name the file with its whole path")
+        raise wrong(f"{name} does not name an existing file", "write the full path of the file")
     return str(Path(path).absolute())
 
 
@@ -104,4 +104,4 @@ def decoded(text: str) -> str:
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
-        raise wrong("a %-escape in it is not UTF-8", "escape the bytes of UTF-8, for example %C3%A9") from None
+        raise wrong("a percent escape is not valid UTF-8", "escape the bytes of UTF-8, for example %C3%A9") from None

@@ -18,12 +18,12 @@ _MAGIC, _MAGIC_AT = b"DUCK", 8
 
 
 class DuckdbDataImport(DataImport):
-    dumps = "the file of a DuckDB database, closed"
+    dumps = "a closed DuckDB database file"
     setup = True
 
     def examined(self, system: System, dump: Path) -> Dump:
         """Opens the file read-only in a child process, so that DuckDB itself checks whether it can be read."""
-        hint = f'close it, or write them into it: duckdb {dump.name} "checkpoint"'
+        hint = f'close the database, or run: duckdb {dump.name} "checkpoint"'
         require_closed(dump, "a DuckDB database", _MAGIC, _MAGIC_AT, (".wal",), hint)
         _require_readable(f"dump {dump}", dump)
         return Dump("DuckDB database file", "DuckDB", dump.stat().st_size)
@@ -42,8 +42,8 @@ class DuckdbDataImport(DataImport):
             try:
                 session.query(f"select bit_xor(hash(columns(*))) from {table}")
             except FailureError as error:
-                cause = f"the file is damaged, in {table}: {error.cause.splitlines()[0]}"
-                raise FailureError(f"dump {dump}", cause, "nothing of it is measured; repair it") from None
+                cause = f"table {table} is damaged: {error.cause.splitlines()[0]}"
+                raise FailureError(f"dump {dump}", cause, "repair the file") from None
         return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
@@ -53,10 +53,10 @@ class DuckdbDataImport(DataImport):
         try:
             session.query(text)
         except FailureError as error:
-            cause, hint = error.cause, "nothing of it is measured; correct the file"
+            cause, hint = error.cause, "correct the file"
             if "disabled by configuration" in cause:
-                cause = f"it reaches beyond the database: {cause.splitlines()[0]}"
-                hint = "bring such data into a database of DuckDB, and name its file as the dump"
+                cause = f"the file accesses data outside the database: {cause.splitlines()[0]}"
+                hint = "load the data into a DuckDB database file, and use that as the dump"
             raise FailureError(str(file), cause, hint) from None
         finally:
             session.restart()  # enable_external_access can only be set again in a new process
@@ -71,10 +71,10 @@ def _require_readable(subject: str, dump: Path) -> None:
     try:
         DuckdbProcess(OpenRequest(str(dump.resolve()), {"access_mode": "read_only"})).stop()
     except FailureError as error:
-        cause, hint = error.cause.splitlines()[0], "repair it, or name another file"
+        cause, hint = error.cause.splitlines()[0], "repair the file, or use another one"
         if "Could not set lock" in cause:
-            cause, hint = f"it is in use: {cause}", "close the program that has it open"
+            cause, hint = f"the file is in use: {cause}", "close the program that has it open"
         elif "version number" in cause or "newer" in cause:
-            cause = f"it is of another version of DuckDB: {cause}"
-            hint = "upgrade ironbench's DuckDB (pip install -U duckdb), or EXPORT DATABASE there and make a new file"
+            cause = f"written by another version of DuckDB: {cause}"
+            hint = "upgrade ironbench's DuckDB (pip install -U duckdb), or create a new file with EXPORT DATABASE"
         raise InputError(subject, cause, hint) from None

@@ -73,15 +73,15 @@ class DuckdbAdministration(Administration):
 class DuckdbEngine(LibraryEngine):
     name = "duckdb"
     title, file, version = "DuckDB", FILE, "2"
-    beside_data: Mapping[str, str] = {"log": "DuckDB keeps its log beside the data"}
+    beside_data: Mapping[str, str] = {"log": "DuckDB keeps its WAL next to the data file"}
     never_ideal: Mapping[str, str] = {
-        "log": "DuckDB keeps its log beside the data: a directory in memory would make both free",
-        "temp": "DuckDB spills only what its memory limit does not hold: allow it more memory instead",
-        "data": "DuckDB holds in memory what its limit allows: name a directory in memory for the data",
-        "client": "the client only hands statements to DuckDB's process and takes their answers",
+        "log": "DuckDB keeps its WAL next to the data file, so both would be in memory",
+        "temp": "DuckDB only spills what exceeds its memory limit; raise the limit instead",
+        "data": "DuckDB caches data up to its memory limit; put the data directory in memory instead",
+        "client": "the client only sends statements to DuckDB's process and receives the results",
     }
     traits = Traits(
-        doc="DuckDB in a child process; memory limit by --memory, its settings by --set",
+        doc="DuckDB in a child process; --memory limits its memory, --set changes its settings",
         abilities=frozenset({"data", "queries", "scripts"}),
         preference=60,
         protocols=("library",),

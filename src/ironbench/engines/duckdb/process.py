@@ -219,7 +219,7 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     if failures:
         cause = str(failures[0])
         full = "No space left" in cause
-        hint = "free some space or choose a smaller scale; the part that was loaded is not used" if full else ""
+        hint = "free some space or choose a smaller scale; the partial load is discarded" if full else ""
         raise FailureError("load", cause, hint)
     return loaded(progress, begin, workers)
 

@@ -14,9 +14,9 @@ from ironbench.host import control_groups
 from ironbench.model.system import System
 
 OURS = {
-    "access_mode": "ironbench reads and writes",
-    "temp_directory": "the layout says where spills go",
-    "enable_external_access": "rows are copied in through files",
+    "access_mode": "ironbench needs read-write access",
+    "temp_directory": "the layout sets the directory for temporary files",
+    "enable_external_access": "ironbench loads rows from files",
 }
 """Setting that is reserved for ironbench → reason."""
 SHAPING = ("force_compression", "disabled_compression_methods", "default_block_size", "storage_compatibility_version")
@@ -50,10 +50,10 @@ def validate(system: System) -> None:
     if system.memory_bytes is not None and system.memory_bytes < LEAST_MEMORY_BYTES:
         least = units.stored(LEAST_MEMORY_BYTES)
         subject = written("system.memory", units.stored(system.memory_bytes))
-        raise InputError(subject, f"DuckDB needs at least {least}", "give it more")
+        raise InputError(subject, f"DuckDB needs at least {least}", "raise the limit")
     if system.parallelism is not None and not 1 <= system.parallelism <= 1024:
         subject = written("system.parallelism", system.parallelism)
-        raise InputError(subject, "it is not between 1 and 1024", "choose a number of that range")
+        raise InputError(subject, "must be between 1 and 1024", "change the number")
     if system.memory_total_bytes is not None:
         control_groups.require(system.memory_total_bytes)
     if system.settings:
@@ -82,8 +82,8 @@ def _try(settings: dict[str, str]) -> None:
         except FailureError as error:
             subject = written("system.set", f"{name}={value}")
             if "not recognized" not in error.cause:
-                raise InputError(subject, error.cause.splitlines()[0], "write a value that the setting takes") from None
-            raise InputError(subject, "DuckDB has no setting of that name", nearest(name, _known())) from None
+                raise InputError(subject, error.cause.splitlines()[0], "change the value") from None
+            raise InputError(subject, "DuckDB has no such setting", nearest(name, _known())) from None
 
 
 def _known() -> list[str]:

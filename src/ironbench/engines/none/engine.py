@@ -26,11 +26,9 @@ class NoEngine(Engine):
         there."""
         for name, value in system.settings.items():
             raise InputError(
-                written("system.set", f"{name}={value}"), "there is no database to set it in", "leave it out"
+                written("system.set", f"{name}={value}"), "engine none has no database settings", "remove it"
             )
-        ideal.refuse(
-            system, dict.fromkeys(("log", "data", "temp", "client"), "there is no database that it belongs to")
-        )
+        ideal.refuse(system, dict.fromkeys(("log", "data", "temp", "client"), "engine none has no database"))
         for option, declared in (
             (written("system.dsn"), system.dsn),
             (written("system.memory"), system.memory_bytes),
@@ -38,7 +36,7 @@ class NoEngine(Engine):
             (written("system.parallelism"), system.parallelism),
         ):
             if declared is not None:
-                raise InputError(option, "there is no database", "leave it out, or choose a workload that has one")
+                raise InputError(option, "engine none has no database", "remove it, or choose another workload")
         emulated = system.layout.emulated
         places = {role: path if path in emulated else _directory(role, path) for role, path in _roles(system.layout)}
         return replace(system, layout=system.layout.at(places)), Secrets()
@@ -61,10 +59,10 @@ class NoSession(SessionDefaults):
         self._directories = {role: path for role, path in _roles(layout) if path is not None}
 
     def query(self, sql: str) -> list[Row]:
-        raise FailureError("engine none", "there is no database to ask")
+        raise FailureError("engine none", "no database to query")
 
     def copy_in(self, sql: str, data: bytes) -> int:
-        raise FailureError("engine none", "there is no database to fill")
+        raise FailureError("engine none", "no database to load")
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         return {"kind": "none"}
@@ -87,8 +85,8 @@ def _directory(role: str, path: str | None) -> str | None:
         return None
     place = expanded(path).absolute()
     if not place.is_dir():
-        cause = "it is no directory" if place.exists() else "there is no such directory"
-        raise InputError(f"{role} directory {place}", cause, "name one that exists, on the device to be measured")
+        cause = "is not a directory" if place.exists() else "no such directory"
+        raise InputError(f"{role} directory {place}", cause, "name an existing directory on the device to measure")
     return str(place)
 
 

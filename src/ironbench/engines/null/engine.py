@@ -20,7 +20,7 @@ _LONGEST_NS = 60_000_000_000
 class NullEngine(Engine):
     name = "null"
     traits = Traits(
-        doc="answers at once, or after `--set service=50us`: measures ironbench itself",
+        doc="answers immediately, or after `--set service=50us`: measures ironbench itself",
         abilities=frozenset({"scripts", "transactions", "copy", "population"}),
     )
 
@@ -34,24 +34,24 @@ class NullEngine(Engine):
                     nearest(name, ["service"]),
                 )
         _service_ns(system)
-        ideal.refuse(system, dict.fromkeys(("log", "data", "temp", "client"), "the null engine costs nothing already"))
+        ideal.refuse(system, dict.fromkeys(("log", "data", "temp", "client"), "the null engine already does no work"))
         if system.dsn is not None:
             raise InputError(
-                written("system.dsn"), "the null engine is no server", "leave it out, or use an engine that is a server"
+                written("system.dsn"), "the null engine is not a server", "remove it, or use a server engine"
             )
         if system.layout != Layout():
             raise InputError(
                 f"{written('layout.data')}, {written('layout.temp')}, {written('layout.log')}",
-                "the null engine keeps no data",
-                "leave them out",
+                "the null engine stores no data",
+                "remove them",
             )
         if system.memory_bytes is not None:
-            raise InputError(written("system.memory"), "the null engine has no cache", "leave it out")
+            raise InputError(written("system.memory"), "the null engine has no cache", "remove it")
         if system.memory_total_bytes is not None or system.parallelism is not None:
             raise InputError(
                 f"{written('limits.memory_total')}, {written('system.parallelism')}",
                 "the null engine has nothing to limit",
-                "leave them out",
+                "remove them",
             )
         return system, Secrets()
 
@@ -90,11 +90,15 @@ def _service_ns(system: System) -> int:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise InputError(
-            written("system.set", f"service={text}"), "it is no duration", "write a number and ns, us, ms or s: 50us"
+            written("system.set", f"service={text}"),
+            "is not a duration",
+            "write a number with ns, us, ms or s, for example 50us",
         )
     service_ns = round(float(match.group(1)) * _UNITS_NS[match.group(2)])
     if service_ns > _LONGEST_NS:
-        raise InputError(written("system.set", f"service={text}"), "it is longer than a minute", "choose a shorter one")
+        raise InputError(
+            written("system.set", f"service={text}"), "is longer than one minute", "choose a shorter duration"
+        )
     return service_ns
 
 

@@ -34,8 +34,10 @@ def package() -> Any:
     try:
         import pyodbc
     except ImportError as error:
-        cause = f"pyodbc cannot be used: {error}"
-        raise InputError(written("system.engine", "odbc"), cause, "apt install unixodbc, and the driver") from error
+        cause = f"cannot import pyodbc: {error}"
+        raise InputError(
+            written("system.engine", "odbc"), cause, "install unixODBC (apt install unixodbc) and the driver"
+        ) from error
     pyodbc.pooling = False  # every connection opens and closes its own session
     return pyodbc
 
@@ -91,6 +93,6 @@ def _refusal(pyodbc: Any, error: FailureError) -> FailureError | InputError:
         sources = ", ".join(sorted(pyodbc.dataSources())) or "none"
         return InputError(subject, error.cause, f"drivers installed: {drivers}; data sources: {sources}")
     if error.sqlstate in _LOGIN or _LOGIN_WORDS.search(error.cause):
-        return InputError(subject, error.cause, "check UID and PWD, or what the data source says of them")
+        return InputError(subject, error.cause, "check UID and PWD, here or in the data source")
     error.subject = subject
     return error

@@ -51,7 +51,7 @@ def parse(text: str) -> tuple[OdbcAddress, Secrets]:
     """Splits a DSN into address and secrets. Raises InputError."""
     rest = text[len(_PREFIX) :] if text[: len(_PREFIX)].lower() == _PREFIX else text
     if not rest.strip():
-        raise InputError(written("system.dsn"), "names no driver and no data source", _EXAMPLE)
+        raise InputError(written("system.dsn"), "contains neither a driver nor a data source", _EXAMPLE)
     if "=" not in rest:
         rest = f"DSN={rest}"
     pairs = list(_pairs(rest))
@@ -63,7 +63,7 @@ def parse(text: str) -> tuple[OdbcAddress, Secrets]:
                 Secrets(form)  # no message will show it from now on
     address = OdbcAddress(tuple(visible))
     if not address.value("driver") and not address.value("dsn") and not address.value("filedsn"):
-        raise InputError(written("system.dsn"), "names no driver and no data source", _EXAMPLE)
+        raise InputError(written("system.dsn"), "contains neither a driver nor a data source", _EXAMPLE)
     return address, Secrets(_joined(hidden) or None)
 
 
@@ -74,7 +74,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         if pair is None or not pair[1].strip():
             # The text here may be part of a password, so it is not shown.
             raise InputError(
-                written("system.dsn"), "is no list of KEYWORD=value;…", "a value with ; or } stands in braces: {a;b}"
+                written("system.dsn"), "is not a list of KEYWORD=value;…", "put a value with ; or } in braces: {a;b}"
             )
         yield pair[1].strip(), pair[2].strip()
         at = pair.end()

@@ -33,7 +33,7 @@ _SHARED = (
 
 
 def _nobody() -> InputError:
-    return InputError(written("system.engine", NAME), "no data source is named", f"add {written('system.dsn')} odbc:…")
+    return InputError(written("system.engine", NAME), "requires a data source", f"add {written('system.dsn')} odbc:…")
 
 
 class OdbcEngine(Engine):
@@ -89,7 +89,7 @@ class OdbcVariant(Engine):
         native = _native(kind)
         abilities = ("scripts", "transactions", *(() if kind.dialect is None else ("data",)))
         traits = Traits(
-            doc=f"{kind.title} through ODBC{'' if kind.tried else ' (untried: no server of it was at hand)'}",
+            doc=f"{kind.title} through ODBC{'' if kind.tried else ' (not tested)'}",
             abilities=frozenset(abilities),
             preference=-100,
             # Scripts must be parsed with the database's own rules for strings and comments.
@@ -115,7 +115,7 @@ class OdbcVariant(Engine):
         wrong."""
         if dsn is not None and (engine := ENGINE.engine_for(dsn)) is not self:
             raise InputError(
-                written("system.engine", self.name), f"behind {written('system.dsn')} is {engine.name}", "leave it out"
+                written("system.engine", self.name), f"{written('system.dsn')} connects to {engine.name}", "remove it"
             )
         return self
 

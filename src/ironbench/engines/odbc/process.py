@@ -35,7 +35,7 @@ _ROWS_INSERTED = 200
 
 def package_folder() -> str:
     """Path of the package pyodbc, which requires the system's libodbc on import. Raises InputError."""
-    hint = "pip install 'pyodbc>=5.5,<6'; it needs the system's unixODBC, too (apt install unixodbc)"
+    hint = "pip install 'pyodbc>=5.5,<6'; unixODBC is also required (apt install unixodbc)"
     return child.package_folder("pyodbc", "odbc", hint)
 
 
@@ -69,7 +69,7 @@ class OdbcLine(ChildChannel):
                 raise FailureError(driver.SUBJECT, f"the driver did not connect within {units.span(patience_s)}")
             frame = self._child.receive()
             if frame is None:
-                raise self._child.died("before it was connected")
+                raise self._child.died("before it had connected")
             raise_refusal(frame[0])
             self.driver_info: dict[str, str] = frame[0]
             """Information from the driver about itself and the database."""
@@ -90,9 +90,9 @@ class OdbcLine(ChildChannel):
     def _receive(self) -> tuple[Any, bytes] | None:
         while not self._child.waiting(self._patience_s()):
             if self._deadline_s is not None and time.monotonic() >= self._deadline_s:
-                raise self._given_up("it did not answer within the limit")
+                raise self._given_up("no response within the limit")
             if not self._answers() and not self._child.waiting(0.0):
-                raise self._given_up("it stopped answering, on this connection and on a new one")
+                raise self._given_up("the database stopped answering, on this connection and on a new one")
         return super()._receive()
 
     def _patience_s(self) -> float:
@@ -130,9 +130,7 @@ def main(parent: Channel) -> None:
             cursor.execute(statement)
         except driver.package().Error as error:
             failure = driver.failure(error)
-            raise FailureError(
-                driver.SUBJECT, f"at the start of the connection, {statement!r}: {failure.cause}"
-            ) from None
+            raise FailureError(driver.SUBJECT, f"connection setup failed at {statement!r}: {failure.cause}") from None
     answer(parent, driver.identification(connection))
     Served(
         parent, _ConnectionAnswers(cursor, splits=asked["splits"], backslashes=asked["backslashes"]).done, cursor.cancel

@@ -120,9 +120,7 @@ class OdbcSession(Limited, SessionDefaults):
                 raise
 
     def restart(self) -> None:
-        raise FailureError(
-            driver.SUBJECT, f"a running database ({written('system.dsn')}) is not restarted by ironbench"
-        )
+        raise FailureError(driver.SUBJECT, f"ironbench does not restart existing databases ({written('system.dsn')})")
 
     def stop(self) -> None:
         if not self._stopped:

@@ -82,7 +82,7 @@ class OdbcClient:
             # Some drivers hold a lock while they wait for the server, so that cancel() does not return either.
             threading.Thread(target=self._cancel_all, daemon=True).start()
         elif now > self._cancelled_at + _CANCEL_S:
-            sys.stderr.write(f"the ODBC driver does not come back {_CANCEL_S:.0f} s after SQLCancel\n")
+            sys.stderr.write(f"the ODBC driver has not returned {_CANCEL_S:.0f} s after SQLCancel\n")
             sys.stderr.flush()
             os._exit(_LEFT)
 

@@ -23,11 +23,11 @@ _OTHER_FILE = re.compile(r"(?:\A|;)\s*(attach\b|vacuum\b[^;]*\binto\b)", re.IGNO
 
 
 class SqliteDataImport(DataImport):
-    dumps = "the file of an SQLite database, closed"
+    dumps = "a closed SQLite database file"
     setup = True
 
     def examined(self, system: System, dump: Path) -> Dump:
-        hint = 'close it, or copy it by sqlite3 FILE ".backup COPY"'
+        hint = 'close the database, or copy it: sqlite3 FILE ".backup COPY"'
         require_closed(dump, "an SQLite database", _MAGIC, 0, _LOGS, hint)
         return Dump("SQLite database file", "SQLite", dump.stat().st_size)
 
@@ -37,9 +37,7 @@ class SqliteDataImport(DataImport):
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
         verdict = session.query("pragma quick_check(1)")[0][0] or ""
         if verdict != "ok":
-            raise FailureError(
-                f"dump {dump}", f"the file is damaged: {verdict}", "nothing of it is measured; repair it"
-            )
+            raise FailureError(f"dump {dump}", f"the file is damaged: {verdict}", "repair the file")
         return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
@@ -47,13 +45,13 @@ class SqliteDataImport(DataImport):
         content key."""
         text = setup_text(file)
         if (word := _other_file(text)) is not None:
-            cause = f"it reaches beyond the database: {word} opens another file"
-            raise FailureError(str(file), cause, "bring such data into one file of SQLite, and name it as the dump")
+            cause = f"the file accesses data outside the database: {word} opens another file"
+            raise FailureError(str(file), cause, "load all data into one SQLite file, and use that as the dump")
         session.query("pragma synchronous = off")  # setting of this connection: the whole file is synced afterwards
         try:
             session.query(text)
         except FailureError as error:
-            raise FailureError(str(file), error.cause, "nothing of it is measured; correct the file") from None
+            raise FailureError(str(file), error.cause, "correct the file") from None
         return {}
 
     def finish_load(self, session: Session) -> None:

@@ -69,11 +69,11 @@ class SqliteDialect(Dialect):
 class SqliteEngine(LibraryEngine):
     name = "sqlite"
     title, file, version = "SQLite", FILE, "3"
-    beside_data = dict.fromkeys(("temp", "log"), "SQLite keeps its log and its spills beside the data")
+    beside_data = dict.fromkeys(("temp", "log"), "SQLite keeps its WAL and temporary files next to the data file")
     never_ideal: Mapping[str, str] = {
-        "log": "SQLite keeps its log beside the data: a directory in memory would make both free",
-        "data": "every connection has a cache of its own, which is empty at the start of each trial",
-        "client": "the client and SQLite work in the same threads: nothing tells what is the client's",
+        "log": "SQLite keeps its WAL next to the data file, so both would be in memory",
+        "data": "every connection has its own cache, which is empty at the start of each trial",
+        "client": "the client and SQLite share threads, so their CPU time cannot be separated",
     }
     """`temp` is missing: temporary files can be in memory (`temp_store`)."""
     traits = Traits(
@@ -85,10 +85,14 @@ class SqliteEngine(LibraryEngine):
             Hazard("journal_mode", ("off", "memory"), "crash-in-transaction", "database"),
         ),
         knobs=(
-            SuggestedSetting("synchronous", ("full", "normal"), "At normal a power cut may lose the last commits."),
-            SuggestedSetting("journal_mode", ("wal", "delete"), "Where changes go before they are in the file."),
+            SuggestedSetting(
+                "synchronous", ("full", "normal"), "With normal, a power failure may lose the last commits."
+            ),
+            SuggestedSetting(
+                "journal_mode", ("wal", "delete"), "How SQLite makes transactions atomic: WAL or rollback journal."
+            ),
         ),
-        doc="SQLite in a child process, write-ahead log on, every commit synced; pragmas by --set",
+        doc="SQLite in a child process, in WAL mode with every commit synced; --set changes pragmas",
         abilities=frozenset(
             {
                 "scripts",
@@ -198,8 +202,8 @@ def _parallel(most: int, settings: dict[str, str]) -> dict[str, str]:
     if not 1 <= most <= _MOST_PARALLEL:
         raise InputError(
             written("system.parallelism", most),
-            f"it is not between 1 and {_MOST_PARALLEL}",
-            "choose a number of that range",
+            f"must be between 1 and {_MOST_PARALLEL}",
+            "change the number",
         )
     return {"threads": str(most - 1)}
 

@@ -83,15 +83,15 @@ def _pragma(name: str, value: str) -> str:
     subject = written("system.set", f"{name}={value}")
     if name in _WORDS:
         if value not in _WORDS[name]:
-            raise InputError(subject, f"{value!r} is none of its values", nearest(value, list(_WORDS[name])))
+            raise InputError(subject, f"invalid value {value!r}", nearest(value, list(_WORDS[name])))
     elif name in _NUMBERS:
         least, most = _NUMBERS[name]
         if not re.fullmatch(r"-?\d+", value) or not least <= int(value) <= most:
-            raise InputError(subject, f"it is no whole number from {least} to {most}", "write one of that range")
+            raise InputError(subject, f"is not an integer from {least} to {most}", "change the value")
         if name == "page_size" and int(value) & (int(value) - 1):
-            raise InputError(subject, "it is no power of two", "write for example 4096")
+            raise InputError(subject, "is not a power of two", "write for example 4096")
     else:
-        raise InputError(subject, "SQLite has no pragma of that name that can be set here", nearest(name, PRAGMAS))
+        raise InputError(subject, "not a pragma that can be set here", nearest(name, PRAGMAS))
     return value
 
 
@@ -192,7 +192,7 @@ class SqliteSession(SessionDefaults):
         if declared is not None and present != declared:
             raise InputError(
                 written("system.set", f"page_size={declared}"),
-                f"{self._path} was made with pages of {present} bytes",
+                f"{self._path} was created with pages of {present} bytes",
                 f"name another directory with {written('layout.data')}, or remove the file",
             )
 
