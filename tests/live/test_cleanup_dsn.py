@@ -103,7 +103,7 @@ def test_nothing_is_removed_while_another_ironbench_uses_it(user: User, boss: Co
         other.wait_for("trial 1")
         before = there(boss)
         told = user("cleanup", "--dsn", dsn)
-        assert told.code == 1 and "another ironbench is using it" in told.stderr
+        assert told.code == 1 and "in use by another ironbench" in told.stderr
         assert there(boss) == before
 
 

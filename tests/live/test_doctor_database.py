@@ -85,9 +85,9 @@ WRONG = {
     "foreign keys without an index": Severity.WARNING,
     "duplicate indexes": Severity.WARNING,
     "unused indexes": Severity.NOTE,
-    "spills": Severity.NOTE,
+    "temporary files": Severity.NOTE,
     "pace": Severity.NOTE,
-    "cache that is known": Severity.NOTE,
+    "effective cache size": Severity.NOTE,
     "inactive slots": Severity.NOTE,
     "I/O times": Severity.NOTE,
     "statements": Severity.NOTE,
@@ -115,7 +115,7 @@ def test_an_unused_index_of_a_foreign_key_is_kept_and_the_statement_for_others_n
     boss.query("create index of_key on app.child (parent, n)")
     boss.query(f"alter database {database} set search_path = app")
     seen = found(dsn)["unused indexes"]
-    assert seen.severity is Severity.NOTE and "of_key (" in seen.seen and "of a foreign key" in seen.seen
+    assert seen.severity is Severity.NOTE and "of_key (" in seen.seen and "supports a foreign key" in seen.seen
     assert "DROP INDEX" not in seen.remedy and "keep" in seen.remedy
     boss.query("create index of_none on app.child (n)")
     boss.close()
@@ -157,7 +157,7 @@ def plain_role(request: pytest.FixtureRequest) -> Iterator[tuple[RawServer, str]
         yield server, f"host={server.host} port={server.port} user=plain dbname=postgres"
 
 
-LATER = {"room for the log", "compilation"}
+LATER = {"WAL size", "compilation"}
 """Checks without an immediate result: counters over too short a time, or only with an extension."""
 
 
@@ -190,14 +190,14 @@ LONG_AGO = [
     ("idle in a transaction", [("7", "app", "7200")], Severity.SEVERE),
     ("long transactions", [("7", "app", "7200")], Severity.WARNING),
     ("prepared transactions", [("it's", "app", "700")], Severity.WARNING),
-    ("waits for locks", [("2", "30")], Severity.WARNING),
+    ("lock waits", [("2", "30")], Severity.WARNING),
     ("wraparound", [("shop", "1900000000", "5", "200000000", "400000000")], Severity.SEVERE),
     ("wraparound", [("shop", "400000000", "5", "200000000", "400000000")], Severity.WARNING),
     ("wraparound", [("shop", "210000000", "5", "200000000", "400000000")], Severity.OK),
     ("checkpoints", [("2", "98", "3600", "1GB", None, "565e6")], Severity.WARNING),
     ("checkpoints", [("12", "1", "3600", "1GB", "1e7", "565e6")], Severity.OK),
-    ("room for the log", [("36e9", "3600", str(1 << 30), "300")], Severity.WARNING),
-    ("room for the log", [("36e6", "3600", str(1 << 30), "300")], Severity.OK),
+    ("WAL size", [("36e9", "3600", str(1 << 30), "300")], Severity.WARNING),
+    ("WAL size", [("36e6", "3600", str(1 << 30), "300")], Severity.OK),
     ("inactive slots", [("old", "2e9", "extended")], Severity.WARNING),
     ("inactive slots", [("old", "2e10", "extended")], Severity.SEVERE),
     ("replicas", [("b", "30", "5", "async")], Severity.WARNING),
@@ -207,7 +207,7 @@ LONG_AGO = [
     ("damaged pages", [("shop", "3")], Severity.SEVERE),
     ("compilation", [("t", "70", "40", "100")], Severity.WARNING),
     ("build", [("on",)], Severity.SEVERE),
-    ("spills", [("100", "9e12", "86400", "4MB")], Severity.WARNING),
+    ("temporary files", [("100", "9e12", "86400", "4MB")], Severity.WARNING),
     ("random page cost", [("4", "1")], Severity.WARNING),
     ("shared buffers", [(str(128 << 20), "9e9")], Severity.WARNING),
     ("shared buffers", [(str(4 << 30), "9e9")], Severity.OK),
@@ -273,7 +273,7 @@ def test_a_mariadb_database_is_examined_for_an_ordinary_user_too(place: Path) ->
             diagnoses = found(f"mysql://{user}@localhost/d?socket={server.socket}")
             assert {name: diagnoses[name].severity for name in wrong} == wrong
             assert all(one.query and (one.severity is Severity.OK or one.remedy) for one in diagnoses.values())
-            assert diagnoses["room for the log"].seen.startswith("the redo log takes 96.0")
+            assert diagnoses["redo log size"].seen.startswith("the redo log size is 96.0")
             hidden = [one for one in diagnoses.values() if not one.visible]
             assert [one.name for one in hidden] == ([] if user == "root" else ["long transactions"])
         server.query(hidden[0].remedy)

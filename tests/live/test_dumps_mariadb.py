@@ -179,7 +179,7 @@ def test_a_file_gives_the_rows_views_and_routines_that_the_client_gives(
 def test_a_transaction_that_stays_open_ends_the_load(server: RawMysql, tmp_path: Path) -> None:
     for text in ("START TRANSACTION;\n", "SET autocommit = 0;\n"):
         (file := tmp_path / "file.sql").write_text(f"CREATE TABLE item (id int);\n{text}INSERT INTO item VALUES (1);\n")
-        with pytest.raises(FailureError, match="transaction is still open"):
+        with pytest.raises(FailureError, match="ends with an open transaction"):
             loaded(server, file)
 
 
@@ -187,7 +187,7 @@ def test_a_collation_that_the_server_lacks_is_named_before_anything_is_loaded(se
     head = "-- MySQL dump 10.13  Distrib 8.0.39\n-- Server version\t8.0.39\n"
     table = "CREATE TABLE a (t text) COLLATE utf8mb4_0900_xx_ci;\n-- Dump completed\n"
     (file := tmp_path / "file.sql").write_text(head + table)
-    with pytest.raises(IronbenchError, match=r"dump of MySQL 8\.0\.39: .* does not have utf8mb4_0900_xx_ci"):
+    with pytest.raises(IronbenchError, match=r"made by MySQL 8\.0\.39: .* lacks collation utf8mb4_0900_xx_ci"):
         loaded(server, file)
 
 

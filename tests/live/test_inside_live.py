@@ -102,7 +102,7 @@ def test_statements_are_counted_over_the_window_for_an_ordinary_role(user: User,
         (plan,) = said["plans"]
         assert plan["steps"] and not plan["generic"] and not plan["failed"]
         assert [one["name"] for one in said["tables"]] == ["t"]
-        assert [one["what"] for one in said["missing"]] == ["Plans as they were executed"]
+        assert [one["what"] for one in said["missing"]] == ["Executed plans"]
         assert said["notes"] == []
     assert user("report", record["series"], "--format", "text", "-o", "report.txt").code == 0
     report = (user.home / "report.txt").read_text()
@@ -127,11 +127,11 @@ def test_a_table_that_is_only_read_does_not_grow_whenever_its_use_began(
     [
         pytest.param(
             "",
-            "is loaded, but not made in this database",
+            "is loaded, but not created in this database",
             "CREATE EXTENSION pg_stat_statements",
             marks=pytest.mark.long,
         ),
-        (f"{EXTENSION}; revoke all on pg_stat_statements from public", "the role may not read", "GRANT SELECT ON"),
+        (f"{EXTENSION}; revoke all on pg_stat_statements from public", "the role lacks SELECT on", "GRANT SELECT ON"),
     ],
     ids=["not made", "not readable"],
 )
@@ -142,7 +142,7 @@ def test_what_keeps_statements_from_being_read_is_said_with_the_remedy(
     user.measured("run", "script", "read.sql", "--dsn", shop(sql), *TRIAL)
     _, said = last(user)
     assert said["statements"] == []
-    missing = next(one for one in said["missing"] if one["what"] == "What each statement costs")
+    missing = next(one for one in said["missing"] if one["what"] == "Cost of each statement")
     assert why in missing["why"] and remedy in missing["remedy"]
     assert (server.directory / "log").read_text().count("ERROR") == before
 
@@ -303,7 +303,7 @@ def test_plans_as_they_were_executed_are_read_from_a_log_that_can_be_read(user: 
     by_key, whole = said["executed"]
     assert by_key["steps"] == ["Index Scan using t_pkey on t"] and by_key["count"] == whole["count"] == 20
     assert whole["steps"] == ["Aggregate", "Seq Scan on t"] and 0 < whole["slowest_s"] < 10
-    assert "Plans as they were executed" not in [one["what"] for one in said["missing"]]
+    assert "Executed plans" not in [one["what"] for one in said["missing"]]
     assert user("report", record["series"], "--format", "md", "-o", "report.md").code == 0
     assert "As they were executed (auto_explain)" in (user.home / "report.md").read_text().replace("\\", "")
 

@@ -65,7 +65,7 @@ def test_statements_tables_and_plans_are_told_to_an_ordinary_user(user: User, se
     if protocol == "prepared":
         (one,) = by_text.values()
         assert one["calls"] == pytest.approx(3 * count, rel=0.3) and 0 < one["time_s"] <= said["statements_s"] < 4.0
-        assert [missing["what"] for missing in said["missing"]] == ["What each statement costs"]
+        assert [missing["what"] for missing in said["missing"]] == ["Cost of each statement"]
         assert "--protocol simple" in said["missing"][0]["remedy"]
         said["missing"] = []
         by_text = {}
@@ -147,4 +147,4 @@ def test_rows_are_counted_where_userstat_is_on_and_otherwise_it_is_said_how(user
     (table,) = said["tables"]
     assert table["scanned_rows"] > 50 * count and table["time_s"] is None and table["updated"] > 0
     assert [one["name"] for one in said["indexes"]] == ["PRIMARY"]
-    assert [one["what"] for one in said["missing"]] == ["What each statement costs"]
+    assert [one["what"] for one in said["missing"]] == ["Cost of each statement"]

@@ -201,7 +201,9 @@ def test_a_dump_that_needs_an_extension_that_is_not_there_is_refused_by_its_name
     assert user.untouched()
     (user.home / "extended.sql").write_text(text.replace("hstore", "pg_stat_statements"))
     told = user("run", "script", "one.sql", "--dump", "extended.sql", *SHORT)
-    assert told.code in (0, 3) and "without pg_stat_statements, which only observes" in told.stderr, told.stderr
+    assert told.code in (0, 3) and "without pg_stat_statements, which only collects statistics" in told.stderr, (
+        told.stderr
+    )
 
 
 @pytest.mark.parametrize(

@@ -134,10 +134,10 @@ def test_sql_that_reaches_another_database_is_refused_wherever_it_stands(
     (user.home / "far.sql").write_text(text)
     words = ("run", "script", "one.sql", "--dsn", dsn(server), "--dump")
     told = user(*words, "shop.sql", "--setup", "far.sql", *SHORT)
-    assert told.code == 2 and "reaches beyond the database" in told.stderr, told.stderr
+    assert told.code == 2 and "outside the trial's database" in told.stderr, told.stderr
     (user.home / "far.sql").write_text(DUMP + text)
     told = user(*words, "far.sql", *SHORT)
-    assert told.code == 2 and "reaches beyond the database" in told.stderr, told.stderr
+    assert told.code == 2 and "outside the trial's database" in told.stderr, told.stderr
     (user.home / "far.sql").write_text(text)
     told = user("run", "script", "far.sql", "--dsn", dsn(server), "--dump", "shop.sql", *SHORT)
     assert told.code == 2 and "far.sql: command " in told.stderr, told.stderr
@@ -250,7 +250,7 @@ def test_cleanup_waits_for_another_ironbench(user: User, server: RawMysql) -> No
     with user.begun(*words, "--no-observe") as begun:
         begun.wait_for("trial 1")
         told = user("cleanup", "--dsn", dsn(server))
-        assert told.code == 1 and "another connection is open" in told.stderr, told.stderr
+        assert told.code == 1 and "in use by connection" in told.stderr, told.stderr
         assert begun.end()[0].code in (0, 3)
     assert user("cleanup", "--dsn", dsn(server)).code == 0
     assert databases(server) == there

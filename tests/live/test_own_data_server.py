@@ -256,7 +256,7 @@ def test_an_extension_that_only_observes_and_that_the_role_may_not_make_is_left_
         dumped(server, user.home / "observed.sql", "plain", "observed")
         for name in ("observed.dump", "observed.sql"):
             told = user.measured("run", "script", "one.sql", "--dsn", dsn, "--dump", name, *SHORT)
-            assert f"data: {name} (without pg_stat_statements, which only observes)" in told.stderr
+            assert f"data: {name} (without pg_stat_statements, which only collects statistics)" in told.stderr
         assert user("cleanup", "--dsn", dsn).code == 0
     finally:
         boss.query("drop database observed")
@@ -269,7 +269,7 @@ def test_a_setup_file_on_a_template_of_another_owner_says_how_it_can_work(
     there, dsn = databases(boss), address(server, "maker")
     (user.home / "index.sql").write_text("create index on item (name);\n")
     told = user("run", "script", "one.sql", "--dsn", dsn, "--template", "shop", *SHORT)
-    assert told.code == 2 and "IS_TEMPLATE true" in told.stderr and "GRANT them" in told.stderr, told.stderr
+    assert told.code == 2 and "IS_TEMPLATE true" in told.stderr and "grant the role access" in told.stderr, told.stderr
     boss.query("alter database shop is_template true")
     try:
         words = ("--template", "shop", "--setup", "index.sql")
@@ -300,7 +300,7 @@ def test_a_template_in_use_is_refused(user: User, server: RawServer, boss: Conne
     inside.close()
     assert told.code == 2 and "in use" in told.stderr and "1 other session" in told.stderr, told.stderr
     told = user("run", "script", "one.sql", "--dsn", address(server, database="shop"), "--template", "shop", *SHORT)
-    assert told.code == 2 and "name another one" in told.stderr, told.stderr
+    assert told.code == 2 and "to another database" in told.stderr, told.stderr
     told = user("run", "script", "one.sql", "--dsn", address(server), "--template", "shoo", *SHORT)
     assert told.code == 2 and "no such database" in told.stderr, told.stderr
     assert databases(boss) == there and not user.records()
@@ -358,7 +358,7 @@ def test_two_at_once_load_and_copy_beside_each_other_and_cleanup_waits_for_both(
         for begun in (first, second):
             begun.wait_for("trial 1")
         told = user("cleanup", "--dsn", dsn)
-        assert told.code == 1 and "another ironbench is using it" in told.stderr, told.stderr
+        assert told.code == 1 and "in use by another ironbench" in told.stderr, told.stderr
         for begun in (first, second):
             assert begun.end()[0].code in (0, 3)
     assert user("cleanup", "--dsn", dsn).code == 0

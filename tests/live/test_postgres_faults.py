@@ -21,13 +21,13 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 @pytest.mark.parametrize(
     ("settings", "cause", "hint"),
     [
-        ({"shared_bufers": "1GB"}, "no setting of that name", "did you mean shared_buffers"),
+        ({"shared_bufers": "1GB"}, "no such setting", "did you mean shared_buffers"),
         ({"work_mem": "4XB"}, 'invalid value for parameter "work_mem": "4XB"', "Valid units"),
         ({"io_method": "io_uring"}, 'invalid value for parameter "io_method"', "Available values: sync, worker"),
         ({"server_version": "9"}, 'parameter "server_version" cannot be changed', ""),
         ({"max_wal_size": "0"}, "outside the valid range", ""),
         ({"port": "5433"}, "private socket", ""),
-        ({"data_directory": "/x"}, "the layout says where the data are", ""),
+        ({"data_directory": "/x"}, "the layout sets the data directory", ""),
         ({"max_connections": "5"}, "need at least 24", ""),
         ({"bin": "/nonexistent"}, "there is no postgres in /nonexistent", "pg_config --bindir"),
         ({"work_mem": "4MB\nfsync=off"}, "one line", ""),
@@ -48,7 +48,7 @@ def test_settings_that_only_developers_know_are_taken(place: Path) -> None:
         session.stop()
 
 
-@pytest.mark.parametrize(("clients", "cause"), [(0, "at least one"), (100_000, "a process of its own")])
+@pytest.mark.parametrize(("clients", "cause"), [(0, "at least one"), (100_000, "one process per client")])
 def test_a_number_of_clients_that_no_server_carries_is_refused(place: Path, clients: int, cause: str) -> None:
     assert cause in pg.refused(pg.system(place / "d"), clients).cause
 

@@ -122,7 +122,7 @@ def test_the_root_of_the_chain_is_named() -> None:
     assert found is not None
     table, root = found.limit.note.values["evidence"]
     assert table == note("locks-of-table", table="accounts")
-    assert root == note("locks-root", event="IO.WalSync", does="flushes the log", share=0.9)
+    assert root == note("locks-root", event="IO.WalSync", does="flushes the WAL", share=0.9)
 
 
 def test_trials_that_cannot_be_compared_do_not_count() -> None:

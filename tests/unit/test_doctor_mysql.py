@@ -73,7 +73,7 @@ def test_the_room_for_the_log_is_that_of_all_its_files(title: str, sizes: dict[s
     asked = ExaminedServer(title, "", 0, "shop", "'bench'@'%'", frozenset(), {}, None)
     found = server.room([(name, str(value)) for name, value in rows.items()], asked)
     assert isinstance(found, CheckResult) and found.severity is Severity.WARNING
-    assert found.seen.replace("\u202f", " ").startswith("the redo log takes 96.0 MiB: 101 s at")
+    assert found.seen.replace("\u202f", " ").startswith("the redo log size is 96.0 MiB, enough for 101 s at")
     assert found.remedy.startswith(way_out)
 
 

@@ -21,7 +21,7 @@ SERVER = ExaminedServer("PostgreSQL", "15.8", 150008, "shop", "bench", memory_by
             'timescaledb, "of ours"',
             "ALTER SYSTEM SET shared_preload_libraries = 'timescaledb', 'of ours', 'pg_stat_statements'; and restart",
         ),
-        (None, "add it to shared_preload_libraries, after what is there, and restart the server"),
+        (None, "append it to shared_preload_libraries, and restart the server"),
     ],
 )
 def test_a_library_is_loaded_beside_those_that_are_loaded_now(libraries: str | None, remedy: str) -> None:
@@ -44,7 +44,7 @@ def test_no_cache_is_asked_for_that_is_larger_than_the_data_need(cache: int, dat
 def test_max_wal_size_is_blamed_for_no_checkpoints_that_somebody_asked_for(log_per_s: str | None, asked: bool) -> None:
     reading = checkpoints([("0", "96", "1000", "1GB", log_per_s, "565e6")], SERVER)
     assert isinstance(reading, CheckResult)
-    assert reading.remedy.startswith("find who asks" if asked else "raise max_wal_size")
+    assert reading.remedy.startswith("find the cause" if asked else "raise max_wal_size")
 
 
 @pytest.mark.parametrize(("used", "severity"), [(79, "ok"), (80, "warning"), (94, "warning"), (95, "severe")])

@@ -103,7 +103,7 @@ def test_every_format_shows_it(study, format: str) -> None:
 
 def test_what_is_missing_is_said_with_how_to_get_it() -> None:
     records = example()
-    lacking = ServerStatistics(missing=(NotShown("What each statement costs", "it is not counted", REMEDY),))
+    lacking = ServerStatistics(missing=(NotShown("Cost of each statement", "statements are not counted", REMEDY),))
     shelf = Shelf(records, insides={one.id: lacking for one in records})
     for format in ("text", "md", "html"):
         text = formats.get(format)(studies(records, shelf)).decode().replace("\\_", "_")
@@ -161,5 +161,5 @@ def test_a_script_that_counts_with_answers_of_the_server_still_has_its_commands(
 def test_an_extension_that_a_copy_lacks_is_made_where_the_copy_comes_from() -> None:
     known = StatementsAccess(loaded=True, schema=None, there=True, version=150008, io_timed=True)
     missing = {copied: lacking(known, copied=copied) for copied in (False, True)}
-    assert missing[False] and "there: CREATE EXTENSION" in missing[False].remedy
-    assert missing[True] and "that trials are copies of" in missing[True].remedy
+    assert missing[False] and "in this database: CREATE EXTENSION" in missing[False].remedy
+    assert missing[True] and "that trials copy" in missing[True].remedy

@@ -20,7 +20,7 @@ SERVER = System("postgres", "theirs", dsn="postgresql://bench@db.example/postgre
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("root:x:0:0:root:/root:/bin/sh\n", "SQL text, not written by pg_dump, without an end mark"),
+        ("root:x:0:0:root:/root:/bin/sh\n", "SQL file, not written by pg_dump, without an end mark"),
         ("-- Dumped from database version 15.8\n", "plain dump of version 15.8, without an end mark"),
         (
             "--\n-- PostgreSQL database dump\n--\n\n-- Dumped from database version 15.8\n\n"
@@ -35,8 +35,8 @@ def test_text_is_a_dump_where_its_head_says_so(tmp_path: Path, text: str, kind: 
 
 
 def test_what_the_server_cannot_parse_is_perhaps_no_sql_of_its_own() -> None:
-    assert "is it SQL for PostgreSQL?" in _way_out("42601")
-    assert "is it SQL" not in _way_out("42P07")
+    assert "check that the file is SQL for PostgreSQL" in _way_out("42601")
+    assert "is SQL" not in _way_out("42P07")
 
 
 NEWER = PgDump(Path("shop.dump"), "custom", 18, "18.1", ("postgis",), (), 9)
@@ -44,9 +44,9 @@ NEWER = PgDump(Path("shop.dump"), "custom", 18, "18.1", ("postgis",), (), 9)
 
 def test_a_dump_for_a_running_server_that_is_older_or_lacks_an_extension_has_no_programs_as_its_way_out() -> None:
     for given in (False, True):
-        with pytest.raises(InputError, match="an older one") as older:
+        with pytest.raises(InputError, match="which is older") as older:
             PostgresDataImport._refuse_newer(NEWER, 15, given)
-        with pytest.raises(InputError, match="needs the extension postgis") as lacking:
+        with pytest.raises(InputError, match="requires the extension postgis") as lacking:
             _left_out(NEWER, (), (), given)
         assert ("bin=DIR" in older.value.hint, "bin=DIR" in lacking.value.hint) == (not given, not given)
     assert "leave --dsn out" in older.value.hint

@@ -104,7 +104,7 @@ def test_a_refused_file_is_quoted_without_its_password(tmp_path: Path, line: str
     for engine in ("postgres", "mariadb"):
         if engine == "mariadb":
             file.write_text(line.replace("ROLE", "USER").replace("PASSWORD", "IDENTIFIED BY"))
-        with pytest.raises(InputError, match="reaches beyond") as refused:
+        with pytest.raises(InputError, match="outside the trial's database") as refused:
             engines.get(engine).data_import.examined_setup(file)
         assert "hunter" not in str(refused.value) and "CREATE" in str(refused.value)
 

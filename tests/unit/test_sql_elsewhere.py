@@ -54,7 +54,7 @@ end//
 )
 def test_what_changes_another_database_is_refused(sql: str, tmp_path: Path) -> None:
     (file := tmp_path / "setup.sql").write_text(f"select 1;\n{sql}\n")
-    with pytest.raises(InputError, match="reaches beyond the database of the trials"):
+    with pytest.raises(InputError, match="affects objects outside the trial's database"):
         get("mariadb").data_import.examined_setup(file)
 
 
@@ -82,7 +82,7 @@ def test_columns_that_are_named_with_their_table_are_none_of_another_database(sq
 
 @pytest.mark.parametrize("commands", [["update shop.item set sold = $1"], ["select 1", "begin; delete from shop.item"]])
 def test_a_script_that_changes_another_database_than_its_copy_is_refused(commands: list[str]) -> None:
-    with pytest.raises(InputError, match="reaches beyond the database of the trials") as caught:
+    with pytest.raises(InputError, match="affects objects outside the trial's database") as caught:
         get("mariadb").data_import.examined_script("sell.sql", commands)
     assert caught.value.subject == "sell.sql" and f"command {len(commands)}," in caught.value.cause
     get("mariadb").data_import.examined_script(

@@ -80,7 +80,7 @@ def test_words_in_rows_literals_comments_and_functions_are_no_statements(tmp_pat
     ],
 )
 def test_statements_and_commands_that_reach_beyond_the_database_are_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match="reaches beyond"):
+    with pytest.raises(InputError, match="outside the trial's database"):
         of_postgres(tmp_path, text)
 
 
@@ -167,7 +167,7 @@ def test_an_export_that_names_its_database_goes_to_the_database_of_the_trials(tm
     ]
     with pytest.raises(InputError, match="2 databases"):
         of_mariadb(tmp_path, EXPORT.format("CREATE TABLE a (id int);\nUSE other;\nCREATE TABLE b (id int);"))
-    with pytest.raises(InputError, match="reaches beyond"):
+    with pytest.raises(InputError, match="outside the trial's database"):
         of_mariadb(tmp_path, EXPORT.format("CREATE TABLE a (id int);\nDROP TABLE other.b;"))
 
 

@@ -78,8 +78,8 @@ def _drop(session: Session, tables: Collection[str]) -> None:
     inside: list[tuple[str, str]] = []
     for here, child, parent in session.query(_REFERENCES.format(names=listed(list(tables)))):
         if here != "1" or child not in tables:
-            cause = f"table {child}, which ironbench did not make, refers to it by a foreign key"
-            raise FailureError(f"table {parent}", cause, "drop that key first")
+            cause = f"referenced by a foreign key of table {child}, which ironbench did not create"
+            raise FailureError(f"table {parent}", cause, "drop the foreign key first")
         inside.append((child or "", parent or ""))
     session.query(f"drop table {', '.join(in_order(tables, inside))}")
 
@@ -147,8 +147,8 @@ class MariadbAdministration(Administration):
         while (busy := _using(session, made)) and time.monotonic() < deadline:
             time.sleep(0.1)
         for name, number in busy:
-            cause = f"another connection is open (number {number}): another ironbench may be using it"
-            raise FailureError(f"database {name}", cause, "wait until it has ended")
+            cause = f"in use by connection {number}, possibly of another ironbench"
+            raise FailureError(f"database {name}", cause, "wait until that connection is closed")
         if made.tables:
             _drop(session, made.tables)
         for routine in made.routines:
@@ -172,7 +172,7 @@ class MariadbAdministration(Administration):
         for table, index in session.query(_INDEXES.format(which=which)):
             session.query(f"select count(*) from {quoted(table or '')} force index ({quoted(index or '')})")
             done += 1
-        return f"{done} indexes read in their order"
+        return f"{done} indexes read in key order"
 
     def hits(self, session: Session) -> Mapping[str, int]:
         known = facts.read_counters(session.query)
@@ -184,9 +184,9 @@ class MariadbAdministration(Administration):
         """Requests full checkpoints. InnoDB itself flushes pages continuously and only records its progress (fuzzy
         checkpoints); a full checkpoint, with its burst of writes, happens only on request."""
         if not own:
-            return (), {"checkpoints": "left to the server"}
+            return (), {"checkpoints": "timed by the server"}
         session.query(CHECKPOINT)
-        how = f"requested every {interval_s:.3g} s (all changed pages, at innodb_io_capacity_max)"
+        how = f"requested every {interval_s:.3g} s (all dirty pages, at innodb_io_capacity_max)"
         return (Source(REQUEST, "request", CHECKPOINT, interval_s),), {"checkpoints": how}
 
     def clients(self, session: Session) -> int:

@@ -69,7 +69,7 @@ class _Copies:
         text = next((path.read_text() for path in notes if path.is_file()), "")
         known = dict(line.split(" = ") for line in text.splitlines() if " = " in line)
         kind = known.get("backup_type", "none")
-        return Check("the program notes a complete backup", kind == "full-backuped", "full-backuped", kind)
+        return Check("backup marked complete by its program", kind == "full-backuped", "full-backuped", kind)
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
         """Applies the log to the copied files, then copies them into a data directory."""
@@ -103,7 +103,7 @@ class _Dumps:
         with (folder / _FILE).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 200))
             last = file.read().decode(errors="replace").strip().rpartition("\n")[2]
-        name = "the last line of the dump says that it is complete"
+        name = "dump ends with its completion line"
         return Check(name, last.startswith("-- Dump completed"), "-- Dump completed", last[:80])
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
@@ -131,12 +131,12 @@ def tool(system: System) -> BackupProgram:
 def require(system: System, options: Mapping[str, str]) -> None:
     """Raises InputError for options that none of the programs supports."""
     if system.dsn is not None:
-        cause = f"backups are made of servers that ironbench starts: {_COPY} reads their files"
-        raise InputError(written("system.dsn"), cause, "leave it out: ironbench then starts a server of its own")
+        cause = f"backups require a server started by ironbench, because {_COPY} reads its files"
+        raise InputError(written("system.dsn"), cause, "remove it so that ironbench starts its own server")
     for name, values in _POSSIBLE.items():
         if options.get(name, values[0]) not in values:
             subject = written("workload.with", f"{name}={options[name]}")
-            cause = f"neither {_COPY} nor {_DUMP} makes such backups"
+            cause = f"neither {_COPY} nor {_DUMP} supports this"
             raise InputError(subject, cause, f"use {name}={' or '.join(values)}")
     tool(system)
 
@@ -169,5 +169,5 @@ def _found(system: System, name: str) -> Path | None:
 def _program(system: System, name: str) -> Path:
     program = _found(system, name)
     if program is None:
-        raise InputError(name, "is not on PATH any more", "install it again")
+        raise InputError(name, "is no longer on PATH", "install it again")
     return program

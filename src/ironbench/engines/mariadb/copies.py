@@ -82,7 +82,7 @@ def require_databases(session: Session, subject: str, role: str) -> None:
             drop(session, name)
         if error.sqlstate != DENIED:
             raise
-        cause = "may not make databases, and trials start from a copy of your data"
+        cause = "lacks the privilege to create databases, which is required because trials run on copies of your data"
         grant = "GRANT ALL PRIVILEGES ON `ironbench\\_%`.* TO " + role
         raise InputError(subject, f"user {role} of the server at {written('system.dsn')} {cause}", grant) from None
 
@@ -110,14 +110,14 @@ class MariadbCopies(DatabaseCopies):
                 f"where schema_name = '{template}'"
             )
             if not rows:
-                cause = "it is gone: somebody has dropped the copy that trials start from"
-                raise FailureError(f"database {template}", cause, "begin again: it is made anew")
+                cause = "the copy that trials start from was dropped"
+                raise FailureError(f"database {template}", cause, "start again: ironbench will recreate it")
             words = f" character set {rows[0][0]} collate {rows[0][1]}"
         self._session.query(f"create database `{name}`{words}")
         if template:
             try:
                 self._session.query(f"use `{template}`")
-                how = f"copied table by table, {stored(self._copied(template, name))}"
+                how = f"copied table by table ({stored(self._copied(template, name))})"
             except BaseException:
                 with suppress(IronbenchError):
                     self.drop(name)
@@ -248,7 +248,7 @@ def _routines(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
     )
     rows = [line.query(f"show create {kind} {quoted(str(name))}")[0] for kind, name in routines]
     if any(row[2] is None for row in rows):
-        cause = "the user may not see the body of a routine in it"
+        cause = "the user lacks the privilege to read the body of a routine"
         raise FailureError(f"database {source}", cause, "GRANT SELECT ON mysql.proc TO …")
     return [(str(row[1]), str(row[2])) for row in rows]
 

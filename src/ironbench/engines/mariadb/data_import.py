@@ -35,7 +35,7 @@ _UNKNOWN_COLLATION = 1273
 
 
 class MariadbDataImport(DataImport):
-    dumps = "SQL as mariadb-dump or mysqldump writes it"
+    dumps = "SQL written by mariadb-dump or mysqldump"
     setup = True
     databases = True
 
@@ -45,7 +45,7 @@ class MariadbDataImport(DataImport):
     def examined(self, system: System, dump: Path) -> Dump:
         subject = f"dump {dump}"
         if dump.is_dir():
-            raise InputError(subject, "is a directory", "name the file that mariadb-dump has written")
+            raise InputError(subject, "is a directory", "name the file written by mariadb-dump")
         text = _examined(dump, dump.stat().st_mtime_ns)
         if system.dsn is None and text.collations:
             version = installation.find(system.settings.get("bin")).version
@@ -109,12 +109,12 @@ def _known(session: Session, collation: str) -> bool:
 
 
 def _lacks(subject: str, text: MysqlSqlText, collations: Collection[str], version: str) -> InputError:
-    cause = f"dump of {text.origin or 'MySQL 8'}: MariaDB {version} does not have {', '.join(sorted(collations))}"
+    cause = f"made by {text.origin or 'MySQL 8'}: MariaDB {version} lacks collation {', '.join(sorted(collations))}"
     first = sorted(collations)[0]
     return InputError(
         subject,
         cause,
-        f"use MariaDB 11.4.5 or later, or replace the name: sed s/{first}/utf8mb4_unicode_ci/g DUMP > NEW",
+        f"use MariaDB 11.4.5 or later, or replace the collation: sed s/{first}/utf8mb4_unicode_ci/g DUMP > NEW",
     )
 
 
@@ -127,8 +127,8 @@ def _run(session: Session, file: Path, text: MysqlSqlText, show: Show, *, own: b
     try:
         left_out = _sent(connection, file, text, show, own=own)
         if connection.query("select @@in_transaction")[0][0] == "1":
-            cause = "a transaction is still open at the end of the file, so its changes are lost"
-            raise FailureError(str(file), cause, "the file is incomplete, or COMMIT is missing")
+            cause = "the file ends with an open transaction, so its changes would be lost"
+            raise FailureError(str(file), cause, "complete the file, or add COMMIT")
         return left_out
     finally:
         connection.close()
@@ -149,7 +149,7 @@ def _sent(connection: MysqlConnection, file: Path, text: MysqlSqlText, show: Sho
         except FailureError as error:
             what = shortened(redacted_sql(" ".join(sql[:2000].decode(errors="replace").split())), 120)
             where = f"line {statement.line}: {error.cause} (in: {what})"
-            raise FailureError(str(file), where, "nothing is measured; correct the file") from None
+            raise FailureError(str(file), where, "correct the file") from None
         done += len(sql)
         show(min(0.9, 0.9 * done / whole), f"line {statement.line}")
     del left_out["database"]

@@ -58,18 +58,18 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[MysqlAddr
     """Parses a DSN. If it has no password, MYSQL_PWD is used. Raises InputError."""
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
-        raise wrong(f"it does not begin with {SCHEMES[0]}://", "write mysql://user@host:3306/database")
+        raise wrong(f"does not start with {SCHEMES[0]}://", "write mysql://user@host:3306/database")
     rest, _, query = rest.partition("?")
     authority, _, database = rest.partition("/")
     who, at, place = authority.rpartition("@")
     user, colon, password = who.partition(":")
     given_secret = secret(password) if colon else environ.get("MYSQL_PWD")
     if "/" in database:
-        raise wrong("its database has a /", ESCAPES)
+        raise wrong("the database name contains a /", ESCAPES)
     given = parameters(query, _WORDS)
     host, port = host_and_port(place, DEFAULT_PORT)
     if not database:
-        raise wrong("it names no database", "write mysql://user@host:3306/database")
+        raise wrong("no database name", "write mysql://user@host:3306/database")
     address = MysqlAddress(
         decoded(user) if at else own_name("write mysql://user@…"),
         decoded(database),
@@ -84,5 +84,5 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[MysqlAddr
 
 def _socket(path: str | None) -> str | None:
     if path is not None and not path.startswith("/"):
-        raise wrong("its socket is no whole path", "write ?socket=/run/mysqld/mysqld.sock")
+        raise wrong("the socket is not an absolute path", "write ?socket=/run/mysqld/mysqld.sock")
     return path

@@ -43,11 +43,11 @@ class MariadbEngine(Engine):
     traits = Traits(
         knobs=(
             SuggestedSetting(
-                "innodb_flush_log_at_trx_commit", ("1", "2"), "At 2 a power cut may lose the last commits."
+                "innodb_flush_log_at_trx_commit", ("1", "2"), "With 2, a power failure may lose the last commits."
             ),
-            SuggestedSetting("innodb_doublewrite", ("ON", "OFF"), "Off, a power cut may tear pages."),
+            SuggestedSetting("innodb_doublewrite", ("ON", "OFF"), "Without it, a power failure may leave torn pages."),
         ),
-        doc="MariaDB that is installed here; another by `--set bin=/path`, a running one (MySQL too) by `--dsn`",
+        doc="the installed MariaDB, or another with `--set bin=/path`; an existing server, also MySQL, with `--dsn`",
         abilities=frozenset(
             {
                 *(
@@ -177,7 +177,7 @@ class MariadbEngine(Engine):
 
 
 _NEVER_IDEAL = {
-    "log": "InnoDB opens no data without their log, so a log in memory would take the data with it",
+    "log": "InnoDB cannot open data files without their redo log, so losing a log in memory would lose the data",
 }
 
 

@@ -61,7 +61,7 @@ def require_room(session: MariadbSession, clients: int) -> None:
     if clients + _OBSERVERS > most - used:
         raise InputError(
             written("load.clients", clients),
-            f"the server at {written('system.dsn')} takes {counted(most, 'connection')} (max_connections), "
+            f"the server at {written('system.dsn')} accepts {counted(most, 'connection')} (max_connections), "
             f"of which {max(0, most - used)} are free",
             f"use at most {counted(max(1, most - used - _OBSERVERS), 'client')}, or raise max_connections",
         )
@@ -93,6 +93,6 @@ def locate(session: Session, machine: Tree) -> ServerLocation:
         pids = [pid for pid in pids if data in (machine.read(f"/proc/{pid}/cmdline") or "")]
     if len(pids) != 1:
         return ServerLocation(
-            (), directories, "none of its programs is seen there" if not pids else "several are alike"
+            (), directories, "no matching mariadbd or mysqld process" if not pids else "several matching processes"
         )
     return ServerLocation(tuple(pids), directories)

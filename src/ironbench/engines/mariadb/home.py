@@ -103,7 +103,9 @@ def log_file(files: Path) -> Path:
         if there.is_file():
             return there
     raise FailureError(
-        f"data directory {files.parent}", f"its log is no longer in {file.parent}", "remove the directory to start anew"
+        f"data directory {files.parent}",
+        f"its redo log is missing in {file.parent}",
+        "remove the directory to start again",
     )
 
 
@@ -170,7 +172,7 @@ def _create(home: MariadbHome, installation: MariadbInstallation, identity: Iden
             given=installation.system_tables(),
         )
         if done.returncode != 0:
-            cause = f"the system tables cannot be made: {complaint(done.stdout + done.stderr)}"
+            cause = f"cannot create the system tables: {complaint(done.stdout + done.stderr)}"
             raise FailureError(f"data directory {home.place}", cause)
     except FailureError:
         shutil.rmtree(aside, ignore_errors=True)
@@ -197,6 +199,6 @@ def _refuse_log_of_another(home: MariadbHome) -> None:
     if owner not in (None, home.files) and note(owner).get("log") == str(home.log):
         raise InputError(
             f"log directory {home.log.parent}",
-            f"it holds the log of the data in {owner.parent}",
+            f"contains the redo log of the data in {owner.parent}",
             f"name another directory with {written('layout.log')}",
         )

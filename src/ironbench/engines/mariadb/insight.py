@@ -40,24 +40,24 @@ _OURS = re.compile(
     re.IGNORECASE,
 )
 """Statements of observers, and of the client that cancels running statements at the end of a trial."""
-_ALL = "(all statements that clients prepared)"
+_ALL = "(all prepared statements)"
 _PS = 1e-12
-_STATEMENTS = "What each statement costs"
-_ON = "performance_schema = ON in the server's option file, and restart the server; a server of ironbench's own: "
+_STATEMENTS = "Cost of each statement"
+_ON = "set performance_schema = ON in the option file and restart the server; on a server started by ironbench: "
 _OWN = "--set performance_schema=ON"
-_COSTS = "Counting costs every statement some microseconds."
+_COSTS = "Counting adds a few microseconds to every statement."
 _TEXTS = """
     select digest, left(digest_text, 4000) from performance_schema.events_statements_summary_by_digest
      where schema_name = database() and digest in ({ids})
 """
 _WHY: Mapping[statements.Seen, tuple[str, str]] = {
-    "off": ("performance_schema is off, as it is by default", f"{_ON}{_OWN}. {_COSTS}"),
-    "denied": ("the user may not read performance_schema", "GRANT SELECT ON performance_schema.* TO …"),
+    "off": ("performance_schema is off (the default)", f"{_ON}{_OWN}. {_COSTS}"),
+    "denied": ("the user lacks SELECT on performance_schema", "GRANT SELECT ON performance_schema.* TO …"),
     "not counted": (
         "performance_schema does not count statements",
         "UPDATE performance_schema.setup_consumers SET enabled = 'YES' WHERE name = 'statements_digest'",
     ),
-    "unknown": ("this version's performance_schema has other tables", "MariaDB 10.5 or newer has them"),
+    "unknown": ("this version's performance_schema lacks the required tables", "use MariaDB 10.5 or later"),
 }
 
 
@@ -67,10 +67,10 @@ class MariadbInsight(Insight):
         if (known := statements.seen(session)) != "yes":
             missing.append(NotShown(_STATEMENTS, *_WHY[known]))
         if not relations.seen(session):
-            remedy = f"SET GLOBAL userstat = ON counts rows; with times: {_ON}{_OWN}"
+            remedy = f"SET GLOBAL userstat = ON to count rows; to measure times as well, {_ON}{_OWN}"
             if known == "denied":
                 remedy = _WHY["denied"][1]
-            missing.append(NotShown("How tables and indexes are used", "nothing counts it there", remedy))
+            missing.append(NotShown("Table and index usage", "performance_schema and userstat are off", remedy))
         return ServerStatistics(plans=tuple(_plans(session, commands)), missing=tuple(missing))
 
     def end(
@@ -82,17 +82,17 @@ class MariadbInsight(Insight):
         if counts is None:
             if statements.DIGESTS not in samples:
                 return seen
-            why = NotShown(_STATEMENTS, "it was not read at both ends of the trial")
+            why = NotShown(_STATEMENTS, "the counters were not read at both ends of the trial")
             return replace(seen, missing=(*seen.missing, why))
         texts = _texts(session, counts.by_digest)
         all_of = [(texts.get(id, ""), grown) for id, grown in counts.by_digest.items()]
         all_of += [(_ALL if text == TOGETHER else bounded(text), grown) for text, grown in counts.prepared.items()]
         if TOGETHER in counts.prepared:
-            reason = "this server counts statements that clients prepared together, not one by one"
-            remedy = f"{written('load.protocol', 'simple')} sends them as text; {written('load.report_per_statement')}"
-            lacking = NotShown(_STATEMENTS, reason, f"{remedy} times each as its client sees it")
+            reason = "this server only reports the total of all prepared statements"
+            remedy = f"use {written('load.protocol', 'simple')}, or {written('load.report_per_statement')}"
+            lacking = NotShown(_STATEMENTS, reason, f"{remedy} to time each one at the client")
             seen = replace(seen, missing=(*seen.missing, lacking))
-        theirs = [(text or "(its text is gone)", grown) for text, grown in all_of if not _OURS.search(text)]
+        theirs = [(text or "(text no longer available)", grown) for text, grown in all_of if not _OURS.search(text)]
         shown: dict[int, None] = {}
         for name in ("time_ps", "calls", "examined"):
             leading = sorted(range(len(theirs)), key=lambda at: -theirs[at][1][name])[:_TOP]
@@ -144,10 +144,10 @@ def _plan(connection: MysqlConnection, command: ScriptCommand) -> StatementPlan:
     """Explains a command without executing it."""
     plan = StatementPlan(command.script, command.number, bounded(command.text))
     if not command.typical:
-        return replace(plan, failed=f"{without_values(command)}, and MariaDB plans nothing without them")
+        return replace(plan, failed=f"{without_values(command)}; MariaDB cannot plan it without values")
     sql = command.typical.strip().rstrip(";")
     if ";" in re.sub(r"'(?:[^'\\]|''|\\.)*'", "", sql):
-        return replace(plan, failed="it is several statements in one command")
+        return replace(plan, failed="the command contains several statements")
     try:
         rows = connection.query(f"explain format=json {sql}")
     except IronbenchError as error:

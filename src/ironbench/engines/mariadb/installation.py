@@ -61,7 +61,7 @@ def find(directory: str | None = None) -> MariadbInstallation:
         folder = expanded(directory).absolute()
         subject = written("system.set", f"bin={directory}")
         server = next((folder / name for name in _SERVERS if (folder / name).is_file()), None)
-        hint = f"name the directory that holds {_SERVERS[0]}"
+        hint = f"name the directory that contains {_SERVERS[0]}"
     else:
         subject = TITLE
         server = next((Path(path) for path in map(shutil.which, _SERVERS) if path), None)
@@ -81,16 +81,16 @@ def _installation(server: Path, subject: str, may_run: bool) -> MariadbInstallat
         raise trust.unknown_version(subject)
     number = re.search(r"Ver (\d+)\.(\d+)\S*", words)
     if number is None or TITLE not in words:
-        cause = f"it is no {TITLE}: {words.strip()!r}"
-        raise InputError(subject, cause, f"start it yourself and name it in {written('system.dsn')}")
+        cause = f"is not {TITLE}: {words.strip()!r}"
+        raise InputError(subject, cause, f"start the server yourself, and connect with {written('system.dsn')}")
     if (int(number[1]), int(number[2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        cause = f"{TITLE} {number[1]}.{number[2]} is older than {oldest}, the oldest that ironbench starts"
-        raise InputError(subject, cause, "name a newer one")
+        cause = f"{TITLE} {number[1]}.{number[2]} is too old: ironbench starts {oldest} or later"
+        raise InputError(subject, cause, "use a newer version")
     texts = tuple(path for part in _SYSTEM_TABLES for path in _texts(server, part)[:1])
     if len(texts) < len(_SYSTEM_TABLES):
-        cause = f"the texts that make its system tables are not beside {server}"
-        raise InputError(subject, cause, "install the whole server")
+        cause = f"the SQL scripts for its system tables are not installed with {server}"
+        raise InputError(subject, cause, "install the complete server package")
     return MariadbInstallation(server, texts, number[0].removeprefix("Ver "), f"{number[1]}.{number[2]}", may_run)
 
 

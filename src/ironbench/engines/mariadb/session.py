@@ -89,7 +89,7 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         except FailureError as error:
             if getattr(error, "number", 0) in _REFUSED:
                 error.sqlstate = DENIED
-                error.hint = error.hint or f"have user {self.role} granted that right (GRANT)"
+                error.hint = error.hint or f"grant user {self.role} that privilege"
             raise
 
 

@@ -26,25 +26,25 @@ BASE_BYTES = 150 << 20
 _CLIENT_BYTES = 1 << 20
 """Minimum memory of a thread that serves one client."""
 OURS = {
-    "basedir": "`bin` says which programs are used",
+    "basedir": "`bin` selects the programs",
     "bind_address": "the server listens on a private socket only",
     "bootstrap": "ironbench starts the server itself",
-    "datadir": "the layout says where the data are",
+    "datadir": "the layout sets the data directory",
     "init_file": "ironbench starts the server itself",
-    "innodb_data_home_dir": "the layout says where the data are",
-    "innodb_log_group_home_dir": "the layout says where the log is",
-    "innodb_undo_directory": "the layout says where the data are",
-    "lc_messages": "ironbench reads the server's messages",
-    "log_bin": "a server of ironbench keeps no binary log",
-    "log_error": "the server's messages go to one file that ironbench reads",
-    "pid_file": "ironbench watches the server itself",
+    "innodb_data_home_dir": "the layout sets the data directory",
+    "innodb_log_group_home_dir": "the layout sets the log directory",
+    "innodb_undo_directory": "the layout sets the data directory",
+    "lc_messages": "ironbench parses the server's messages",
+    "log_bin": "ironbench runs its servers without a binary log",
+    "log_error": "ironbench reads the server's messages from its own file",
+    "pid_file": "ironbench monitors the server itself",
     "port": "the server listens on a private socket only",
     "skip_grant_tables": "ironbench connects as an ordinary client",
     "skip_networking": "the server listens on a private socket only",
     "socket": "the server listens on a private socket only",
-    "sql_mode": "the workloads' texts are written for the server's default",
-    "tmpdir": "the layout says where temporary files are",
-    "user": "ironbench chooses as whom the server runs",
+    "sql_mode": "the workloads' SQL is written for the default sql_mode",
+    "tmpdir": "the layout sets the directory for temporary files",
+    "user": "ironbench chooses the server's operating system user",
 }
 """Setting that is reserved for ironbench → reason."""
 SHAPING = (
@@ -106,7 +106,7 @@ def validate(system: System, clients: int, installation: MariadbInstallation) ->
     _require_threads(clients)
     if system.parallelism not in (None, 1):
         subject = written("system.parallelism", system.parallelism)
-        raise InputError(subject, "MariaDB runs a statement in one thread", "leave it out")
+        raise InputError(subject, "MariaDB runs each statement in one thread", "remove it")
     if system.memory_total_bytes is not None:
         cache = server_settings.cache_bytes(system.memory_bytes, declared, CACHE, DEFAULT_CACHE_BYTES)
         others, takers = clients * _CLIENT_BYTES + BASE_BYTES, f"buffer pool, {counted(clients, 'client')}"
@@ -175,8 +175,8 @@ def _ask_the_server(name: str, value: str, installation: MariadbInstallation) ->
     names = known(installation)
     # The server itself also accepts an unambiguous prefix of a name.
     if normal(name) not in names:
-        hint = similar(normal(name), names) or "`mariadbd --verbose --help` lists all of them"
-        raise InputError(subject, f"MariaDB {installation.version} has no setting of that name", hint)
+        hint = similar(normal(name), names) or "`mariadbd --verbose --help` lists all settings"
+        raise InputError(subject, f"MariaDB {installation.version} has no such setting", hint)
     option = f"--{name}={value}"
     done = run_program(
         [str(installation.server), "--no-defaults", "--user=root", option, "--verbose", "--help"],
@@ -186,14 +186,14 @@ def _ask_the_server(name: str, value: str, installation: MariadbInstallation) ->
     for kind in ("ERROR", "Warning"):
         mentioned = re.search(rf"\[{kind}\] (?:mariadbd: |mysqld: )?(.*\b{option}\b.*)", done.stderr + done.stdout)
         if mentioned is not None:
-            raise InputError(subject, f"MariaDB does not take it: {mentioned[1]}", "choose another value")
+            raise InputError(subject, f"MariaDB rejects it: {mentioned[1]}", "change the value")
     if done.returncode != 0:
-        raise InputError(subject, f"MariaDB does not take it: {done.stderr.strip()[-200:]}", "choose another value")
+        raise InputError(subject, f"MariaDB rejects it: {done.stderr.strip()[-200:]}", "change the value")
 
 
 def _require_threads(clients: int) -> None:
     threads = int(Path("/proc/sys/kernel/threads-max").read_text())
     most = min(100_000, threads - 1000) - server_settings.HEADROOM  # maximum of max_connections
     if clients > most:
-        cause = f"MariaDB serves each with a thread, and this machine carries at most {most} of them"
+        cause = f"MariaDB uses one thread per client, and this machine supports at most {most}"
         raise InputError(f"{clients} clients", cause, "use fewer clients")

@@ -130,7 +130,7 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
     for piece in pieces(path, "mariadb"):
         if piece.kind == "open-text":
             cause = f"line {piece.line}: the file ends inside a literal or comment"
-            raise InputError(subject, cause, "make it again: it is incomplete")
+            raise InputError(subject, cause, "recreate the file, which is incomplete")
         words = head_of(piece)
         name, verb = _named(words)
         if name:
@@ -152,11 +152,11 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
                 refused = error  # raised later, unless the whole file turns out to use one database
     is_dump = _DUMP.search(head.decode(errors="replace")) is not None
     if is_dump and not ends_with_line(path, _END):
-        cause = f"it begins as a dump, and its last line, {_END.decode()!r}, is missing"
-        raise InputError(subject, cause, "make the dump again: it is incomplete")
+        cause = f"starts like a dump, but its last line, {_END.decode()!r}, is missing"
+        raise InputError(subject, cause, "recreate the dump, which is incomplete")
     if saved and not restored:
-        cause = "it saves settings of the session (@OLD_…) at its beginning and does not restore them at its end"
-        raise InputError(subject, cause, "export it again: it is incomplete")
+        cause = "saves session settings (@OLD_…) at its start but does not restore them at its end"
+        raise InputError(subject, cause, "export again, because the file is incomplete")
     found.has_end_mark = is_dump or saved
     found.database = _the_database(named, filled, created, subject, own, database)
     if not named and refused is not None:
@@ -174,8 +174,8 @@ def _the_database(
         return ""
     name, (line, words) = next(iter(named.items()))
     if len(named) > 1:
-        cause = f"it names {len(named)} databases ({', '.join(named)}), so it reaches beyond the database of the trials"
-        raise InputError(subject, cause, "dump the one to be measured: mariadb-dump DATABASE")
+        cause = f"contains {len(named)} databases ({', '.join(named)}), but a trial has only one"
+        raise InputError(subject, cause, "dump only the one to measure: mariadb-dump DATABASE")
     # Statements before USE affect the database of the trials, those after it another one.
     if (filled - {name} and name in filled) or (own and name not in created and name != dumped):
         _refuse(subject, f"line {line}", words, _HINT)
@@ -184,7 +184,7 @@ def _the_database(
     return name
 
 
-_HINT = "make the dump without --databases, or remove the statement"
+_HINT = "create the dump without --databases, or remove the statement"
 
 
 def statements(path: Path, subject: str, known: MysqlSqlText, *, own: bool) -> Iterator[SqlStatement]:
@@ -246,12 +246,12 @@ def _replaced(found: re.Match[str]) -> str:
             return " "
 
 
-_UNQUALIFIED = "name tables and the like without their database"
+_UNQUALIFIED = "remove the database in front of names of tables and other objects"
 
 
 def _refuse(subject: str, at: str, words: str, hint: str) -> None:
     line = shortened(redacted_sql(" ".join(words[:400].split())), 80)
-    raise InputError(subject, f"{at}, {line!r}, reaches beyond the database of the trials", hint)
+    raise InputError(subject, f"{at}: {line!r} affects objects outside the trial's database", hint)
 
 
 def _origin(head: str) -> str:

@@ -127,8 +127,8 @@ class PostgresAdministration(Administration):
         for name, process in busy:
             raise FailureError(
                 f"database {name}",
-                f"another ironbench is using it (server process {process})",
-                "wait until it has ended",
+                f"in use by another ironbench (server process {process})",
+                "wait until it has finished",
             )
         # Statements sent together form one transaction (PostgreSQL 18 documentation, 54.2.2.1). Without CASCADE, which
         # would also drop the user's objects that depend on these tables.
@@ -147,7 +147,7 @@ class PostgresAdministration(Administration):
         return existing_server.locate(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
-        return f"{_warm_by_index(session, tables)} indexes read in their order"
+        return f"{_warm_by_index(session, tables)} indexes read in key order"
 
     def hits(self, session: Session) -> Mapping[str, int]:
         facts.flush_counts(session)  # includes this session's own reads so far
@@ -172,7 +172,7 @@ class PostgresAdministration(Administration):
                 session.query(f"vacuum {table}")
         except FailureError as error:
             # A trial with dead rows is still valid; if the engine has died, the trial will report it.
-            return {"garbage": f"left where it was: {error.cause}"}
+            return {"garbage": f"not vacuumed: {error.cause}"}
         return {"garbage": f"vacuumed {', '.join(vacuumed)}" if vacuumed else f"below {in_percent(most)}"}
 
     def pace_checkpoints(

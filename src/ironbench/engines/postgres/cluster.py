@@ -126,8 +126,8 @@ def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Id
     if not shut_down(cluster, installation):
         raise FailureError(
             f"data directory {cluster.place}",
-            f"its server was not shut down cleanly and its log is no longer in {before}",
-            "remove the directory to start anew",
+            f"the server was not shut down cleanly, and its WAL is missing in {before}",
+            "remove the directory to start again",
         )
     _make_log_directory(cluster, identity)
     if moved:
@@ -257,6 +257,6 @@ def _refuse_log_of_another(cluster: Cluster) -> None:
     if owner != cluster.files and os.path.realpath(owner / "pg_wal") == os.path.realpath(cluster.wal):
         raise InputError(
             f"log directory {cluster.log_place}",
-            f"it holds the log of the cluster in {owner.parent}",
+            f"contains the WAL of the cluster in {owner.parent}",
             f"name another directory with {written('layout.log')}",
         )

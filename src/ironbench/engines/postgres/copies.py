@@ -140,8 +140,8 @@ class PostgresCopies(DatabaseCopies):
         if template == self._address.database:
             raise InputError(
                 written("data.template", template),
-                f"is the database of {written('system.dsn')}: it is in use as long as that is",
-                f"let {written('system.dsn')} name another one, e.g. postgres",
+                f"is the database of {written('system.dsn')}, so it is in use and cannot be copied",
+                f"connect {written('system.dsn')} to another database, e.g. postgres",
             )
         try:
             session = PostgresSession(replace(self._named("ironbench look"), database=template), self._secrets)
@@ -183,7 +183,7 @@ class PostgresCopies(DatabaseCopies):
                 if error.sqlstate not in (DENIED, *_FIXED):
                     raise
                 lacking.append(setting or "")
-        return f", without its setting of {listed(lacking)}, which this role may not make" if lacking else ""
+        return f", without its setting of {listed(lacking)} (no privilege)" if lacking else ""
 
     def _create(self, sql: str, template: str = "") -> None:
         try:
@@ -194,17 +194,17 @@ class PostgresCopies(DatabaseCopies):
     def _refusal(self, template: str, error: IronbenchError) -> IronbenchError:
         subject = written("data.template", template)
         if error.sqlstate == IN_USE:
-            hint = "end its connections, or name a database that nobody uses"
-            return InputError(subject, f"cannot be copied while it is in use: {error.cause}", hint)
+            hint = "close its connections, or name a database without connections"
+            return InputError(subject, f"cannot be copied while in use: {error.cause}", hint)
         if error.sqlstate == MISSING:
-            return InputError(subject, "there is no such database on this server", "name one that `psql -l` shows")
+            return InputError(subject, "no such database on this server", "name a database listed by `psql -l`")
         if error.sqlstate == DENIED:
             hint = (
-                f"let its owner run: ALTER DATABASE {template} IS_TEMPLATE true; and give the role CREATEDB. Tables of "
-                f"a copy keep owner and rights: GRANT them to the role in {template}, or name the owner in "
-                f"{written('system.dsn')}"
+                f"have its owner run ALTER DATABASE {template} IS_TEMPLATE true; grant the role CREATEDB. Tables in "
+                f"a copy keep their owner and privileges: grant the role access to them in {template}, or connect as "
+                f"the owner in {written('system.dsn')}"
             )
-            return InputError(subject, f"may not be copied: {error.cause}", hint)
+            return InputError(subject, f"no privilege to copy it: {error.cause}", hint)
         return error
 
     def _named(self, application: str) -> dsn.PostgresAddress:

@@ -43,7 +43,7 @@ _SCHEMAS = """
 """
 """Schemas with tables that are not in the search path. A dump made without --create lacks `ALTER DATABASE … SET
 search_path`."""
-_NO_DUMP = "SQL text, not written by pg_dump"
+_NO_DUMP = "SQL file, not written by pg_dump"
 """Description of an SQL file that does not name a server version, as dumps by pg_dump do."""
 
 
@@ -126,7 +126,7 @@ class PostgresDataImport(DataImport):
             return ""
         path = written("system.set", f"search_path={','.join([*schemas, 'public'])}")
         return (
-            f"there are tables in {listed(schemas)}: write {schemas[0]}.TABLE, or set {path}; on a running server "
+            f"the tables are in {listed(schemas)}: write {schemas[0]}.TABLE, or set {path}; on an existing server, "
             f"{written('system.dsn')} …?options=-c%20search_path%3D{schemas[0]}"
         )
 
@@ -143,13 +143,13 @@ class PostgresDataImport(DataImport):
     def _refuse_newer(dump: PgDump, major: int, given: bool = False) -> None:
         """Raises InputError if the dump is from a newer major version. `given`: the server is an existing one."""
         if dump.major > major:
-            other = f"give {written('system.set', 'bin=DIR')}"
+            other = f"add {written('system.set', 'bin=DIR')}"
             if given:
                 dsn = written("system.dsn")
-                other = f"name one by {dsn}, or leave {dsn} out: ironbench then starts a server of its own"
+                other = f"connect to one with {dsn}, or remove {dsn} so that ironbench starts its own server"
             raise InputError(
                 f"dump {dump.path}",
-                f"it came from PostgreSQL {dump.version}, and the server is PostgreSQL {major}: an older one",
+                f"was made by PostgreSQL {dump.version}, but the server is PostgreSQL {major}, which is older",
                 f"use a server of version {dump.major} or later: {other}",
             )
 
@@ -161,16 +161,16 @@ def _left_out(
     Raises InputError for other unavailable extensions before anything is restored, because objects of the extension may
     be used anywhere."""
     missing = [name for name in dump.extensions if name not in there]
-    where = "" if given else f": {written('system.set', 'bin=DIR')} starts one (Debian: package postgresql-contrib)"
+    where = "" if given else f" with {written('system.set', 'bin=DIR')} (Debian: package postgresql-contrib)"
     if needed := [name for name in missing if name not in OBSERVING]:
         raise InputError(
             f"dump {dump.path}",
-            f"it needs the extension {', '.join(needed)}, which this PostgreSQL does not have",
-            f"use a PostgreSQL that has it{where}, or drop the extension before the dump is made",
+            f"requires the extension {', '.join(needed)}, which this PostgreSQL does not have",
+            f"use a PostgreSQL with this extension{where}, or drop the extension before making the dump",
         )
     denied = [] if makeable is None else [name for name in dump.extensions if name not in makeable]
     return list(dict.fromkeys([*missing, *(name for name in denied if name in OBSERVING)]))
 
 
 def _without(left_out: Sequence[str]) -> str:
-    return f"without {', '.join(left_out)}, which only observes" if left_out else ""
+    return f"without {', '.join(left_out)}, which only collects statistics" if left_out else ""

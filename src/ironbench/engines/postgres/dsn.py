@@ -151,7 +151,7 @@ def _hosts(given: Mapping[str, str]) -> list[tuple[str, int]]:
     hosts = (given.get("host") or "").split(",")
     ports = (given.get("port") or "").split(",")
     if len(ports) not in (1, len(hosts)):
-        raise wrong(f"it has {len(hosts)} hosts and {len(ports)} ports", "give one port, or one for each host")
+        raise wrong(f"contains {len(hosts)} hosts but {len(ports)} ports", "write one port, or one for each host")
     ports = ports * len(hosts) if len(ports) == 1 else ports
     return [(host or _default_host(), port_of(port, 5432, ESCAPES)) for host, port in zip(hosts, ports, strict=True)]
 
@@ -160,11 +160,11 @@ def _numeric(hostaddr: str | None, more: Sequence[object]) -> str | None:
     if not hostaddr:
         return None
     if more or "," in hostaddr:
-        raise wrong("it has several hosts and a hostaddr", "leave hostaddr out")
+        raise wrong("several hosts cannot be combined with hostaddr", "remove hostaddr")
     try:
         return str(ipaddress.ip_address(hostaddr))
     except ValueError:
-        raise wrong("its hostaddr is no numeric address", "write it as host, or write the address in numbers") from None
+        raise wrong("hostaddr is not a numeric address", "use host, or write the IP address") from None
 
 
 _METHODS = ("password", "md5", "gss", "sspi", "scram-sha-256", "oauth", "none")
@@ -176,10 +176,10 @@ def _methods(text: str) -> str:
     methods = [word.strip() for word in text.split(",") if word.strip()]
     for word in methods:
         if word.removeprefix("!") not in _METHODS:
-            raise wrong("its require_auth names an unknown method", f"known: {', '.join(_METHODS)}")
+            raise wrong("require_auth contains an unknown method", f"known: {', '.join(_METHODS)}")
     if len({word.startswith("!") for word in methods}) > 1:
         raise wrong(
-            "its require_auth names methods with and without !", "list those that will do, or those that will not"
+            "require_auth contains methods with and without !", "list either the allowed or the forbidden methods"
         )
     return ",".join(methods)
 
@@ -192,7 +192,7 @@ def reached(address: PostgresAddress, connects: Callable[[PostgresAddress], Work
     if len(places) == 1 and wanted == "any":
         return address
     rounds = ("standby", "any") if wanted == "prefer-standby" else (wanted,)
-    last: IronbenchError = FailureError(address.text(), "none of its hosts answers")
+    last: IronbenchError = FailureError(address.text(), "no host responded")
     for attributes in rounds:
         for place in places:
             try:
@@ -224,17 +224,17 @@ def _fits(line: WorkConnection, attributes: str) -> bool:
 def _refuse_unknown(name: str, value: str) -> None:
     if (known := words.TAKEN.get(name)) is not None:
         if known and value and value not in known:
-            hint = f"it can be {', '.join(known)}" if len(known) > 1 else f"leave it out, or write {name}={known[0]}"
-            raise wrong(f"ironbench does not do what {name}={shortened(value, 40)} says", hint)
+            hint = f"supported: {', '.join(known)}" if len(known) > 1 else f"remove it, or write {name}={known[0]}"
+            raise wrong(f"ironbench does not support {name}={shortened(value, 40)}", hint)
         return
     if name in words.VARIABLES:
         return
     if name in words.REFUSED:
-        raise wrong(f"ironbench does not do what {name} says", "leave it out")
+        raise wrong(f"ironbench does not support {name}", "remove it")
     if owner := words.FOREIGN.get(name.lower()):
-        raise wrong(f"{name} is a word of {owner}, not of PostgreSQL's connection strings", "leave it out")
+        raise wrong(f"{name} is a parameter of {owner}, not of PostgreSQL connection strings", "remove it")
     # An unknown word may be part of a password, so it is not quoted.
-    cause = "it holds a word that no connection string has"
+    cause = "contains an unknown parameter"
     raise wrong(cause, f"{nearest(name, sorted(words.VARIABLES))}; {ESCAPES}")
 
 
@@ -265,11 +265,11 @@ def _from_pairs(text: str) -> dict[str, str]:
         named = scheme.removeprefix("jdbc:").partition("+")
         if named[0] in SCHEMES and scheme != named[0]:
             odd = "jdbc:" if scheme.startswith("jdbc:") else f"+{named[2]}"
-            raise wrong(f"{odd} belongs to another program's addresses", f"leave it out: {named[0]}://…")
-        raise wrong("it does not begin with postgresql://", "write postgresql://user@host:5432/database")
+            raise wrong(f"{odd} is only used by other programs", f"remove it: {named[0]}://…")
+        raise wrong("does not start with postgresql://", "write postgresql://user@host:5432/database")
     if "=" not in text:
         if any(char in text for char in ":/@"):
-            cause = "it is neither a URI, nor key=value pairs, nor the name of a database"
+            cause = "is not a URI, key=value pairs or a database name"
             raise wrong(cause, "write postgresql://user@host:5432/database")
         return {"dbname": text.strip()} if text.strip() else {}
     given: dict[str, str] = {}
@@ -277,7 +277,7 @@ def _from_pairs(text: str) -> dict[str, str]:
     while rest:
         name, equals, rest = rest.partition("=")
         if not equals:
-            raise wrong("a word in it has no value", "write name=value, with spaces between the pairs")
+            raise wrong("a parameter has no value", "write name=value, with spaces between the pairs")
         value, rest = _value(rest.lstrip())
         given[name.strip()] = value
         rest = rest.lstrip()
@@ -302,13 +302,13 @@ def _value(text: str) -> tuple[str, str]:
             value.append(char)
         position += 1
     if quoted:
-        raise wrong("a quote in it is not closed", "close it, or write a quote in a value as \\'")
+        raise wrong("unclosed quote", "close the quote, or write a quote inside a value as \\'")
     return "".join(value), text[position:]
 
 
 def _sslmode(text: str) -> str:
     if text not in (*TLS, "allow"):
-        raise wrong("its sslmode is unknown", nearest(text, [*TLS, "allow"]))
+        raise wrong("unknown sslmode", nearest(text, [*TLS, "allow"]))
     return text
 
 

@@ -57,12 +57,14 @@ def compared(session: Session, subject: str, entries: Mapping[str, int], rows: M
     wanted = {kind: sum(entries.get(one, 0) for one in types) for kind, types in _TYPES.items()}
     there = {str(kind): int(count or 0) for kind, count in session.query(_COUNTS)} if any(wanted.values()) else {}
     missing = [
-        f"{count} {kind}, of which the database has {there.get(kind, 0)}"
+        f"{count} {kind}, but the database has {there.get(kind, 0)}"
         for kind, count in wanted.items()
         if there.get(kind, 0) < count
     ]
     if missing:
-        raise FailureError(subject, f"the dump lists {'; '.join(missing)}", "restore it by hand and look at the errors")
+        raise FailureError(
+            subject, f"the dump lists {'; '.join(missing)}", "restore the dump by hand and read the errors"
+        )
     counted_rows = 0
     for table, count in rows.items():
         partitioned, hidden = session.query(_ROWS.format(table.replace("'", "''")))[0]
@@ -71,8 +73,8 @@ def compared(session: Session, subject: str, entries: Mapping[str, int], rows: M
         only = "" if partitioned == "t" else "only "
         found = int(session.query(f"select count(*) from {only}{table}")[0][0] or 0)
         if found != count:
-            cause = f"the dump has {counted(count, 'row')} of table {table}, and the database has {found}"
-            raise FailureError(subject, cause, "restore it by hand and look at the errors")
+            cause = f"the dump has {counted(count, 'row')} of table {table}, but the database has {found}"
+            raise FailureError(subject, cause, "restore the dump by hand and read the errors")
         counted_rows += count
     known = {kind: count for kind, count in wanted.items() if count}
     return known | ({"rows": counted_rows} if rows else {})

@@ -76,8 +76,8 @@ def read(path: Path) -> PgDump:
     if done.returncode != 0 or "does not support" in done.stderr:
         cause = last_words(done.stderr).replace("pg_restore: error: ", "")
         newer = "unsupported version" in cause
-        hint = f"install the programs of the PostgreSQL that made it: pg_restore {tools().version} is the newest here"
-        raise InputError(subject, f"pg_restore cannot read it: {cause}", hint if newer else "make the dump again")
+        hint = f"install pg_restore of the version that made the dump: the newest one here is {tools().version}"
+        raise InputError(subject, f"pg_restore cannot read it: {cause}", hint if newer else "recreate the dump")
     items = [line for line in done.stdout.splitlines() if line and not line.startswith(";")]
     types = Counter(found[1] for line in items if (found := _TYPE.match(line)))
     # A line of pg_restore --list ends with the owner.
@@ -134,8 +134,8 @@ def size(path: Path) -> int:
 def _form(path: Path, subject: str) -> str:
     if path.is_dir():
         if not (path / "toc.dat").is_file():
-            hint = "name what pg_dump has written: a file, or the directory of pg_dump -Fd"
-            raise InputError(subject, "there is no toc.dat in this directory", hint)
+            hint = "name a file written by pg_dump, or a directory written by pg_dump -Fd"
+            raise InputError(subject, "this directory does not contain toc.dat", hint)
         return "directory"
     with path.open("rb") as file:
         head = file.read(512)
@@ -143,7 +143,7 @@ def _form(path: Path, subject: str) -> str:
         return "custom"
     if head[257:262] == b"ustar":
         return "tar"
-    text_files.refuse_unreadable(head, subject, "SQL, nor an archive of pg_dump")
+    text_files.refuse_unreadable(head, subject, "SQL or a pg_dump archive")
     return "plain"
 
 
@@ -158,7 +158,7 @@ def tools(sslmode: str = "disable") -> Tools:
     if not usable:
         raise FailureError(
             "pg_restore",
-            f"no PostgreSQL programs on this machine do TLS ({written('system.dsn')} asks for sslmode={sslmode})",
+            f"no PostgreSQL programs on this machine support TLS ({written('system.dsn')} has sslmode={sslmode})",
             "install the package postgresql-client",
         )
     return max(usable, key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])

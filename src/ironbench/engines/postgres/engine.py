@@ -37,7 +37,7 @@ from ironbench.units import size_of_1024
 class PostgresEngine(Engine):
     name = "postgres"
     traits = Traits(
-        doc="PostgreSQL 18 that ironbench starts itself; another by `--set bin=/path`, a running one by `--dsn`",
+        doc="the built-in PostgreSQL 18, or another with `--set bin=/path`; an existing server with `--dsn`",
         abilities=frozenset(
             {
                 *(
@@ -94,13 +94,21 @@ class PostgresEngine(Engine):
         ),
         knobs=(
             SuggestedSetting(
-                "synchronous_commit", ("on", "off"), "Off, a crash may lose the last commits.", session=True
+                "synchronous_commit", ("on", "off"), "With off, a crash may lose the last commits.", session=True
             ),
-            SuggestedSetting("work_mem", ("4MB", "64MB"), "Memory of a sort or a hash before it spills.", session=True),
-            SuggestedSetting("random_page_cost", ("4", "1.1"), "Low on flash: index scans look cheaper.", session=True),
-            SuggestedSetting("jit", ("on", "off"), "Compiles large queries, and costs small ones.", session=True),
-            SuggestedSetting("wal_compression", ("off", "pglz"), "Smaller log, for CPU time."),
-            SuggestedSetting("max_wal_size", ("1GB", "8GB"), "More log between checkpoints, and a longer recovery."),
+            SuggestedSetting(
+                "work_mem", ("4MB", "64MB"), "Memory for each sort or hash before it spills to disk.", session=True
+            ),
+            SuggestedSetting(
+                "random_page_cost", ("4", "1.1"), "A low value suits flash: index scans look cheaper.", session=True
+            ),
+            SuggestedSetting(
+                "jit", ("on", "off"), "JIT speeds up large queries and slows down small ones.", session=True
+            ),
+            SuggestedSetting("wal_compression", ("off", "pglz"), "Less WAL for more CPU time."),
+            SuggestedSetting(
+                "max_wal_size", ("1GB", "8GB"), "More WAL between checkpoints, and longer crash recovery."
+            ),
         ),
     )
     administration = PostgresAdministration()

@@ -58,7 +58,7 @@ def _way_to_vary(given: Mapping[str, str]) -> str:
         return ""
     meant = "" if "." in name else settings.meant(name, installation.find())
     to = written("system.dsn")
-    return f"{meant} ".lstrip() + f"set it for sessions by {to} (…?options=-c%20NAME%3DVALUE), or "
+    return f"{meant} ".lstrip() + f"set it for sessions with {to} (…?options=-c%20NAME%3DVALUE), or "
 
 
 def find(host: str, query: Query) -> LocalServer:
@@ -127,47 +127,47 @@ RIGHTS = {
     for right in (
         Privilege(
             TABLES,
-            "may not create tables in schema {schema} of database {database}: it lacks CREATE",
+            "lacks CREATE on schema {schema} of database {database}",
             "coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)",
             "GRANT CREATE ON SCHEMA {schema} TO {role}",
         ),
         # Before version 15 the role pg_checkpoint does not exist, and only superusers may.
         Privilege(
             CHECKPOINT,
-            "may not request checkpoints",
+            "lacks the privilege to request checkpoints",
             f"coalesce((select pg_has_role(oid, 'usage') from pg_roles where rolname = 'pg_checkpoint'), {_SUPERUSER})",
             "GRANT pg_checkpoint TO {role}",
-            "before PostgreSQL 15 only superusers may",
+            "before PostgreSQL 15, only superusers can",
         ),
         Privilege(
             REPLICATION,
-            "may not copy the server",
+            "lacks REPLICATION, which a base backup requires",
             "(select rolreplication or rolsuper from pg_roles where rolname = current_user)",
             "ALTER ROLE {role} REPLICATION",
-            "pg_hba.conf needs a line for replication, too",
+            "and add a line for replication to pg_hba.conf",
         ),
         Privilege(
             SIZES,
-            "may not see how large all databases are",
+            "lacks the privilege to read the sizes of all databases",
             "pg_has_role('pg_read_all_stats', 'usage') "
             "or (select bool_and(has_database_privilege(oid, 'CONNECT')) from pg_database)",
             "GRANT pg_read_all_stats TO {role}",
         ),
         Privilege(
             DATABASES,
-            "may not create databases, and trials start from a copy of your data: it lacks CREATEDB",
+            "lacks CREATEDB, which is required because trials run on copies of your data",
             "(select rolcreatedb or rolsuper from pg_roles where rolname = current_user)",
             "ALTER ROLE {role} CREATEDB",
         ),
         Privilege(
             MONITOR,
-            "may not see the whole server",
+            "lacks the privileges of pg_monitor",
             "pg_has_role('pg_monitor', 'usage')",
             "GRANT pg_monitor TO {role}",
         ),
         Privilege(
             CONFIGURE,
-            "may not see the configure flags",
+            "lacks the privilege to read pg_config",
             "has_table_privilege('pg_config', 'SELECT') and has_function_privilege('pg_config()', 'EXECUTE')",
             "GRANT SELECT ON pg_config TO {role}; GRANT EXECUTE ON FUNCTION pg_config() TO {role}",
         ),
@@ -188,7 +188,7 @@ def require_rights(session: Session, needs: Collection[tuple[str, str]]) -> None
             cause = right.cause.format(schema=schema, database=database)
             hint = right.grant.format(role=role, schema=schema) + (f" ({right.note})" if right.note else "")
             refusal = f"role {role} of the server at {written('system.dsn')} {cause}"
-            raise InputError(subject, refusal, f"ask for: {hint}")
+            raise InputError(subject, refusal, f"have an administrator run: {hint}")
 
 
 _OBSERVER = 1
@@ -217,7 +217,7 @@ def require_room(session: PostgresSession, clients: int) -> None:
         return
     raise InputError(
         written("load.clients", clients),
-        f"the server at {written('system.dsn')} takes {counted(most, 'connection')} (max_connections), "
+        f"the server at {written('system.dsn')} accepts {counted(most, 'connection')} (max_connections), "
         f"of which {max(0, free)} are free",
         f"use at most {counted(max(1, free - _OBSERVER), 'client')}, raise max_connections, or connect through "
         "a pooler",
@@ -241,7 +241,7 @@ def _connect(session: PostgresSession, connections: int) -> bool:
 _OWN_BACKEND = "select pg_backend_pid()"
 _PARENT = 3
 """Index of the parent process in /proc/<pid>/stat (proc_pid_stat(5))."""
-_ELSEWHERE = "its processes have other numbers there: it runs in a container"
+_ELSEWHERE = "the server runs in a container, so its process IDs are different there"
 
 
 def locate(session: Session, machine: Tree) -> ServerLocation:

@@ -40,31 +40,31 @@ _TOP = 8
 _SINCE_GENERIC = 160000
 
 NOT_HERE = (
-    "install the server's contrib modules (Debian: part of postgresql-NN); the server that comes with ironbench has "
-    "none: --set bin=/usr/lib/postgresql/NN/bin starts one that has"
+    "install the server's contrib modules (Debian: part of postgresql-NN); the built-in PostgreSQL has none, so use "
+    "another with --set bin=/usr/lib/postgresql/NN/bin"
 )
 PRELOAD = f"add {EXTENSION} to shared_preload_libraries, and restart the server; then CREATE EXTENSION {EXTENSION}"
 
 
 COPIED = (
-    "as a superuser, in the database that trials are copies of (the template, or the one that a run with a dump names "
-    f"in its last lines): CREATE EXTENSION {EXTENSION}"
+    "as a superuser, in the database that trials copy (the template, or for a dump the one named in the last lines of "
+    f"the run): CREATE EXTENSION {EXTENSION}"
 )
 
 
 def lacking(known: StatementsAccess, readable: bool = True, copied: bool = False) -> NotShown | None:
     """Why statement costs are not available, and how to change that. `copied`: the database is dropped after the
     trial."""
-    what = "What each statement costs"
+    what = "Cost of each statement"
     if not known.there and not known.loaded:
         return NotShown(what, f"the extension {EXTENSION} is not installed", NOT_HERE)
     if not known.loaded:
-        return NotShown(what, f"{EXTENSION} is not loaded by the server", PRELOAD)
+        return NotShown(what, f"the server has not loaded {EXTENSION}", PRELOAD)
     if known.schema is None:
-        remedy = COPIED if copied else f"as a superuser, there: CREATE EXTENSION {EXTENSION}"
-        return NotShown(what, f"{EXTENSION} is loaded, but not made in this database", remedy)
+        remedy = COPIED if copied else f"as a superuser, in this database: CREATE EXTENSION {EXTENSION}"
+        return NotShown(what, f"{EXTENSION} is loaded, but not created in this database", remedy)
     if not readable:
-        return NotShown(what, f"the role may not read {known.view}", f"GRANT SELECT ON {known.view} TO …")
+        return NotShown(what, f"the role lacks SELECT on {known.view}", f"GRANT SELECT ON {known.view} TO …")
     return None
 
 
@@ -109,7 +109,7 @@ class PostgresInsight(Insight):
         if counts is None:
             if statements.SOURCE not in samples:
                 return seen
-            why = NotShown("What each statement costs", "it was not read at both ends of the trial")
+            why = NotShown("Cost of each statement", "the counters were not read at both ends of the trial")
             return replace(seen, missing=(*seen.missing, why))
         texts, version = _texts(session, _top(counts.by_id), REQUEST in samples), statements.state(session)
         shown = [_statement(text, counts.by_id[id], version.io_timed) for id, text in texts.items() if text]
@@ -123,24 +123,24 @@ class PostgresInsight(Insight):
         )
 
 
-_EXECUTED = "Plans as they were executed"
+_EXECUTED = "Executed plans"
 
 
 def _unread(least_ms: str | None) -> NotShown | None:
     """Note that auto_explain writes to a log that ironbench cannot read."""
     if least_ms is None:
         return None
-    why = f"auto_explain writes those of statements from {least_ms} ms on to the server's log, which is not read here"
+    why = f"auto_explain logs plans of statements from {least_ms} ms, but ironbench cannot read the server's log"
     return NotShown(
-        _EXECUTED, why, "run ironbench where the server runs, as a user who may read its log; or look there yourself"
+        _EXECUTED, why, "run ironbench on the server's machine as a user who can read its log, or read the log yourself"
     )
 
 
 def _none_slow(least_ms: str | None) -> NotShown | None:
     if least_ms is None:
         return None
-    why = f"no command of the scripts took {least_ms} ms, or none was sampled"
-    return NotShown(_EXECUTED, why, "a lower auto_explain.log_min_duration writes more of them")
+    why = f"no command of the scripts took {least_ms} ms, or auto_explain sampled none"
+    return NotShown(_EXECUTED, why, "lower auto_explain.log_min_duration")
 
 
 def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPlan:
@@ -148,11 +148,11 @@ def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPl
     plan = StatementPlan(command.script, command.number, bounded(command.text))
     generic = not command.typical
     if generic and version < _SINCE_GENERIC:
-        return replace(plan, failed=f"{without_values(command)}; before version 16 that is not planned")
+        return replace(plan, failed=f"{without_values(command)}; EXPLAIN without values requires PostgreSQL 16")
     how = "settings, generic_plan" if generic else "settings"
     sql = (command.text if generic else command.typical).strip().rstrip(";")
     if ";" in re.sub(r"'(?:[^']|'')*'", "", sql):
-        return replace(plan, failed="it is several statements in one command")
+        return replace(plan, failed="the command contains several statements")
     try:
         rows = session.query(_EXPLAIN.format(how=how, sql=sql))
     except IronbenchError as error:
@@ -187,7 +187,7 @@ def _texts(session: Session, ids: Sequence[str], requested: bool) -> dict[str, s
     rows = session.query(
         f"select queryid, min(left(query, {8 * LONGEST})) from {known.view} where queryid in ({wanted}) group by 1"
     )
-    texts = dict.fromkeys(ids, "(its text was evicted)")
+    texts = dict.fromkeys(ids, "(text no longer available)")
     return texts | {str(id): "" if _is_ours(text or "", requested) else bounded(text or "") for id, text in rows}
 
 

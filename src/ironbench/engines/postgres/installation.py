@@ -66,13 +66,13 @@ def _found(directory: str | None, may_run: bool) -> PostgresInstallation:
     if number is None:
         raise InputError(
             subject,
-            f"`postgres --version` says {words.strip()!r}, which is no version",
-            "name the programs of a PostgreSQL",
+            f"`postgres --version` printed {words.strip()!r}, which is not a version",
+            "name a directory with PostgreSQL programs",
         )
     major = int(number.group(1))
     if major < OLDEST:
         raise InputError(
-            subject, f"PostgreSQL {major} is older than {OLDEST}, the oldest that ironbench starts", "name a newer one"
+            subject, f"PostgreSQL {major} is too old: ironbench starts {OLDEST} or later", "use a newer version"
         )
     return PostgresInstallation(folder, number.group(0), major, _configure(folder) if may_run else "", may_run)
 
@@ -122,7 +122,7 @@ def _folder(directory: str | None) -> Path:
     if version not in by_version:
         raise InputError(
             written("system.set", f"bin={directory}"),
-            "this version did not come with ironbench",
+            "this version is not built in",
             nearest(version, sorted(by_version)),
         )
     return by_version[version]

@@ -72,12 +72,12 @@ class PostgresMaintaining:
         tool = str(_program(system, _VERIFY))
         if not _reads(tool, folder):
             wrong = _wrong_sizes(folder)
-            return Check("files agree with the manifest (by size)", not wrong, "all", ", ".join(wrong[:3]) or "all")
+            return Check("files match the manifest (sizes only)", not wrong, "all", ", ".join(wrong[:3]) or "all")
         # Parsing the WAL would require pg_waldump of the server's version.
         words = [tool, "--no-parse-wal", "--quiet", str(folder)]
         done = programs.run_program(words, timeout_s=None)
         words_of_it = " / ".join(done.stderr.splitlines()[:2])
-        name = "files agree with the manifest (pg_verifybackup)"
+        name = "files match the manifest (pg_verifybackup)"
         return Check(name, done.returncode == 0, "all", words_of_it or "all")
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
@@ -124,9 +124,9 @@ def _refuse_tablespaces(session: Session, form: str) -> None:
     if rows := session.query(sql):
         raise InputError(
             written("workload.with", f"format={form}"),
-            f"a server with tablespaces ({shortened(', '.join(name or '' for (name,) in rows), 60)}) has files of "
-            "several directories, and such a backup is one",
-            written("workload.with", "format=discard"),
+            f"the server has tablespaces ({shortened(', '.join(name or '' for (name,) in rows), 60)}), which such a "
+            "backup cannot contain",
+            f"use {written('workload.with', 'format=discard')}",
         )
 
 

@@ -109,12 +109,14 @@ def examined(path: Path, subject: str) -> PostgresSqlText:
                 settings_hidden.add(option[1])
         else:
             what = "inside the rows of a COPY" if piece.kind == "open-rows" else "inside a literal or comment"
-            raise InputError(subject, f"line {piece.line}: the file ends {what}", "make it again: it is incomplete")
+            raise InputError(
+                subject, f"line {piece.line}: the file ends {what}", "recreate the file, which is incomplete"
+            )
     if known and not ends_with_line(path, _END.format(known.decode()).encode()):
         cause = f"written by {found.written_by}, but its last line, {_END.format(known.decode())!r}, is missing"
-        raise InputError(subject, cause, "make the dump again: it is incomplete")
+        raise InputError(subject, cause, "recreate the dump, which is incomplete")
     if settings_hidden == {"ECHO", "VERBOSITY"}:
-        cause = "it sets both ECHO and VERBOSITY of psql, so errors cannot be recognised"
+        cause = "sets both ECHO and VERBOSITY of psql, so ironbench cannot detect errors"
         raise InputError(subject, cause, "remove these two lines")
     found.changes_echo = "ECHO" in settings_hidden
     return _of_one_database(found, per_database, filled, subject)
@@ -127,8 +129,8 @@ def _of_one_database(
         return found
     names = [name for name in per_database if filled[name]]
     if len(names) > 1:
-        cause = f"it contains {len(names)} databases: {', '.join(name or 'the one psql starts in' for name in names)}"
-        raise InputError(subject, cause, "dump the one to be measured: pg_dump -Fc DATABASE")
+        cause = f"contains {len(names)} databases: {', '.join(name or 'the initial one' for name in names)}"
+        raise InputError(subject, cause, "dump only the one to measure: pg_dump -Fc DATABASE")
     one = per_database[names[0]] if names else found
     one.written_by, one.version = found.written_by, one.version or found.version
     one.changes_echo = found.changes_echo
@@ -182,8 +184,8 @@ def _note(found: PostgresSqlText, statement: str) -> None:
 
 def _refuse(subject: str, piece: Piece, statement: str, what: str) -> None:
     about_database = re.match(r"\\c|(create|drop|alter)\s+database", what, re.IGNORECASE)
-    hint = "remove the statement; the rows and functions of a dump by pg_dump -Fc are not looked at"
-    hint = "make the dump by pg_dump without --create" if about_database else hint
+    hint = "remove the statement, or use pg_dump -Fc, whose rows and functions are not checked"
+    hint = "create the dump with pg_dump, without --create" if about_database else hint
     line = redacted_sql(" ".join(statement.split())[:80])
-    cause = f"line {piece.first_line}, {line!r}, reaches beyond the database of the trials"
+    cause = f"line {piece.first_line}: {line!r} affects objects outside the trial's database"
     raise InputError(subject, cause, hint)

@@ -42,10 +42,10 @@ _ACTIONS = ("\\set AUTOCOMMIT on", "\\set VERBOSITY sqlstate", "set client_min_m
 """Actions after a file; BEGIN warns if a transaction is still open."""
 _SYNTAX, _DENIED = "42601", "42501"
 OWNERS = (
-    f"the tables of a template keep their owner: let {written('system.dsn')} name that role, or start from a dump "
-    f"({written('data.dump')}), whose tables are the role's own"
+    f"the tables of a template keep their owner: connect as that role in {written('system.dsn')}, or use a dump "
+    f"({written('data.dump')}), whose tables belong to the connecting role"
 )
-_USUAL = "nothing is measured; correct the file or the server"
+_USUAL = "correct the file or the server"
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class _Client(ABC):
 
     def _ended(self, program: str, status: int) -> None:
         if status:
-            raise FailureError(self.subject, f"{program} ended with {status}", "look at the server's log")
+            raise FailureError(self.subject, f"{program} exited with status {status}", "read the server's log")
 
     def _look(self) -> None:
         self._judge()
@@ -117,8 +117,8 @@ class Psql(_Client):
             words += ["--command", action]
         self.run(words, self._pieces())
         if self._open:
-            cause = "a transaction is still open at the end of the file, so its changes are lost"
-            raise FailureError(self.subject, cause, "the file is incomplete, or COMMIT is missing")
+            cause = "the file ends with an open transaction, so its changes would be lost"
+            raise FailureError(self.subject, cause, "complete the file, or add COMMIT")
 
     def _pieces(self) -> Iterator[bytes]:
         for piece in psql_text.fed(self.file, self.text.database):
@@ -137,7 +137,7 @@ class Psql(_Client):
                 if len(self._error.statement) < _STATEMENT_CHARACTERS:
                     self._error.statement = f"{self._error.statement}\n{line}"[:_STATEMENT_CHARACTERS]
             elif line.startswith("psql: error: "):
-                raise FailureError(self.subject, line.removeprefix("psql: error: "), "look at the server's log")
+                raise FailureError(self.subject, line.removeprefix("psql: error: "), "read the server's log")
             return
         if self._error is not None and found[2].startswith(_STATEMENT):
             self._error.statement = found[2].removeprefix(_STATEMENT)[:_STATEMENT_CHARACTERS]
@@ -199,14 +199,14 @@ class PgRestore(_Client):
 
     def _ended(self, program: str, status: int) -> None:
         if status not in (0, 1):  # 1: only errors that were judged harmless
-            raise FailureError(self.subject, f"{program} ended with {status}", "look at the server's log")
+            raise FailureError(self.subject, f"{program} exited with status {status}", "read the server's log")
 
 
 def _way_out(code: str) -> str:
     """Hint for an error while a file is loaded."""
     if code == _DENIED:
         return OWNERS
-    return f"is it SQL for PostgreSQL? {_USUAL}" if code == _SYNTAX else _USUAL
+    return f"check that the file is SQL for PostgreSQL; {_USUAL}" if code == _SYNTAX else _USUAL
 
 
 def _environment(connection: dict[str, Any]) -> dict[str, str]:

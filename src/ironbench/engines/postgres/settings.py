@@ -25,19 +25,19 @@ BASE_BYTES = 32 << 20
 MOST_PARALLEL = 1024
 """Maximum of max_parallel_workers_per_gather (PostgreSQL 18 documentation, 19.4.6)."""
 OURS = {
-    "config_file": "ironbench writes the file",
+    "config_file": "ironbench writes postgresql.conf itself",
     "hba_file": "the server listens on a private socket only",
     "ident_file": "the server listens on a private socket only",
-    "data_directory": "the layout says where the data are",
-    "external_pid_file": "ironbench watches the server itself",
+    "data_directory": "the layout sets the data directory",
+    "external_pid_file": "ironbench monitors the server itself",
     "listen_addresses": "the server listens on a private socket only",
     "port": "the server listens on a private socket only",
     "unix_socket_directories": "the server listens on a private socket only",
     "unix_socket_group": "the server listens on a private socket only",
     "unix_socket_permissions": "the server listens on a private socket only",
-    "logging_collector": "the server's messages go to one file that ironbench reads",
-    "log_destination": "the server's messages go to one file that ironbench reads",
-    "temp_tablespaces": "the layout says where spills go",
+    "logging_collector": "ironbench reads the server's messages from its own file",
+    "log_destination": "ironbench reads the server's messages from its own file",
+    "temp_tablespaces": "the layout sets the directory for temporary files",
 }
 """Setting that is reserved for ironbench → reason."""
 
@@ -58,7 +58,7 @@ def checksums(settings: Mapping[str, str]) -> bool | None:
     if (value := settings.get(CHECKSUMS)) is None:
         return None
     if value.lower() not in ("on", "off"):
-        raise InputError(written("system.set", f"{CHECKSUMS}={value}"), "it is neither on nor off", "write on or off")
+        raise InputError(written("system.set", f"{CHECKSUMS}={value}"), "is neither on nor off", "write on or off")
     return value.lower() == "on"
 
 
@@ -218,12 +218,12 @@ def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -
     if done.returncode == 0:
         return
     words = {kind: _message(done.stderr, kind) for kind in ("FATAL", "ERROR", "DETAIL", "HINT")}
-    cause = words["FATAL"] or words["ERROR"] or f"PostgreSQL does not take it: {done.stderr.strip()}"
+    cause = words["FATAL"] or words["ERROR"] or f"PostgreSQL rejects it: {done.stderr.strip()}"
     if "unrecognized configuration parameter" in cause:
         raise InputError(
             subject,
-            f"PostgreSQL {installation.version} has no setting of that name",
-            meant(name, installation) or "`postgres --describe-config` lists all of them",
+            f"PostgreSQL {installation.version} has no such setting",
+            meant(name, installation) or "`postgres --describe-config` lists all settings",
         )
     raise InputError(subject, " ".join(filter(None, (cause, words["DETAIL"]))), words["HINT"])
 
@@ -242,7 +242,7 @@ def _message(text: str, kind: str) -> str:
 def _validate_parallelism(most: int, declared: Mapping[str, str]) -> None:
     subject = written("system.parallelism", most)
     if not 1 <= most <= MOST_PARALLEL:
-        raise InputError(subject, f"it is not between 1 and {MOST_PARALLEL}", "choose a number of that range")
+        raise InputError(subject, f"must be between 1 and {MOST_PARALLEL}", "change the number")
     for name in _parallel(most):
         if name in declared:
             raise set_twice(subject, name)
@@ -255,7 +255,7 @@ def _validate_clients(clients: int, declared: Mapping[str, str]) -> None:
     if clients > most:
         raise InputError(
             f"{clients} clients",
-            f"PostgreSQL serves each with a process of its own, and this machine carries at most {most} of them",
+            f"PostgreSQL uses one process per client, and this machine supports at most {most}",
             f"use fewer clients, or a connection pooler in front of your own server ({written('system.dsn')})",
         )
     server_settings.require_connections(clients, declared)

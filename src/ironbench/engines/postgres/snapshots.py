@@ -78,7 +78,7 @@ def _require_shut_down(cluster: Cluster, installation: PostgresInstallation) -> 
     if not clusters.shut_down(cluster, installation):
         raise FailureError(
             f"data directory {cluster.place}",
-            "its server was not shut down cleanly, so its files alone are not its data",
+            "the server was not shut down cleanly, so its files alone are inconsistent",
             "start and stop the server once, or remove the directory",
         )
 
@@ -140,6 +140,6 @@ def _empty_tablespace(directory: Path, files: Path, installation: PostgresInstal
     control = output([installation.program("pg_controldata"), "-D", str(files)], "pg_controldata")
     number = re.search(r"^Catalog version number:\s+(\d+)$", control, re.MULTILINE)
     if number is None:
-        raise FailureError(f"data directory {files}", "pg_controldata names no catalog version")
+        raise FailureError(f"data directory {files}", "pg_controldata did not print a catalog version")
     shutil.rmtree(directory, ignore_errors=True)
     (directory / f"PG_{installation.major}_{number.group(1)}").mkdir(mode=0o700, parents=True)

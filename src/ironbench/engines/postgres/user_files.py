@@ -29,7 +29,9 @@ def service(name: str, given: Mapping[str, str], environ: Mapping[str, str]) -> 
         if name in services:
             return services[name]
         known += services
-    raise wrong("its service is in no service file", nearest(name, known) if known else f"write it to {user}")
+    raise wrong(
+        "the service is not in any service file", nearest(name, known) if known else f"add the service to {user}"
+    )
 
 
 def _services(text: str, place: str) -> dict[str, dict[str, str]]:
@@ -63,10 +65,10 @@ def client_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> 
         return None, None
     key = certificate("sslkey", given.get("sslkey")) or (str(usual_key) if usual_key.is_file() else None)
     if key is None:
-        raise wrong("it names a certificate without its key", "add sslkey=FILE")
+        raise wrong("contains a certificate without its key", "add sslkey=FILE")
     info = Path(key).stat()
     if info.st_mode & (0o077 if info.st_uid else 0o027):
-        raise InputError(f"private key {key}", "others may read it", f"chmod 600 {key}")
+        raise InputError(f"private key {key}", "other users can read it", f"chmod 600 {key}")
     return shown, key
 
 
@@ -89,7 +91,7 @@ def stored_password(path: Path, host: str, port: int, database: str, user: str) 
         fields = _passfile_fields(line)
         if len(fields) == 5 and all(field in ("*", want) for field, want in zip(fields, keys, strict=False)):
             if mode & 0o077:
-                raise InputError(f"password file {path}", "others may read it", f"chmod 600 {path}")
+                raise InputError(f"password file {path}", "other users can read it", f"chmod 600 {path}")
             return fields[4]
     return None
 

@@ -26,7 +26,7 @@ _PORTS = {"ldap": 389, "ldaps": 636, "ldapi": 389}
 _WORDS = ("tls", "tls_ca", "mechanism")
 MECHANISMS = ("simple", "EXTERNAL", "PLAIN", "SCRAM-SHA-256")
 _EXAMPLE = "write ldap://cn=admin,dc=example,dc=com@host/dc=example,dc=com"
-_ESCAPES = "in a DN or password write / as %2F, ? as %3F, @ as %40, : as %3A"
+_ESCAPES = "in DNs and passwords, write / as %2F, ? as %3F, @ as %40, : as %3A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +76,26 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Directory
     """Parses a DSN. If it has no password, LDAP_PASSWORD is used. Raises InputError."""
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
-        raise wrong("it does not begin with ldap://, ldaps:// or ldapi://", _EXAMPLE)
+        raise wrong("does not start with ldap://, ldaps:// or ldapi://", _EXAMPLE)
     rest, _, query = rest.partition("?")
     authority, _, base = rest.partition("/")
     who, _, where = authority.rpartition("@")
     user, colon, password = who.partition(":")
     given_secret = secret(password) if colon else environ.get("LDAP_PASSWORD")
     if "/" in base:
-        raise wrong("its base DN has a /", _ESCAPES)
+        raise wrong("the base DN contains a /", _ESCAPES)
     if "=" not in decoded(base):
-        raise wrong("it names no base DN", _EXAMPLE)
+        raise wrong("no base DN", _EXAMPLE)
     given = parameters(query, _WORDS)
     default = "verify-full" if scheme == "ldaps" else ""
     tls = one_of(TLS, "tls", given["tls"]) if "tls" in given else default
     if scheme == "ldaps" and tls in ("disable", "prefer"):
-        raise wrong(f"ldaps:// and tls={tls} contradict each other", "leave tls out, or write ldap://")
+        raise wrong(f"ldaps:// and tls={tls} contradict each other", "remove tls, or write ldap://")
     mechanism = one_of(MECHANISMS, "mechanism", given.get("mechanism", "simple"))
     authority_file = certificate("tls_ca", given.get("tls_ca"))
     socket = decoded(where) if scheme == "ldapi" else None
     if socket is not None and not socket.startswith("/"):
-        raise wrong("its socket is no whole path", "write ldapi://%2Frun%2Fslapd%2Fldapi/dc=example,dc=com")
+        raise wrong("the socket is not an absolute path", "write ldapi://%2Frun%2Fslapd%2Fldapi/dc=example,dc=com")
     host, port = ("localhost", "") if socket else host_and_port(where, _PORTS["ldap"])
     address = DirectoryAddress(
         user=decoded(user),

@@ -34,9 +34,9 @@ from ironbench.model.system import Layout, System
 
 _MAKE = ServerProgram("slapd", TITLE, settings.SOCKET, complaint, stop=signal.SIGTERM, kill=signal.SIGKILL)
 _NEVER_IDEAL = {
-    "log": "its data are their own log: back-mdb copies pages before it changes them (slapd-mdb(5))",
-    "temp": "it writes no temporary files",
-    "data": "it has no cache of its own that could grow beyond the data",
+    "log": "back-mdb has no separate log: it copies pages before changing them (slapd-mdb(5))",
+    "temp": "slapd writes no temporary files",
+    "data": "slapd relies on the page cache, so there is no cache to enlarge",
 }
 
 
@@ -44,7 +44,7 @@ class SlapdEngine(Engine):
     name = "slapd"
     administration = SlapdAdministration()
     traits = Traits(
-        doc="OpenLDAP's slapd that is installed here, its data in back-mdb; a running directory by `--dsn ldap://…`",
+        doc="the installed OpenLDAP slapd with back-mdb; an existing directory server with `--dsn ldap://…`",
         abilities=frozenset({"directory", "power cut"}),
         protocols=("ldap",),
         costs=EngineCosts(start_stop_s=0.5, empty_bytes=100_000, log_bytes=0, mixed_read_bytes=4096),
@@ -58,9 +58,11 @@ class SlapdEngine(Engine):
             )  # slapd-mdb(5); the last two are the names in cn=config
         ),
         knobs=(
-            SuggestedSetting("dbnosync", ("off", "on"), "On, a power cut may lose the last changes."),
+            SuggestedSetting("dbnosync", ("off", "on"), "With on, a power failure may lose the last changes."),
             SuggestedSetting(
-                "envflags", ("", "writemap"), "With writemap changes go into the map, and no copy of a page is made."
+                "envflags",
+                ("", "writemap"),
+                "With writemap, changes are made directly in the memory map, without copying pages.",
             ),
         ),
         # LMDB has a single writer.
@@ -73,14 +75,16 @@ class SlapdEngine(Engine):
             return validated_existing(system, dsn.parse)
         for role in ("temp", "log"):
             if getattr(system.layout, role) is not None:
-                cause = f"{TITLE} keeps no {role} beside its data"
-                raise InputError(written(f"layout.{role}"), cause, "leave it out")
+                cause = f"{TITLE} has no separate {role} directory"
+                raise InputError(written(f"layout.{role}"), cause, "remove it")
         if system.memory_bytes is not None:
-            cause = f"{TITLE} has no cache of its own: its data are cached by the system"
-            raise InputError(written("system.memory"), cause, f"limit both by {written('limits.memory_total')}")
+            cause = f"{TITLE} has no cache of its own; its data are in the page cache"
+            raise InputError(
+                written("system.memory"), cause, f"use {written('limits.memory_total')}, which limits both"
+            )
         if system.parallelism is not None:
-            cause = f"{TITLE} carries out each operation by one thread"
-            raise InputError(written("system.parallelism"), cause, "leave it out")
+            cause = f"{TITLE} runs each operation in one thread"
+            raise InputError(written("system.parallelism"), cause, "remove it")
         if system.memory_total_bytes is not None:
             control_groups.require(system.memory_total_bytes)
         memory.refuse(system, _NEVER_IDEAL)

@@ -83,7 +83,7 @@ def fill(
     except FailureError as error:
         shutil.rmtree(aside, ignore_errors=True)
         cause = _LINE.sub("", error.cause)
-        refused = EntryRefusedError(f"data directory {home.place}", f"its entries cannot be loaded: {cause}")
+        refused = EntryRefusedError(f"data directory {home.place}", f"cannot load the entries: {cause}")
         if found := _REFUSED.search(error.cause):
             refused.dn = found[1]
         raise refused from error

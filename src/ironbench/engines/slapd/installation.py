@@ -47,7 +47,7 @@ def find(directory: str | None = None) -> OpenldapInstallation:
     if directory is not None:
         folder = expanded(directory).absolute()
         subject, places = written("system.set", f"bin={directory}"), str(folder)
-        hint = "name the directory that holds slapd and slapadd"
+        hint = "name the directory that contains slapd and slapadd"
     else:
         subject, places = TITLE, f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/libexec"
         hint = f"`apt install slapd`, or name its directory: {written('system.set', 'bin=/usr/sbin')}"
@@ -65,19 +65,19 @@ def _installation(server: Path, subject: str, may_run: bool) -> OpenldapInstalla
     if found is None and not may_run:
         raise trust.unknown_version(subject)
     if found is None:
-        cause = f"it is no {TITLE}: {last_words(words)}"
-        raise InputError(subject, cause, f"start it yourself and name it in {written('system.dsn')}")
+        cause = f"is not {TITLE}: {last_words(words)}"
+        raise InputError(subject, cause, f"start the server yourself, and connect with {written('system.dsn')}")
     if (int(found[2]), int(found[3])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        cause = f"{TITLE} {found[1]} is older than {oldest}, the oldest that ironbench starts"
-        raise InputError(subject, cause, "name a newer one")
+        cause = f"{TITLE} {found[1]} is too old: ironbench starts {oldest} or later"
+        raise InputError(subject, cause, "use a newer version")
     base = server.parent.parent
     schemas = [*(base / place.lstrip("/") for place in _SCHEMAS), *map(Path, _SCHEMAS)]
     schema = next((place for place in schemas if (place / "core.schema").is_file()), None)
     loader = next((place for place in (server.with_name("slapadd"), base / "sbin" / "slapadd") if place.exists()), None)
     if schema is None or loader is None:
         missing = "core.schema" if schema is None else "slapadd"
-        raise InputError(subject, f"{missing} is not beside {server}", "install the whole server")
+        raise InputError(subject, f"{missing} is not installed with {server}", "install the complete server package")
     modules = next((base / place for place in _MODULES if list((base / place).glob("back_mdb*.so*"))), None)
     return OpenldapInstallation(server, loader, schema, modules, found[1], f"{found[2]}.{found[3]}")
 

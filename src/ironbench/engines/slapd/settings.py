@@ -36,12 +36,12 @@ INDEXES = {"objectClass": "eq", "uid": "eq", "cn": "eq,sub", "sn": "eq,sub", "ma
 INDEX = "index:"
 """Prefix of an attribute to index, e.g. `index:description=eq`; the value `none` omits an index."""
 OURS = {
-    "directory": "the layout says where the data are",
-    "suffix": "ironbench names its own entries",
+    "directory": "the layout sets the data directory",
+    "suffix": "ironbench chooses the base DN",
     "rootdn": "ironbench connects as its own user",
     "rootpw": "ironbench connects as its own user",
-    "pidfile": "ironbench watches the server itself",
-    "access": "everybody may read, and ironbench's own user alone may write",
+    "pidfile": "ironbench monitors the server itself",
+    "access": "everyone can read, and only ironbench's own user can write",
 }
 LISTEN = ("listen", "listen_tls")
 """Additional listen addresses, such as ldap://127.0.0.1:3890; ironbench itself uses a private socket."""
@@ -56,18 +56,18 @@ def validate(system: System) -> None:
     for name, value in system.settings.items():
         subject = written("system.set", f"{name}={value}")
         if name in OURS:
-            raise InputError(subject, "is not to be set", OURS[name])
+            raise InputError(subject, f"reserved: {OURS[name]}", "remove it")
         if name in LISTEN and not _ADDRESS.fullmatch(value):
-            raise InputError(subject, "is no address to listen at", "write for example listen=ldap://127.0.0.1:3890")
+            raise InputError(subject, "is not a listen address", "write for example listen=ldap://127.0.0.1:3890")
         if name.startswith(INDEX) and not _KINDS.fullmatch(value):
-            raise InputError(subject, "is no list of indexes", "write for example index:description=eq,sub, or none")
+            raise InputError(subject, "is not a list of indexes", "write for example index:description=eq,sub, or none")
         if name in ("bin", *LISTEN) or name.startswith(INDEX):
             continue
         if name not in (*SERVER, *DATABASE):
             known = [*SERVER, *DATABASE, "bin", *LISTEN, f"{INDEX}cn"]
-            raise InputError(subject, f"{name} is no setting of slapd that ironbench knows", nearest(name, known))
+            raise InputError(subject, f"unknown slapd setting {name}", nearest(name, known))
         if "\n" in value:
-            raise InputError(subject, "holds the end of a line", "write one directive")
+            raise InputError(subject, "contains a line break", "write one directive")
 
 
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:

@@ -63,7 +63,7 @@ _SQL = (
 
 class Innodb:
     name = "innodb"
-    doc = "InnoDB's own count of commits, rows, I/O, log, buffer pool hits and lock waits, and its checkpoint age"
+    doc = "InnoDB's counters: commits, rows, I/O, redo log, buffer pool hits, lock waits and checkpoint age"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         try:

@@ -61,7 +61,7 @@ def _one_line(sql: str) -> str:
 
 class MariaRelations:
     name = "maria_relations"
-    doc = "How MariaDB's tables and indexes are used (performance_schema or userstat), as a difference over the window"
+    doc = "Table and index usage in MariaDB (performance_schema or userstat): the increase over the measured window"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         how = seen(session)

@@ -71,7 +71,7 @@ def sql(source: str) -> str:
 
 class MariaStatements:
     name = "maria_statements"
-    doc = "What each statement costs MariaDB (performance_schema), as a difference over the window"
+    doc = "Cost of each statement in MariaDB (performance_schema): the increase over the measured window"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if seen(session) != "yes":

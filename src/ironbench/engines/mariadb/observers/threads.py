@@ -58,7 +58,7 @@ _PARTS = {
     "Writing to net": CLIENT,
     "Opening tables": INTERNAL_LOCKS,
 }
-HOLDER = {WORKING: "works without a known wait", COMMIT: "flushes the log", READ: "reads data"}
+HOLDER = {WORKING: "is running, without a known wait", COMMIT: "flushes the redo log", READ: "reads data pages"}
 """State → what a thread that holds a lock does."""
 
 
@@ -71,7 +71,7 @@ def part_of_event(event: str) -> str:
 
 class ThreadStates(SampledWaits):
     name = "threads"
-    doc = "What the threads of MariaDB that serve clients are doing, up to 20 times a second"
+    doc = "Activity of MariaDB's client threads, sampled up to 20 times a second"
     activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
 
     def part_of(self, event: str) -> str:

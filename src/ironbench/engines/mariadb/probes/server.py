@@ -24,8 +24,8 @@ def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok(f"innodb_flush_log_at_trx_commit is {value}")
     return warning(
         f"innodb_flush_log_at_trx_commit is {value}",
-        "A crash of the machine loses the commits of the last second, and no commit waits for the disk: throughput "
-        "does not compare with that of a server that keeps every commit.",
+        "An operating system crash loses the commits of the last second, and commits do not wait for the disk: "
+        "throughput is not comparable with a fully durable server.",
         changed("innodb_flush_log_at_trx_commit", "1"),
     )
 
@@ -37,8 +37,8 @@ def doublewrite(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("on")
     return severe(
         "innodb_doublewrite is off",
-        "A crash in the midst of a write destroys pages, unless the device writes whole pages. Half of the writes are "
-        "spared: such a server looks faster than a safe one.",
+        "A crash during a write can leave torn pages, unless the device writes pages atomically. The server does half "
+        "of the page writes, so it looks faster than a safe one.",
         "innodb_doublewrite = ON in the server's configuration; restart the server",
     )
 
@@ -48,12 +48,12 @@ def binary_log(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether the binary log contains everything that was committed."""
     kept, sync = rows[0]
     if kept in ("0", "OFF"):
-        return ok("there is none")
+        return ok("off")
     if sync == "1":
-        return ok("written with every commit")
+        return ok("synced at every commit")
     return note(
         f"sync_binlog is {sync}",
-        "After a crash of the machine replicas may have other data than this server. Each commit spares a sync.",
+        "After an operating system crash, replicas may have different data than this server. Commits skip one sync.",
         changed("sync_binlog", "1"),
     )
 
@@ -68,20 +68,22 @@ _POOL = """
 def buffer_pool(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Size of the buffer pool, compared with the data and the machine's memory."""
     pool, data = (float(value or 0) for value in rows[0])
-    seen = f"innodb_buffer_pool_size is {memory(pool)}, tables have {stored(data)}"
+    seen = f"innodb_buffer_pool_size is {memory(pool)}, the InnoDB tables {stored(data)}"
     if data <= pool:
-        return ok(f"{seen}: all of it fits")
-    small = "InnoDB reads from disk what memory could hold: it bypasses the kernel's cache, and has only this one."
+        return ok(f"{seen}: all data fit")
+    small = "InnoDB reads data from disk that memory could cache: it bypasses the page cache and uses only this pool."
     if server.memory_bytes is None:
         if pool > _DEFAULT_POOL:
             return ok(seen)
-        return note(f"{seen}; that is the default", small, "half to three quarters of the server's memory")
-    share, seen = pool / server.memory_bytes, f"{seen}, the machine {memory(server.memory_bytes)}"
+        return note(f"{seen} (the default)", small, "set it to half to three quarters of the server's memory")
+    share, seen = pool / server.memory_bytes, f"{seen}, the machine's memory {memory(server.memory_bytes)}"
     better = changed("innodb_buffer_pool_size", str(server.memory_bytes // 2 >> 20 << 20))
     if share < _LEAST_SHARE:
         return warning(seen, small, better)
     if share > _MOST_SHARE:
-        return warning(seen, "Nothing is left for connections and sorts: the server may swap or be killed.", better)
+        return warning(
+            seen, "Little memory is left for connections and sorts: the server may swap or be killed.", better
+        )
     return ok(seen)
 
 
@@ -103,8 +105,8 @@ def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok(seen)
     return note(
         seen,
-        "Statements write to disk what memory could hold.",
-        "tmp_table_size and max_heap_table_size (both), or statements that sort fewer and shorter columns",
+        "Statements write temporary tables to disk that could fit in memory.",
+        "raise both tmp_table_size and max_heap_table_size, or let statements sort fewer and shorter columns",
     )
 
 
@@ -116,7 +118,7 @@ _LOG = """
 """
 
 
-@probe("writing", "room for the log", of_status(_LOG))
+@probe("writing", "redo log size", of_status(_LOG))
 def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How long the server can write until the redo log is full."""
     known = {str(name).upper(): float(value or 0) for name, value in rows}
@@ -126,9 +128,9 @@ def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     size = files * known.get("INNODB_LOG_FILE_SIZE", 0.0) if capacity is None else capacity
     rate = known.get("INNODB_OS_LOG_WRITTEN", 0.0) / max(known.get("UPTIME", 0.0), 1.0)
     if not rate:
-        return ok("nothing was written")
+        return ok("nothing written so far")
     lasts_s = size / rate
-    seen = f"the redo log takes {memory(size)}: {span(lasts_s)} at {stored(rate)}/s on average"
+    seen = f"the redo log size is {memory(size)}, enough for {span(lasts_s)} at the average {stored(rate)}/s"
     if lasts_s >= _HOUR_S / 2:
         return ok(seen)
     wanted = int(rate * _HOUR_S / (1 if capacity is not None else files)) >> 20
@@ -137,8 +139,8 @@ def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         way = changed("innodb_redo_log_capacity", str(wanted << 20))
     return warning(
         seen,
-        "When the log is nearly full, InnoDB writes changed pages as fast as it can, and everybody waits for that.",
-        f"{way}: an hour of writing",
+        "When the redo log is nearly full, InnoDB flushes dirty pages as fast as it can, and all writers wait for it.",
+        f"{way} (enough for an hour)",
     )
 
 
@@ -149,10 +151,10 @@ def messages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if general in ("1", "ON"):
         seen, better = "general_log is on", changed("general_log", "OFF")
     elif slow in ("1", "ON") and float(from_s or 0) == 0:
-        seen, better = "the slow query log takes every statement", changed("long_query_time", "1")
+        seen, better = "the slow query log records every statement", changed("long_query_time", "1")
     else:
-        return ok("not every statement")
-    return warning(seen, "Every statement writes a line: short statements become slower by a good part.", better)
+        return ok("only some statements are logged, or none")
+    return warning(seen, "Every statement writes a log line, which slows short statements considerably.", better)
 
 
 _CACHE = "show global variables like 'query_cache_type'"
@@ -165,7 +167,7 @@ def query_cache(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("off")
     return warning(
         "query_cache_type is on",
-        "One lock stands before every statement, and an answer from the cache measures nothing but that.",
+        "Every statement takes one global lock, and a cached result measures only the cache.",
         changed("query_cache_type", "OFF"),
     )
 
@@ -193,12 +195,12 @@ _LONG = """
 def long(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Transactions that have been open for a minute or longer."""
     if not rows:
-        return ok("none of a minute or more")
+        return ok("none longer than a minute")
     thread, age, idle = rows[0]
-    doing = "and does nothing" if idle == "1" else "and is at work"
+    doing = "idle" if idle == "1" else "running"
     reading = severe if idle == "1" and float(age or 0) >= _HOUR_S else warning
     return reading(
-        f"{counted(len(rows), 'transaction')}, the oldest for {span(float(age or 0))} (thread {thread}, {doing})",
-        "Old versions of rows stay for it: the history grows, and every read of changed rows becomes slower.",
-        f"KILL {thread}, when nobody needs it",
+        f"{counted(len(rows), 'transaction')}, the oldest open for {span(float(age or 0))} (thread {thread}, {doing})",
+        "InnoDB keeps old row versions for it: the undo history grows, and reads of changed rows become slower.",
+        f"end the transaction, or KILL {thread}",
     )

@@ -22,10 +22,10 @@ _FOREIGN = """
 def engines(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables without transactions."""
     if not rows:
-        return ok("all tables are InnoDB's")
+        return ok("all tables use InnoDB")
     return warning(
         some([f"{name} ({engine})" for name, engine in rows]),
-        "Such a table is locked as a whole by a change, and its changes are neither undone nor safe after a crash.",
+        "Writes lock the whole table, cannot be rolled back, and may be lost in a crash.",
         f"ALTER TABLE `{rows[0][0]}` ENGINE = InnoDB",
     )
 
@@ -46,7 +46,7 @@ def keyless(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("none")
     return note(
         some([f"{name} ({stored(float(size or 0))})" for name, size in rows]),
-        "InnoDB numbers their rows by a counter that all such tables share; replicas search them row by row.",
+        "InnoDB generates row IDs from a counter that all such tables share; replicas find changed rows by full scans.",
         f"ALTER TABLE `{rows[0][0]}` ADD PRIMARY KEY (…)",
     )
 
@@ -67,8 +67,8 @@ def bloat(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         some(
             [f"{name} ({stored(float(free or 0))} free, {stored(float(used or 0))} used)" for name, free, used in rows]
         ),
-        "Space that deletes left; scans of what is left touch more pages than they need.",
-        f"OPTIMIZE TABLE `{rows[0][0]}` (writes it anew)",
+        "Deletes left free space in the files, so scans read more pages than necessary.",
+        f"OPTIMIZE TABLE `{rows[0][0]}` (rebuilds the table)",
     )
 
 
@@ -91,6 +91,6 @@ def duplicate(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     last = str(names).rpartition(" = ")[2]
     return warning(
         some([f"{name}: {both} ({columns})" for name, both, columns in rows]),
-        "Every change writes both; one would do.",
+        "Every write maintains both indexes; one is enough.",
         f"ALTER TABLE `{table}` DROP INDEX `{last}`",
     )

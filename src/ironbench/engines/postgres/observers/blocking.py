@@ -66,7 +66,7 @@ select coalesce(wanted.name, ''), root.step,
 
 class PgBlocking:
     name = "pg_blocking"
-    doc = "Whom PostgreSQL's backends wait for when they wait for locks, followed to the root of the chain"
+    doc = "Backends that block others in PostgreSQL's lock waits, followed to the root of the chain"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_locks"):

@@ -43,7 +43,7 @@ _RATES: dict[str, tuple[str, ...]] = {
 
 class PgDatabase:
     name = "pg_database"
-    doc = "PostgreSQL's own count of commits, cache hits, rows, spills and deadlocks"
+    doc = "PostgreSQL's counters: commits, cache hits, rows, temp files and deadlocks"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_stat_database"):

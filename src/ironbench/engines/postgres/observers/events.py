@@ -27,15 +27,15 @@ _SHORT_LOCKS = {"procarraygroupupdate", "xactgroupupdate", "spindelay", "btreepa
 
 
 HOLDER = {
-    WORKING: "works without a known wait",
+    WORKING: "is running, without a known wait",
     "Client.ClientRead": "waits for its client's next statement",
-    "Client.ClientWrite": "waits for its client to take the answer",
-    "IO.WalSync": "flushes the log",
-    "IO.WALSync": "flushes the log",
-    "LWLock.WALWrite": "waits for the log to be flushed",
-    "IO.WalWrite": "writes the log",
-    "IO.DataFileRead": "reads data",
-    "deadlock": "was in the chain itself: a deadlock",
+    "Client.ClientWrite": "waits for its client to receive the result",
+    "IO.WalSync": "flushes the WAL",
+    "IO.WALSync": "flushes the WAL",
+    "LWLock.WALWrite": "waits for a WAL flush",
+    "IO.WalWrite": "writes the WAL",
+    "IO.DataFileRead": "reads data pages",
+    "deadlock": "is part of a deadlock",
     "ended": "had just ended",
 }
 """Wait event or fate of the backend at the root of a chain of locks → what that backend does."""

@@ -21,7 +21,7 @@ _METRICS = {"replication_lag_s": "seconds", "replication_lag_bytes": "bytes"}
 
 class PgReplication:
     name = "pg_replication"
-    doc = "PostgreSQL's replicas: how far the slowest is behind, in time and in bytes of the log"
+    doc = "Replication lag of PostgreSQL's slowest replica, in seconds and bytes of WAL"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_replicas(session):

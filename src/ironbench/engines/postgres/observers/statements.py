@@ -84,7 +84,7 @@ def sql(known: StatementsAccess) -> str:
 
 class PgStatements:
     name = "pg_statements"
-    doc = "What each statement costs PostgreSQL (extension pg_stat_statements), as a difference over the window"
+    doc = "Cost of each statement in PostgreSQL (pg_stat_statements): the increase over the measured window"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_extension"):

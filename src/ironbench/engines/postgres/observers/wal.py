@@ -25,7 +25,7 @@ _RATES = {
 
 class PgWal:
     name = "pg_wal"
-    doc = "PostgreSQL's log: bytes, records, full pages, and waits for log buffers"
+    doc = "PostgreSQL's WAL: bytes, records, full-page images, and waits for WAL buffers"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_stat_wal"):

@@ -43,9 +43,9 @@ def checkpoints(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     timed, requested, over_s = (float(value or 0) for value in rows[0][:3])
     total = timed + requested
     if total < _ENOUGH:
-        return ok(f"{counted(total, 'checkpoint')} since {span(over_s)} ago: too few to judge")
+        return ok(f"{counted(total, 'checkpoint')} in {span(over_s)}: too few to judge")
     seen = (
-        f"{counted(total, 'checkpoint')} in {span(over_s)}, {in_percent(requested / total)} of them before their time; "
+        f"{counted(total, 'checkpoint')} in {span(over_s)}, {in_percent(requested / total)} of them requested; "
         f"max_wal_size is {rows[0][3]}"
     )
     if requested / total <= _MOST_REQUESTED and over_s / total >= _CLOSEST_S:
@@ -54,16 +54,16 @@ def checkpoints(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     written = float(log_per_s or 0) * over_s
     if log_per_s is not None and written / float(begins or 1) < requested * _BY_THE_LOG:
         return note(
-            f"{seen}, and {stored(written / total)} of log came between two of them",
-            "The log did not reach max_wal_size: somebody asked for them (CREATE DATABASE, backups, CHECKPOINT). After "
-            "each checkpoint every page that changes goes into the log as a whole.",
-            "find who asks: with log_checkpoints = on the server's log names when each began; max_wal_size is not it",
+            f"{seen}, with {stored(written / total)} of WAL between two of them",
+            "max_wal_size was not reached, so other requests caused them (CREATE DATABASE, backups, CHECKPOINT). After "
+            "each checkpoint, the first change of every page writes the whole page to the WAL.",
+            "find the cause: with log_checkpoints = on, the server's log shows when each checkpoint started",
         )
     return warning(
         seen,
-        "The log reached max_wal_size before checkpoint_timeout (or somebody asked: CHECKPOINT, backups). After each "
-        "checkpoint every page that changes goes into the log as a whole: the closer they are, the more is written.",
-        "raise max_wal_size until most checkpoints come by time; recovery after a crash then takes longer",
+        "WAL reached max_wal_size before checkpoint_timeout, or a CHECKPOINT or backup requested them. After each "
+        "checkpoint, the first change of a page writes the whole page to the WAL, so frequent checkpoints write more.",
+        "raise max_wal_size until most checkpoints are timed; crash recovery then takes longer",
     )
 
 
@@ -77,19 +77,19 @@ def _log(server: ExaminedServer) -> str:
     """
 
 
-@probe("checkpoints", "room for the log", _log)
+@probe("checkpoints", "WAL size", _log)
 def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether max_wal_size is large enough for the WAL between two checkpoints."""
     written, over_s, most, timeout_s = (float(value or 0) for value in rows[0])
     if over_s < timeout_s:
-        return unseen(f"statistics of the log begin {span(over_s)} ago, less than checkpoint_timeout")
+        return unseen(f"WAL statistics cover only {span(over_s)}, less than checkpoint_timeout")
     between = written / over_s * timeout_s
-    seen = f"{stored(written / over_s)}/s of log, {stored(between)} in a checkpoint_timeout of {span(timeout_s)}"
+    seen = f"{stored(written / over_s)}/s of WAL, {stored(between)} in a checkpoint_timeout of {span(timeout_s)}"
     if between * _ROOM <= most:
         return ok(f"{seen}; max_wal_size is {memory(most)}")
     return warning(
         f"{seen}; max_wal_size is {memory(most)}",
-        "Checkpoints come before their time as often as the load is above its average.",
+        "Whenever the load is above its average, checkpoints start before checkpoint_timeout.",
         changed("max_wal_size", f"{max(1024, int(between * _ROOM) >> 20)}MB"),
     )
 
@@ -108,13 +108,13 @@ def pace(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if timeout_s < _LEAST_TIMEOUT_S:
         return note(
             f"checkpoint_timeout is {span(timeout_s)}",
-            "Every page that changes goes into the log as a whole after each checkpoint: short intervals write more.",
+            "After a checkpoint, the first change of a page writes the whole page to WAL: short intervals write more.",
             changed("checkpoint_timeout", "15min"),
         )
     if target < 0.8:
         return note(
             f"checkpoint_completion_target is {target:g}",
-            "Checkpoints write in bursts, which delay everybody's reads and commits.",
+            "Checkpoints write in bursts, which delay all reads and commits.",
             changed("checkpoint_completion_target", "0.9"),
         )
     return ok(seen)

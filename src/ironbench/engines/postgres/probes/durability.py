@@ -18,8 +18,8 @@ def fsync(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("on")
     return severe(
         "off",
-        "A crash of the machine can destroy the whole cluster. Commits cost no disk: a server that keeps its data is "
-        "slower than these numbers, often by a factor.",
+        "An operating system crash can destroy the whole cluster. Commits do not wait for the disk: a safe server is "
+        "slower than these numbers, often several times slower.",
         changed("fsync", "on"),
     )
 
@@ -31,8 +31,8 @@ def full_page_writes(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("on")
     return severe(
         "full_page_writes is off",
-        "A crash in the midst of a write leaves pages that are half old and half new, unless the file system writes "
-        "whole pages (ZFS). The log is smaller than that of a safe server, so writing looks faster.",
+        "A crash during a write can leave torn pages, unless the file system writes pages atomically (ZFS). The server "
+        "writes less WAL than a safe one, so writing looks faster.",
         changed("full_page_writes", "on"),
     )
 
@@ -45,8 +45,8 @@ def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok(f"synchronous_commit is {value}")
     return warning(
         "synchronous_commit is off",
-        "A crash loses the commits of the last moments (up to three times wal_writer_delay), and no commit waits for "
-        "the disk: throughput does not compare with that of a server that keeps every commit.",
+        "A crash loses the most recent commits (up to three times wal_writer_delay), and commits do not wait for the "
+        "disk: throughput is not comparable with a fully durable server.",
         changed("synchronous_commit", "on"),
     )
 
@@ -58,8 +58,8 @@ def checksums(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("on")
     return note(
         "off",
-        "Pages that a drive or a controller changed are read as if they were right. Since version 18 new clusters "
-        "have checksums; they cost a little CPU time and log.",
+        "Corruption by a drive or controller is not detected when pages are read. Since version 18, new clusters have "
+        "checksums, which cost a little CPU time and WAL.",
         "stop the server, then pg_checksums --enable -D DIRECTORY",
     )
 
@@ -75,7 +75,7 @@ def damage(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if not rows:
         return ok("none seen")
     places = ", ".join(f"{name}: {counted(int(count or 0), 'page')}" for name, count in rows)
-    return severe(places, "The storage has damaged data.", "restore from a backup, and replace the device")
+    return severe(places, "The storage has damaged data.", "restore a backup, and replace the device")
 
 
 _IGNORED = """
@@ -91,5 +91,7 @@ def ignored(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("no")
     names = [str(name) for (name,) in rows]
     return severe(
-        f"{', '.join(names)} on", "Damaged pages are taken for empty or right: data vanish.", changed(names[0], "off")
+        f"{', '.join(names)} on",
+        "The server treats damaged pages as empty or intact, so data are lost silently.",
+        changed(names[0], "off"),
     )

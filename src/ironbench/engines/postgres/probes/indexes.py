@@ -35,19 +35,19 @@ def unused(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("none")
     over_s = float(rows[0][2] or 0)
     sizes = [
-        f"{name} ({stored(float(size or 0))}{', of a foreign key' if of_key == 't' else ''})"
+        f"{name} ({stored(float(size or 0))}{', supports a foreign key' if of_key == 't' else ''})"
         for name, size, _, _, of_key in rows
     ]
-    seen = f"{some(sizes)}: not read in {span(over_s)}"
-    meaning = "Every insert, and most updates, write them; they take cache, log and vacuum's time."
+    seen = f"{some(sizes)}: no scans in {span(over_s)}"
+    meaning = "Inserts and most updates maintain them, and they use cache, WAL and vacuum time."
     # The index of a foreign key is read only when a referenced row is deleted or its key changes.
     free = [name for _, _, _, name, of_key in rows if of_key != "t"]
     if not free:
-        remedy = "keep what serves a foreign key, unless rows that it refers to are never deleted"
-        return note(seen, f"{meaning} Deletes of rows that a foreign key refers to need them.", remedy)
-    remedy = f"when no replica reads it either: DROP INDEX CONCURRENTLY {free[0]}"
+        remedy = "keep indexes that support a foreign key, unless referenced rows are never deleted"
+        return note(seen, f"{meaning} Deletes of referenced rows use them.", remedy)
+    remedy = f"if no replica uses it either: DROP INDEX CONCURRENTLY {free[0]}"
     if over_s < _WEEK_S:
-        return note(seen, meaning, f"look again when a week was counted; {remedy}")
+        return note(seen, meaning, f"check again when the statistics cover a week; {remedy}")
     return warning(seen, meaning, remedy)
 
 
@@ -63,16 +63,15 @@ _MISSING = """
 def missing(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Large tables with frequent full scans."""
     if not rows:
-        return ok("no large table is read as a whole often")
+        return ok("no frequent sequential scans of large tables")
     tables = [
-        f"{name} ({stored(float(size or 0))}, {grouped(int(scans or 0))} × {grouped(int(read or 0))} rows)"
+        f"{name} ({stored(float(size or 0))}, {grouped(int(scans or 0))} scans of {grouped(int(read or 0))} rows)"
         for name, scans, read, size in rows
     ]
     return warning(
         some(tables),
-        "Statements read the whole table; where they want few of its rows, an index would spare nearly all of that.",
-        "find the statements (pg_stat_statements) and their plans (EXPLAIN); whether an index pays, a lab with and "
-        "without it says",
+        "Statements scan the whole table; if they need few of its rows, an index would avoid nearly all of that work.",
+        "find the statements (pg_stat_statements) and their plans (EXPLAIN); measure the effect of an index with a lab",
     )
 
 
@@ -90,8 +89,8 @@ def invalid(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if not rows:
         return ok("none")
     return warning(
-        some([f"{name} of {table}" for name, table, _ in rows]),
-        "They are written with every change and never read.",
+        some([f"{name} on {table}" for name, table, _ in rows]),
+        "Invalid indexes are maintained by every write and never used.",
         f"REINDEX INDEX CONCURRENTLY {rows[0][0]}; or DROP INDEX CONCURRENTLY {rows[0][0]}",
     )
 
@@ -116,9 +115,9 @@ def duplicate(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("none")
     size = sum(float(more or 0) for _, more, _ in rows)
     return warning(
-        f"{some([str(names) for names, _, _ in rows])}; {stored(size)} too much",
-        "Every change writes both; one would do.",
-        f"DROP INDEX CONCURRENTLY {rows[0][2]} (of a constraint: ALTER TABLE … DROP CONSTRAINT)",
+        f"{some([str(names) for names, _, _ in rows])}; {stored(size)} redundant",
+        "Every write maintains both indexes; one is enough.",
+        f"DROP INDEX CONCURRENTLY {rows[0][2]} (if it belongs to a constraint: ALTER TABLE … DROP CONSTRAINT)",
     )
 
 
@@ -140,12 +139,12 @@ _KEYS = """
 def foreign_keys(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables that are scanned completely when a row that they reference is deleted."""
     if not rows:
-        return ok("none that matters")
+        return ok("none on large tables with deletes")
     child, parent, size, _, columns = rows[0]
     names = [f"{one[0]} ({one[4]}) → {one[1]}" for one in rows]
     return warning(
         some(names),
-        f"Each deleted row of {parent} makes the server look through {stored(float(size or 0))} of {child}; "
-        f"{counted(len(rows), 'key')} in all.",
+        f"Each delete in {parent} scans {child} ({stored(float(size or 0))}). "
+        f"{counted(len(rows), 'foreign key')} without an index in total.",
         f"CREATE INDEX CONCURRENTLY ON {child} ({columns})",
     )

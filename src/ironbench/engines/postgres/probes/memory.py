@@ -36,15 +36,15 @@ def _megabytes(count: float) -> str:
 def shared_buffers(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Size of the shared buffers, compared with the data and the machine's memory."""
     cache, data = (float(value or 0) for value in rows[0])
-    seen = f"shared_buffers is {memory(cache)}, databases have {stored(data)}"
+    seen = f"shared_buffers is {memory(cache)}, the databases {stored(data)}"
     if data <= cache:
-        return ok(f"{seen}: all of it fits")
-    small = "Pages are fetched from the kernel again and again, and evicted by backends that should do other work."
+        return ok(f"{seen}: all data fit")
+    small = "Backends read the same pages from the page cache repeatedly, and spend time on evicting buffers."
     if server.memory_bytes is None:
         if cache > _DEFAULT_CACHE:
             return ok(seen)
-        return note(f"{seen}; that is the default", small, "about a quarter of the server's memory is a good beginning")
-    share, seen = cache / server.memory_bytes, f"{seen}, the machine {memory(server.memory_bytes)}"
+        return note(f"{seen} (the default)", small, "start with about a quarter of the server's memory")
+    share, seen = cache / server.memory_bytes, f"{seen}, the machine's memory {memory(server.memory_bytes)}"
     enough = max(data * _DATA_ROOM, _DEFAULT_CACHE)
     better = changed("shared_buffers", _megabytes(min(server.memory_bytes * CACHE_SHARE, enough)), restart=True)
     if share < _LEAST_SHARE:
@@ -52,7 +52,7 @@ def shared_buffers(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if share > _MOST_SHARE:
         return warning(
             seen,
-            "Little is left for sorts, connections and the kernel's cache: the server may swap or be killed.",
+            "Little memory is left for sorts, connections and the page cache: the server may swap or be killed.",
             better,
         )
     return ok(seen)
@@ -63,7 +63,7 @@ _KNOWN = """
 """
 
 
-@probe("memory", "cache that is known", _KNOWN)
+@probe("memory", "effective cache size", _KNOWN)
 def effective_cache_size(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How much cache the planner assumes, which decides between index and sequential scans."""
     known, cache = (float(value or 0) for value in rows[0])
@@ -73,18 +73,18 @@ def effective_cache_size(rows: Sequence[Row], server: ExaminedServer) -> Reading
             return ok(seen)
         return warning(
             f"{seen}, shared_buffers is {memory(cache)}",
-            "The planner believes in less cache than the server has: it avoids index scans that would be fast.",
-            "about three quarters of the server's memory",
+            "The planner assumes less cache than shared_buffers alone, and avoids index scans that would be fast.",
+            "set it to about three quarters of the server's memory",
         )
     share = known / server.memory_bytes
     better = changed("effective_cache_size", _megabytes(server.memory_bytes * KNOWN_SHARE))
     seen = f"{seen}, the machine has {memory(server.memory_bytes)}"
     if share > 1:
         return note(
-            seen, "The planner believes in more cache than there is: index scans seem cheaper than they are.", better
+            seen, "The planner assumes more cache than available, so it underestimates the cost of index scans.", better
         )
     if share < _MOST_SHARE:
-        return note(seen, "The planner believes in less cache than there is, and avoids index scans.", better)
+        return note(seen, "The planner assumes less cache than available, and avoids index scans.", better)
     return ok(seen)
 
 
@@ -94,19 +94,19 @@ _SPILLS = f"""
 """
 
 
-@probe("memory", "spills", _SPILLS)
+@probe("memory", "temporary files", _SPILLS)
 def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Sorts and hashes that exceeded work_mem and used temporary files."""
     files, size = (float(value or 0) for value in rows[0][:2])
     over_s = float(rows[0][2]) if rows[0][2] else None
     if not files:
         return ok(f"none with work_mem = {rows[0][3]}")
-    when = f"in {span(over_s)}" if over_s else "since statistics began"
+    when = f"in {span(over_s)}" if over_s else "since the last statistics reset"
     seen = f"{counted(files, 'temporary file')} of {stored(size / files)} on average {when}, work_mem is {rows[0][3]}"
-    meaning = "Sorts and hashes write to disk what memory could hold; they compete with everybody's I/O."
+    meaning = "Sorts and hashes spill to disk that could fit in memory, and compete with other I/O."
     remedy = (
-        "find the statements (pg_stat_statements: temp_blks_written; or log_temp_files = 0) and set work_mem for their "
-        "role; each sort or hash of each connection may take as much"
+        "find the statements (pg_stat_statements: temp_blks_written; or log_temp_files = 0), and raise work_mem for "
+        "their role; each sort or hash of each connection may use that much"
     )
     often = over_s is not None and size * _HOUR_S / max(over_s, _HOUR_S) > _SPILLED_PER_H
     return warning(seen, meaning, remedy) if often else note(seen, meaning, remedy)
@@ -123,16 +123,16 @@ def huge_pages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether large shared buffers are mapped with huge pages."""
     cache, setting, status = float(rows[0][0] or 0), str(rows[0][1]), rows[0][2]
     if cache < _HUGE_FROM:
-        return ok(f"shared_buffers is {memory(cache)}: they would gain little")
+        return ok(f"shared_buffers is {memory(cache)}: huge pages would gain little")
     if status == "on" or setting == "on":
         return ok("used")
     if status is None and setting == "try" and not _none_reserved(server):
-        return note("huge_pages = try; whether they are used is not shown before version 17", "", "")
+        return note("huge_pages = try; before version 17, the server does not show whether they are used", "", "")
     return note(
         "not used",
-        f"The page tables of {memory(cache)} are built anew in each connection: memory and CPU time that grow with "
-        f"the number of connections ({in_percent(1 / 512)} of the cache for each).",
-        "postgres -C shared_memory_size_in_huge_pages says how many; sysctl vm.nr_hugepages=N, then restart the server",
+        f"Each connection builds its own page tables for {memory(cache)}, which costs CPU time and memory per "
+        f"connection (up to {in_percent(1 / 512)} of the cache each).",
+        "sysctl vm.nr_hugepages=N with N from postgres -C shared_memory_size_in_huge_pages; then restart the server",
     )
 
 

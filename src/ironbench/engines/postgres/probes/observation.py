@@ -25,19 +25,19 @@ def statements(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if not there:
         return note(
             f"{STATEMENTS} is not installed",
-            "Which statement takes the time is not known.",
+            "The server does not record which statements take the time.",
             "install the server's contrib modules (Debian: part of postgresql-NN)",
         )
     make = f"CREATE EXTENSION {STATEMENTS}"
     if loaded:
         return note(
-            f"{STATEMENTS} is loaded, but not in this database",
-            "What each statement costs is counted and cannot be read from here.",
+            f"{STATEMENTS} is loaded, but not created in this database",
+            "Statement statistics are collected, but cannot be read from this database.",
             make,
         )
     return note(
         f"{STATEMENTS} is not loaded",
-        "Which statement takes the time is not known.",
+        "The server does not record which statements take the time.",
         f"{_preloaded(rows[0][3])}; then {make}",
     )
 
@@ -46,7 +46,7 @@ def _preloaded(libraries: str | None) -> str:
     """How to load the library without removing those that are loaded now. `libraries`: None if the role may not see
     them."""
     if libraries is None:
-        return "add it to shared_preload_libraries, after what is there, and restart the server"
+        return "append it to shared_preload_libraries, and restart the server"
     names = [name.strip().strip('"') for name in libraries.split(",") if name.strip()]
     # Every name is quoted separately: PostgreSQL takes 'a, b' for one library of that name.
     return changed("shared_preload_libraries", "', '".join([*names, STATEMENTS]), restart=True)
@@ -59,8 +59,8 @@ def io_times(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("measured")
     return note(
         "track_io_timing is off",
-        "How long reads and writes take is missing in records, plans and pg_stat_statements.",
-        f"{changed('track_io_timing', 'on')}; pg_test_timing says what the clock costs",
+        "Records, plans and pg_stat_statements contain no I/O times.",
+        f"{changed('track_io_timing', 'on')}; measure the overhead with pg_test_timing",
     )
 
 
@@ -71,7 +71,7 @@ def activity(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("shown")
     return warning(
         "track_activities is off",
-        "What sessions wait for is not shown: no bottleneck can be named.",
+        "The server does not show wait events, so the bottleneck cannot be identified.",
         changed("track_activities", "on"),
     )
 
@@ -90,12 +90,12 @@ def messages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Settings with which every statement is written to the server's log."""
     names = [str(name) for (name,) in rows]
     if not names:
-        return ok("not every statement")
+        return ok("only some statements are logged, or none")
     return warning(
         ", ".join(names),
-        "Every statement writes a message or is timed step by step: short statements become slower by a good part, "
-        "and the messages fill a disk.",
-        "log those alone that take long, e.g. " + changed("log_min_duration_statement", "1s"),
+        "Every statement writes a log message or is timed step by step, which slows short statements considerably; "
+        "the messages may also fill the disk.",
+        "log only slow statements, e.g. " + changed("log_min_duration_statement", "1s"),
     )
 
 
@@ -104,7 +104,9 @@ def build(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether the server is a production or a debug build."""
     if rows[0][0] == "off":
         return ok("without assertions")
-    return severe("built with assertions", "It checks itself all the time, and is slower by a factor.", "another build")
+    return severe(
+        "built with assertions", "Assertions make the server several times slower.", "use a build without assertions"
+    )
 
 
 @probe("observation", "pending restart", "select name from pg_settings where pending_restart order by name")
@@ -114,6 +116,6 @@ def pending(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("none")
     return note(
         ", ".join(str(name) for (name,) in rows),
-        "Files say one value and the server works with another: after the next restart numbers differ.",
+        "The running server does not use the configured values yet, so numbers will change at the next restart.",
         "restart the server before you measure",
     )

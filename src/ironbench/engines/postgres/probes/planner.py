@@ -24,11 +24,11 @@ def random_page_cost(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if random < _DISK_RATIO * sequential:
         return ok(seen)
     if server.rotates:
-        return ok(f"{seen}; the kernel calls the disk a rotating one, which in a virtual machine may be wrong")
-    meaning = "That is right for rotating disks. On flash the planner avoids index scans that would be faster."
+        return ok(f"{seen}; the kernel reports a rotating disk, which may be wrong in a virtual machine")
+    meaning = "The value suits rotating disks. On flash, the planner avoids index scans that would be faster."
     if server.rotates is None:
         return note(seen, meaning, f"on flash: {changed('random_page_cost', _FLASH)}")
-    return warning(f"{seen}; the data are on no rotating disk", meaning, changed("random_page_cost", _FLASH))
+    return warning(f"{seen}; the data are not on a rotating disk", meaning, changed("random_page_cost", _FLASH))
 
 
 def _compiled(server: ExaminedServer) -> str:
@@ -49,14 +49,14 @@ def jit(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if on != "t":
         return ok("off, or not in this build")
     if whole is None:
-        return unseen("how long compiling takes is in pg_stat_statements, since version 15")
+        return unseen("requires pg_stat_statements and PostgreSQL 15 or later")
     share = float(spent or 0) / max(float(whole), 1e-9)
-    seen = f"{in_percent(share)} of the time of statements is compilation ({counted(float(calls or 0), 'execution')})"
+    seen = f"JIT compilation takes {in_percent(share)} of statement time ({counted(float(calls or 0), 'execution')})"
     if share < _JIT_SHARE:
         return ok(seen)
     return warning(
         seen,
-        "Compiling costs more than short statements gain.",
+        "Compilation costs short statements more than it saves.",
         f"{changed('jit', 'off')}; or raise jit_above_cost until only long statements are compiled",
     )
 
@@ -74,7 +74,7 @@ def methods(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("all are on")
     return warning(
         f"off: {', '.join(names)}",
-        "Plans are not those that the planner would choose; such settings are for trials, not for servers.",
+        "The planner cannot choose the best plans; these settings are meant for tests, not for production.",
         changed(names[0], "on"),
     )
 
@@ -101,6 +101,6 @@ def statistics(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
     return warning(
         ", ".join(tables) + more,
-        "The planner guesses sizes from old figures: plans are slow today, or change in the midst of a trial.",
+        "The planner estimates from outdated statistics: plans may be slow, or change during a trial.",
         f"ANALYZE {rows[0][0]}" if len(rows) == 1 else "ANALYZE",
     )

@@ -27,15 +27,17 @@ def slots(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if not rows:
         return ok("none")
     name, kept, state = str(rows[0][0]), float(rows[0][1] or 0), rows[0][2]
-    seen = f"{counted(len(rows), 'slot')}: {name} keeps {stored(kept)} of log"
+    seen = f"{counted(len(rows), 'slot')}: {name} retains {stored(kept)} of WAL"
     remedy = (
-        f"SELECT pg_drop_replication_slot('{name}'), unless its reader comes back; max_slot_wal_keep_size bounds it"
+        f"SELECT pg_drop_replication_slot('{name}'), unless its consumer returns; max_slot_wal_keep_size limits the WAL"
     )
     if kept >= _TOO_MUCH or state in ("unreserved", "lost"):
-        return severe(f"{seen} (state {state})", "The log fills its disk, and then the server stops.", remedy)
+        return severe(f"{seen} (state {state})", "The WAL will fill its disk, and then the server stops.", remedy)
     if kept >= _MUCH:
-        return warning(seen, "The log grows until its disk is full; a logical slot also keeps dead rows.", remedy)
-    return note(seen, "The log that it keeps grows from now on.", remedy)
+        return warning(
+            seen, "The WAL grows until its disk is full; a logical slot also keeps dead tuples in the catalogs.", remedy
+        )
+    return note(seen, "The retained WAL keeps growing.", remedy)
 
 
 _LAG = f"""
@@ -52,12 +54,12 @@ def lag(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("no replica is connected")
     late = [row for row in rows if float(row[1] or 0) >= _LATE_S or float(row[2] or 0) >= _MUCH]
     if not late:
-        return ok(f"{counted(len(rows), 'replica')}, none behind by {span(_LATE_S)}")
+        return ok(f"{counted(len(rows), 'replica')}, all less than {span(_LATE_S)} behind")
     name, behind_s, size, state = late[0]
     waits = " Commits wait for it (synchronous)." if state in ("sync", "quorum") else ""
     return warning(
-        f"{name} is behind by {stored(float(size or 0))}" + (f", {span(float(behind_s))}" if behind_s else ""),
-        f"Numbers of this server are those of one whose replica does not keep up.{waits}",
+        f"{name} is {stored(float(size or 0))} behind" + (f", {span(float(behind_s))}" if behind_s else ""),
+        f"The replica does not keep up, so results may overstate what the pair can sustain.{waits}",
         "look at the replica's disk and at max_standby_streaming_delay there; compare with the replica stopped",
     )
 
@@ -70,10 +72,12 @@ def standby(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether this server is itself a replica."""
     replica, behind_s = rows[0]
     if replica != "t":
-        return ok("this is no replica")
+        return ok("not a replica")
     when = f"; the last commit replayed is {span(float(behind_s))} old" if behind_s else ""
     return note(
-        f"this server is a replica{when}", "It takes no writes, and replays those of its primary while you measure.", ""
+        f"this server is a replica{when}",
+        "A replica accepts no writes, and replays its primary's writes during the measurement.",
+        "",
     )
 
 
@@ -89,11 +93,11 @@ def archive(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether WAL archiving works."""
     mode, failed, behind, ago = rows[0]
     if mode == "off":
-        return ok("not asked for")
+        return ok("off")
     if behind != "t":
         return ok("keeps up")
     return severe(
         f"the last attempt failed, {span(float(ago or 0))} ago; {counted(int(failed or 0), 'failure')} in all",
-        "The server keeps all log until it is archived: its disk fills, and then the server stops.",
-        "see the server's messages for what archive_command said",
+        "The server keeps WAL until it is archived: the disk will fill, and then the server stops.",
+        "read the error of archive_command in the server's log",
     )

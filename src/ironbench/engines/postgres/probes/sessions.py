@@ -24,7 +24,7 @@ _CONNECTIONS = """
 def connections(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Number of connections, compared with the maximum."""
     used, most = (int(value or 0) for value in rows[0])
-    remedy = "a pooler in front of the server; or raise max_connections and restart it"
+    remedy = "use a connection pooler, or raise max_connections and restart the server"
     return connections_reading(used, most, remedy)
 
 
@@ -40,13 +40,13 @@ _IDLE = """
 def idle(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Sessions that are idle in an open transaction."""
     if not rows:
-        return ok("none for a minute or more")
+        return ok("none longer than a minute")
     pid, who, age = rows[0]
     seen = f"{counted(len(rows), 'session')}, the oldest for {span(float(age or 0))} (process {pid}, role {who})"
     reading = severe if float(age or 0) >= _HOUR_S else warning
     return reading(
         seen,
-        "They hold their locks, and no vacuum removes a row that they might still see: tables grow while you measure.",
+        "Idle transactions hold their locks and prevent vacuum from removing dead tuples: tables grow during trials.",
         f"SELECT pg_terminate_backend({pid}); for good: {changed('idle_in_transaction_session_timeout', '5min')}",
     )
 
@@ -63,11 +63,11 @@ _LONG = """
 def long(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Transactions that have been active for an hour or longer."""
     if not rows:
-        return ok("none of an hour or more")
+        return ok("none longer than an hour")
     pid, who, age = rows[0]
     return warning(
         f"{counted(len(rows), 'transaction')}, the oldest for {span(float(age or 0))} (process {pid}, role {who})",
-        "No vacuum removes a row that they might still see; they also take part in every trial.",
+        "Long transactions prevent vacuum from removing dead tuples, and add load to every trial.",
         f"wait for it; or SELECT pg_cancel_backend({pid})",
     )
 
@@ -82,12 +82,12 @@ _PREPARED = """
 def prepared(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Transactions that were prepared for two-phase commit and never finished."""
     if not rows:
-        return ok("none of ten minutes or more")
+        return ok("none older than ten minutes")
     name, who, age = rows[0]
     reading = severe if float(age or 0) >= _HOUR_S else warning
     return reading(
-        f"{counted(len(rows), 'transaction')}, the oldest for {span(float(age or 0))} (of role {who})",
-        "They hold their locks whatever happens, restarts included, and vacuum removes nothing that is younger.",
+        f"{counted(len(rows), 'transaction')}, the oldest for {span(float(age or 0))} (role {who})",
+        "Prepared transactions hold their locks, even across restarts, and prevent vacuum from removing dead tuples.",
         f"ROLLBACK PREPARED '{str(name).replace(chr(39), chr(39) * 2)}', or commit it",
     )
 
@@ -101,14 +101,14 @@ def _waiting(server: ExaminedServer) -> str:
     """
 
 
-@probe("sessions", "waits for locks", _waiting)
+@probe("sessions", "lock waits", _waiting)
 def waits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Sessions that have waited for a lock for ten seconds or longer."""
     waiting, longest_s = int(rows[0][0] or 0), float(rows[0][1] or 0)
     if not waiting:
-        return ok("none of ten seconds or more")
+        return ok("none longer than ten seconds")
     return warning(
         f"{counted(waiting, 'session')}, the longest for {span(longest_s)}",
-        "Somebody holds a lock and does not end; what waits behind it takes no part in a trial.",
+        "A session holds a lock for a long time, and the sessions that wait for it do no work.",
         "SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
     )

@@ -23,15 +23,15 @@ _DEAD = """
 """
 
 
-@probe("tables", "dead rows", _DEAD)
+@probe("tables", "dead tuples", _DEAD)
 def dead(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Dead rows that no vacuum has removed yet."""
     if not rows:
         return ok("few")
     return warning(
         some([f"{name} ({grouped(int(gone or 0))} dead, {grouped(int(live or 0))} live)" for name, gone, live in rows]),
-        "Scans read them, and the next vacuum comes in the midst of a trial. Where they stay after a vacuum, an old "
-        "transaction, a prepared one or a replication slot holds them.",
+        "Scans read dead tuples, and autovacuum may start during a trial. If they remain after a vacuum, an old "
+        "transaction, a prepared transaction or a replication slot prevents their removal.",
         f"VACUUM (VERBOSE, ANALYZE) {rows[0][0]}; for good: ALTER TABLE … SET (autovacuum_vacuum_scale_factor = 0.02)",
     )
 
@@ -62,16 +62,15 @@ _BLOAT = """
 def bloat(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables that are much larger than their rows require (bloat)."""
     if not rows:
-        return ok("none above 8 MB is twice as large as its rows")
+        return ok("no table above 8 MB is more than twice as large as its rows")
     tables = [
-        f"{name} ({stored(float(size or 0))}, about {stored(float(least or 0))} of it rows)"
-        for name, size, least in rows
+        f"{name} ({stored(float(size or 0))}, about {stored(float(least or 0))} of rows)" for name, size, least in rows
     ]
     return warning(
         some(tables),
-        "Scans and caches hold empty space. This is an estimate by the statistics of columns; the extension "
-        "pgstattuple counts.",
-        f"VACUUM FULL {rows[0][0]} (locks it), or pg_repack; first see why vacuum did not keep up",
+        "Scans read empty space, which also uses cache. This is an estimate from column statistics; for exact "
+        "numbers, use the extension pgstattuple.",
+        f"VACUUM FULL {rows[0][0]} (locks the table), or pg_repack; first find out why vacuum did not keep up",
     )
 
 
@@ -83,8 +82,8 @@ def autovacuum(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("on")
     return severe(
         f"{' and '.join(missing)} off",
-        "Nobody removes dead rows or renews statistics: every day is slower than the one before, and in the end the "
-        "server stops to protect itself.",
+        "Dead tuples are not removed and statistics are not updated: the database becomes slower over time, and "
+        "finally stops accepting writes to prevent transaction ID wraparound.",
         "; ".join(f"ALTER SYSTEM SET {name} = 'on'" for name in missing) + "; SELECT pg_reload_conf()",
     )
 
@@ -102,7 +101,7 @@ def excepted(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("none")
     return warning(
         some([str(name) for (name,) in rows]),
-        "Their dead rows stay and their statistics grow old until somebody vacuums them.",
+        "Dead tuples and outdated statistics remain until these tables are vacuumed by hand.",
         f"ALTER TABLE {rows[0][0]} RESET (autovacuum_enabled)",
     )
 
@@ -124,13 +123,13 @@ def wraparound(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if max(age, many) >= _AGE_SEVERE:
         return severe(
             seen,
-            f"At 2 147 million the server takes no more transactions ({in_percent(max(age, many) / 2**31)} is used).",
+            f"At 2,147 million the server rejects new transactions ({in_percent(max(age, many) / 2**31)} used).",
             "end old transactions and slots, then VACUUM (FREEZE) the oldest tables, today",
         )
     if age > 1.5 * most or many > 1.5 * most_many:
         return warning(
-            f"{seen}; autovacuum begins at {grouped(most)}",
-            "Autovacuum does not keep up. It reads whole tables to freeze them, in the midst of trials, too.",
-            "VACUUM (FREEZE) the oldest tables at a quiet time; look for old transactions and slots",
+            f"{seen}; autovacuum freezes from {grouped(most)}",
+            "Autovacuum does not keep up. To freeze tables, it scans them completely, possibly during trials.",
+            "VACUUM (FREEZE) the oldest tables at a quiet time, and look for old transactions and slots",
         )
     return ok(seen)

@@ -21,7 +21,7 @@ _GAUGES = {"directory_threads_active": "active", "directory_operations_waiting":
 
 class SlapdMonitor:
     name = "slapd_monitor"
-    doc = "A directory's operations by kind, threads at work, and operations that wait for a thread"
+    doc = "slapd's operations by kind, busy threads, and operations that wait for a thread"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         each = (Source(_OPERATIONS, "sql", facts.OPERATIONS), Source(_THREADS, "sql", _POOL, _PERIOD_S))
