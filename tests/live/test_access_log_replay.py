@@ -138,4 +138,4 @@ def test_changes_are_made_up_on_a_directory_that_ironbench_fills(place: Path) ->
     user.measured("run", "access-log", *words, "--with", "changes=made-up", "--with", "binds=password")
     record = user.records()[-1]
     assert record["metrics"]["transactions"] == 6 and record["metrics"]["failed"] == 0, record
-    assert {check["name"]: check["passed"] for check in record["checks"]} == {"our changes = the server's": True}
+    assert {check["name"]: check["passed"] for check in record["checks"]} == {"client changes = server changes": True}

@@ -40,7 +40,7 @@ OPERATIONS = {
     "restore": "checksum of their content",
     "index-build": "the index is valid",
     "index-build --with concurrently=on": "the index is valid",
-    "vacuum": "dead rows left",
+    "vacuum": "dead tuples left",
     "vacuum --with kind=full": "pages of the new table",
     "index-build --engine mariadb": "the index is valid",
     "index-build --engine mariadb --with concurrently=on": "the index is valid",
@@ -116,7 +116,7 @@ def test_where_files_cannot_be_copied_a_dump_is_made_and_the_record_says_so(
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("vacuum", "--with kind=plain: mariadb has no such vacuum"),
+        ("vacuum", "--with kind=plain: mariadb does not support this kind of vacuum"),
         ("backup --with format=tar", "--with format=tar: neither mariadb-backup nor mariadb-dump makes"),
         ("backup --with rate=5", "--with rate=5: neither mariadb-backup nor mariadb-dump makes"),
         ("restore", "mariadb-backup and mariadb-dump: are not on PATH"),

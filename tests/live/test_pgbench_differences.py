@@ -323,7 +323,7 @@ def test_a_run_of_scripts_says_which_database_it_uses(both: Programs) -> None:
     data = str(both.directory / "data")
     command = ["run", "script", file, "--transactions", "1", "--warmup", "0s", "--engine", "sqlite"]
     done = launch.run([*command, "--data", data, "--results", str(both.directory / "results")])
-    assert f"the scripts run in the database that ironbench keeps in {data}; --dsn names one of yours" in done.stderr
+    assert f"the scripts run in ironbench's own database in {data}; --dsn names your database" in done.stderr
 
 
 def test_tries_without_limit_need_a_duration_as_in_pgbench(both: Programs) -> None:

@@ -102,7 +102,7 @@ def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_che
         assert (one["metrics"]["slices"], one["metrics"]["slice_length_s"]) == (6, 0.25)
         assert "frozen_cpu_s" not in one["metrics"]
         assert "idle on the same server" in one["conditions"]["slices"]
-    history = [check for one in found for check in one["checks"] if check["name"] == "lines of history = commits"]
+    history = [check for one in found for check in one["checks"] if check["name"] == "history rows = commits"]
     assert len(history) == 4
     of_both = [sum(one["metrics"]["transactions"] for one in found if one["block"] == block) for block in (0, 1)]
     assert all(float(check["actual"]) >= of_both[one["block"]] for one, check in zip(found, history, strict=True))

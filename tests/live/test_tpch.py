@@ -131,9 +131,9 @@ def test_chosen_queries_run_alone_with_their_plans_and_give_no_figure_of_merit(u
         (("--with", "queries=23"), "there is no query 23"),
         (("--with", "test=powr"), "did you mean power"),
         (("--with", "sf=0"), "out of range"),
-        (("--with", "check=drawn"), "nothing to hold such answers against"),
-        (("--with", "expected=/nowhere"), "no such directory"),
-        (("--duration", "10s"), "ends when its queries are answered"),
+        (("--with", "check=drawn"), "no reference answers"),
+        (("--with", "expected=/nowhere"), "does not exist"),
+        (("--duration", "10s"), "ends when all queries are answered"),
         (("--clients", "4"), "--clients"),
     ],
 )

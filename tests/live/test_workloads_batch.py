@@ -129,7 +129,7 @@ def test_a_ledger_that_lost_a_line_is_noticed(tmp_path: Path) -> None:
     ]
     session.query("delete from batch_history where month = 3")
     failed = [check.name for check in igen_batch.check(session, then, posted) if not check.passed]
-    assert "lines posted = lines held + archived" in failed
+    assert "lines posted = lines in history + archived" in failed
 
 
 class _Sqlite:

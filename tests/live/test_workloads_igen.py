@@ -23,12 +23,12 @@ TAMPERED = {
         "(select max(order_no) from igen_order where customer_id = 7)"
     ),
     "stock is never negative": "update igen_stock set quantity = -1 where product_id = 3 and region_id = 2",
-    "every customer holds an order": "delete from igen_order where customer_id = 9",
+    "every customer has an order": "delete from igen_order where customer_id = 9",
     "inserted - deleted = difference in orders": (
         "update igen_order set order_no = order_no + 1000 where customer_id = 11 and order_no = "
         "(select max(order_no) from igen_order where customer_id = 11)"
     ),
-    "orders per customer stay bounded": (
+    "orders per customer are bounded": (
         "insert into igen_order (customer_id, order_no, line_count, total_cents, placed_at, status) "
         "select 13, (select max(order_no) from igen_order where customer_id = 13) + product_id, 0, 0, "
         "'2026-01-01 00:00:00', 'placed' from igen_product where product_id <= 20"
@@ -52,7 +52,7 @@ def test_all_checks_pass_after_a_trial(target: Target, weight: str) -> None:
             "heavy": {"orders placed = commits", "orders archived = commits"},
         }[weight]
     )
-    assert set(checks) == expected | ({"our commits = the server's"} if target.engine == "postgres" else set())
+    assert set(checks) == expected | ({"client commits = server commits"} if target.engine == "postgres" else set())
 
 
 @pytest.mark.parametrize("protocol", ["prepared", pytest.param("extended", marks=pytest.mark.long), "simple"])
@@ -86,7 +86,7 @@ def test_a_check_fails_when_its_rule_is_broken(target: Target) -> None:
         assert check in trial.failed()
         target.query("rollback")
     # Each round of checks has opened connections, whose commits are no transactions of the trial.
-    assert trial.failed() <= {"our commits = the server's"}
+    assert trial.failed() <= {"client commits = server commits"}
 
 
 def test_lines_without_their_order_are_noticed(target: Target) -> None:
@@ -112,9 +112,9 @@ def test_transactions_that_did_nothing_are_noticed(target: Target) -> None:
 def test_a_commit_that_the_server_does_not_know_is_noticed(served: Served) -> None:
     loaded(served, "igen-oltp")
     trial = Trial(served, "igen-oltp", transactions=50)
-    found = int(trial.checks()["our commits = the server's"].actual)
+    found = int(trial.checks()["client commits = server commits"].actual)
     assert trial.summary["commits"] <= found
-    assert trial.failed(commits=found + 100) == {"our commits = the server's"}
+    assert trial.failed(commits=found + 100) == {"client commits = server commits"}
 
 
 def test_commits_that_clients_do_not_know_are_noticed(served: Served) -> None:
@@ -122,7 +122,7 @@ def test_commits_that_clients_do_not_know_are_noticed(served: Served) -> None:
     trial = Trial(served, "igen-oltp", transactions=500)
     fewer = trial.summary["commits"] * 9 // 10
     assert not trial.failed()
-    assert trial.failed(commits=fewer) == {"our commits = the server's"}
+    assert trial.failed(commits=fewer) == {"client commits = server commits"}
 
 
 @rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)

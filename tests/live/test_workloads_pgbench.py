@@ -76,7 +76,7 @@ def test_all_checks_pass_after_a_trial(target: Target, name: str) -> None:
     trial = Trial(target, name)
     assert trial.failed() == set()
     if name != "select-only":
-        assert "lines of history = commits" in trial.checks()
+        assert "history rows = commits" in trial.checks()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_all_checks_pass_after_a_trial(target: Target, name: str) -> None:
             "growth of balances: history = accounts",
             "update pgbench_accounts set abalance = abalance + 1 where aid = 77",
         ),
-        ("lines of history = commits", "insert into pgbench_history (tid, bid, aid, delta) values (1, 1, 1, 0)"),
+        ("history rows = commits", "insert into pgbench_history (tid, bid, aid, delta) values (1, 1, 1, 0)"),
     ],
 )
 def test_a_check_fails_when_its_rule_is_broken(target: Target, check: str, sql: str) -> None:

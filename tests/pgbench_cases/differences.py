@@ -79,7 +79,7 @@ REASONS: dict[str, str] = {
     _ERROR + "sleep missing arg": "\\sleep needs a time",
     _ERROR + "sleep unknown unit": '"week" is no unit of time',
     _ERROR + "misc invalid backslash command": "unknown command \\nosuchcommand",
-    _ERROR + "misc empty script": "is empty: it holds no command",
+    _ERROR + "misc empty script": "is empty",
     _ERROR + "gset no row": "\\gset wants one row, the server gave 0",
     _ERROR + "gset non SELECT": "\\gset wants one row, the server gave 0",
     _ERROR + "gset alone": "\\gset must follow a SQL command",

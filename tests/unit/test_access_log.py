@@ -102,8 +102,8 @@ def test_operations_of_one_second_are_spread_over_it_where_times_are_whole_secon
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "holds no operation"),
-        ('127.0.0.1 - - [25/Nov/2026:18:44:02 +0000] "GET / HTTP/1.1" 200\n', "holds no operation"),
+        ("", "contains no LDAP operation"),
+        ('127.0.0.1 - - [25/Nov/2026:18:44:02 +0000] "GET / HTTP/1.1" 200\n', "contains no LDAP operation"),
         ("yesterday conn=1 op=0 UNBIND\n", "line 1: has no time"),
         ("[25/Foo/2026:18:44:02 +0100] conn=1 op=1 UNBIND\n", "line 1: has no time"),
         (
@@ -134,7 +134,10 @@ def test_searches_and_compares_are_replayed_at_their_times_and_the_rest_is_told(
     assert [len(one) for one in times] == [2, 1] and times[0][0] == pytest.approx(0.05005, abs=1e-4)
     choice = Choice("access-log", WORKLOAD.validated({"log": path}))
     (told,) = WORKLOAD.cautions("", choice, "")
-    assert told == "3 of 7 operations of the log are replayed, without 1 EXT, 1 binds, 1 changes and 1 that failed then"
+    assert (
+        told
+        == "3 of 7 operations of the log are replayed, without 1 EXT, 1 binds, 1 changes and 1 that failed when logged"
+    )
 
 
 def test_a_log_twice_as_fast_has_its_operations_at_half_the_time(tmp_path: Path) -> None:
@@ -170,11 +173,11 @@ def test_what_a_log_cannot_be_driven_with_is_refused(tmp_path: Path) -> None:
     path = log(tmp_path, OPENLDAP)
     mine, theirs = System("x", "x"), System("x", "x", dsn="ldap://h/dc=x")
     for system, load, options, words in (
-        (mine, Load(clients=1), {}, "2 connections at once"),
-        (mine, Load(clients=2, rate=5.0), {}, "means nothing where a log says"),
-        (theirs, Load(clients=2), {"changes": "made-up"}, "not ironbench's"),
+        (mine, Load(clients=1), {}, "2 connections at a time"),
+        (mine, Load(clients=2, rate=5.0), {}, "the log sets the start"),
+        (theirs, Load(clients=2), {"changes": "made-up"}, "values of your directory"),
         (mine, Load(clients=2), {"loaded": "no"}, "is empty"),
-        (mine, Load(clients=2), {"log": ""}, "no log is named"),
+        (mine, Load(clients=2), {"log": ""}, "log file is missing"),
     ):
         with pytest.raises(InputError, match=words):
             WORKLOAD.accepts(system, load, Choice("access-log", WORKLOAD.validated({"log": path, **options})))

@@ -154,21 +154,21 @@ def test_each_client_stands_for_a_customer_of_its_own() -> None:
 def test_too_few_customers_for_the_specified_mix_are_refused_with_the_rule() -> None:
     refused = refusal("postgres", 8, inputs="specified", customers="3000")
     assert refused.subject == "--with customers=3000"
-    assert "asks for 20 to 40 brokers, and 3000 customers have 30" in refused.cause
+    assert "uses 20 to 40 brokers, but 3000 customers have only 30" in refused.cause
     assert "--with customers=4000" in refused.hint
     refused = refusal("postgres", 8, inputs="specified", customers="4000", days="7")
-    assert "goes back 32 hours" in refused.cause and "--with days=8" in refused.hint
+    assert "goes back at least 32 business hours" in refused.cause and "--with days=8" in refused.hint
     options = {"inputs": "specified", "customers": "4000", "days": "8"}
     workload = workloads.get("brokerage")
     workload.accepts(System("postgres", "t"), Load(8), Choice("brokerage", workload.validated(options)))
 
 
 def test_an_engine_of_one_isolation_level_has_no_choice() -> None:
-    assert "has one isolation level" in refusal("sqlite", 1, isolation="locks").cause
+    assert "has only one isolation level" in refusal("sqlite", 1, isolation="locks").cause
 
 
 def test_an_engine_without_functions_runs_no_logic_in_the_server() -> None:
-    assert "runs no functions of ours" in refusal("sqlite", 1, logic="server").cause
+    assert "cannot run ironbench's stored functions" in refusal("sqlite", 1, logic="server").cause
 
 
 def test_the_market_has_connections_of_its_own() -> None:

@@ -83,11 +83,11 @@ def test_entries_up_to_the_first_change_are_loaded_and_the_rest_is_carried_out(t
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"weights": "search=1"}, "weights=search=1: means nothing to job search"),
-        ({"job": "compare", "filter": "(cn=a)"}, "means nothing to job compare"),
-        ({"job": "add-delete", "id": "[1-2]"}, "means nothing to job add-delete"),
-        ({"job": "mixed", "weights": "search=1", "values": "2"}, "means nothing to job mixed"),
-        ({"id2": "[1-5]"}, "share=100 leaves it none"),
+        ({"weights": "search=1"}, "weights=search=1: has no effect with job search"),
+        ({"job": "compare", "filter": "(cn=a)"}, "has no effect with job compare"),
+        ({"job": "add-delete", "id": "[1-2]"}, "has no effect with job add-delete"),
+        ({"job": "mixed", "weights": "search=1", "values": "2"}, "has no effect with job mixed"),
+        ({"id2": "[1-5]"}, "share=100 gives it no"),
     ],
 )
 def test_an_option_that_a_job_does_not_use_is_refused(given: dict[str, str], words: str) -> None:
@@ -97,9 +97,9 @@ def test_an_option_that_a_job_does_not_use_is_refused(given: dict[str, str], wor
 
 @pytest.mark.parametrize("job", ["search", "modify", "bind", "auth", "login", "compare", "modify-dn", "prime", "mixed"])
 def test_a_job_that_needs_people_does_not_run_on_entries_of_an_ldif(job: str) -> None:
-    with pytest.raises(InputError, match="works on the people that ironbench makes") as caught:
+    with pytest.raises(InputError, match="needs the people that ironbench generates") as caught:
         workloads.get("directory").validated({"job": job, "ldif": "own.ldif"})
-    taken = "use job search, auth or modify, which take entries of an LDIF"
+    taken = "use job search, auth or modify, which can use entries of an LDIF"
     assert (caught.value.hint == taken) == (job in ("compare", "modify-dn", "prime"))
 
 
@@ -149,8 +149,8 @@ def test_a_filter_of_a_file_that_is_none_is_named_with_its_line(tmp_path: Path) 
     [
         ({"job": "mixed", "weights": "search=²"}, "'search=²' has no weight from 0 to 1000"),
         ({"job": "mixed", "weights": "search=1001"}, "'search=1001' has no weight from 0 to 1000"),
-        ({"filter": "(uid=user.[9-1])"}, "[9-1] is no range of numbers"),
-        ({"job": "auth", "filter": "(uid=user.[9:1])"}, "[9:1] is no range of numbers"),
+        ({"filter": "(uid=user.[9-1])"}, "[9-1] is not a range of numbers"),
+        ({"job": "auth", "filter": "(uid=user.[9:1])"}, "[9:1] is not a range of numbers"),
     ],
 )
 def test_a_weight_or_range_that_is_none_is_refused(given: dict[str, str], words: str) -> None:
@@ -194,7 +194,7 @@ def test_a_line_of_a_template_that_is_none_is_named() -> None:
 @pytest.mark.parametrize("given", [{"id": "[1-101]"}, {"id": "[0:50]"}, {"share": "80", "id2": "[90-110]"}])
 def test_people_that_are_not_there_are_not_looked_for(given: dict[str, str]) -> None:
     workload = workloads.get("directory")
-    with pytest.raises(InputError, match="goes beyond the numbers of the people, 1 to 100"):
+    with pytest.raises(InputError, match="exceeds the numbers of the people, 1 to 100"):
         workload.validated({"entries": "100", **given})
     for own in ({"filter": "(roomNumber={id})"}, {"ldif": "own.ldif", "filter": "(cn={id})"}):
         workload.validated({"entries": "100", **given, **own})

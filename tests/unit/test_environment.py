@@ -126,7 +126,7 @@ def test_a_script_without_a_command_is_refused_with_a_way_out(text: str, cause: 
     (tmp_path / "x.sql").write_text(text)
     for words, subject in ((["x.sql"], "x.sql"), (["-", "< x.sql"], "standard input (-)")):
         message = in_words(told(["run", "script", words[0]], tmp_path, "".join(words[1:])), 2)
-        assert f"{subject}: " in message and cause in message and "hint: write an SQL command" in message
+        assert f"{subject}: " in message and cause in message and "hint: add an SQL command" in message
 
 
 @pytest.fixture

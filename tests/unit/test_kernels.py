@@ -38,7 +38,7 @@ def test_pictures_are_counted_and_their_checksum_held(
     assert [check.passed for check in record.checks] == [True]
     assert record.metrics["throughput"] > 10
     assert 0.45 < record.metrics["float_operations_share"] < 0.55
-    assert record.conditions["threads pinned"] == "each to a CPU"
+    assert record.conditions["threads pinned"] == "one CPU per thread"
     assert record.system.engine == "none"
 
 
@@ -95,10 +95,10 @@ def test_more_threads_than_cpus_are_allowed_and_marked(monkeypatch: pytest.Monke
 
 def test_memory_beyond_what_is_free_is_refused_before_the_first_byte() -> None:
     free_memory.require("here", 2, 1 << 30, available=3 << 30)
-    with pytest.raises(InputError, match="3 threads of 1024 MiB are more than the 3072 MiB that are free"):
+    with pytest.raises(InputError, match="3 threads of 1024 MiB exceed the 3072 MiB of free memory"):
         free_memory.require("here", 3, 1 << 30, available=3 << 30)
     ram = workloads.get("igen-ram")
-    with pytest.raises(InputError, match="that are free"):
+    with pytest.raises(InputError, match="of free memory"):
         ram.accepts(HERE, Load(clients=64, on_error="stop"), Choice("igen-ram", ram.validated({"memory": "1TB"})))
     cpu = workloads.get("igen-cpu")
     with pytest.raises(InputError, match="5000 threads of 1525 MiB"):
@@ -109,7 +109,7 @@ def test_memory_beyond_what_is_free_is_refused_before_the_first_byte() -> None:
 @pytest.mark.parametrize(
     ("workload", "options", "cause"),
     [
-        ("igen-ram", {"memory": "1kB"}, "too little for a lottery"),
+        ("igen-ram", {"memory": "1kB"}, "too small for a lottery"),
         ("igen-ram", {"memory": "much"}, "is not a size"),
         ("igen-ram", {"huge": "perhaps"}, "is unknown"),
         ("igen-cpu", {"variant": "fast"}, "is unknown"),
@@ -124,7 +124,7 @@ def test_options_that_make_no_sense_are_refused(workload: str, options: dict[str
 def test_a_picture_needs_a_directory_that_exists(tmp_path: Path) -> None:
     cpu = workloads.get("igen-cpu")
     choice = Choice("igen-cpu", cpu.validated({"png": str(tmp_path / "no" / "set.png")}))
-    with pytest.raises(InputError, match="not in a directory that exists"):
+    with pytest.raises(InputError, match="not in an existing directory"):
         cpu.accepts(HERE, Load(on_error="stop"), choice)
 
 

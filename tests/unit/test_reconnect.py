@@ -38,7 +38,7 @@ method = "slices"
         ("select-only", "null", "clients of null cannot open new connections"),
         ("directory", "slapd", "counts transactions"),
         ("populate", "postgres", "does not run scripts"),
-        ("tpch", "postgres", "drives itself"),
+        ("tpch", "postgres", "controls its own load"),
     ],
 )
 def test_what_keeps_its_connections_refuses_new_ones(workload: str, engine: str, cause: str, tmp_path: Path) -> None:

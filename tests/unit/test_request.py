@@ -76,7 +76,7 @@ def test_an_unknown_name_is_refused_and_the_nearest_suggested(
         ({"options": ("scale",)}, "--with", "not KEY=VALUE"),
         ({"options": ("scale=0",)}, "--with scale=0", "out of range"),
         ({"client_cpus": "4096"}, "--client-cpus", "not available"),
-        ({"workload": "script"}, "script", "no file is named"),
+        ({"workload": "script"}, "script", "a script file is missing"),
         ({"workload": "script", "files": ("nowhere/x.sql",)}, "nowhere/x.sql", "no such file"),
         ({"workload": "script", "files": ("x.sql@often",)}, 'script "x.sql@often"', "no weight"),
     ],

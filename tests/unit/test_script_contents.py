@@ -62,7 +62,7 @@ def test_a_lab_does_not_go_on_with_a_script_that_was_changed(tmp_path: Path) -> 
 def test_a_script_that_is_named_twice_is_refused_with_its_weights_together(tmp_path: Path) -> None:
     (tmp_path / "my.sql").write_text("SELECT 1;\n")
     mine = str(tmp_path / "my.sql")
-    with pytest.raises(InputError, match="is named twice") as caught:
+    with pytest.raises(InputError, match="is listed twice") as caught:
         workloads.get("script").scripts("postgres", Choice("script", scripts=(f"{mine}@9", mine)))
     assert caught.value.hint.endswith(f"{mine}@10")
 

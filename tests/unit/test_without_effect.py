@@ -38,7 +38,7 @@ def test_a_state_of_caches_is_for_engines_that_keep_data(name: str) -> None:
 
 def test_a_run_on_an_engine_without_caches_of_ours_cannot_ask_for_a_state() -> None:
     assert refused(cache="warm").subject == "--cache warm"
-    assert "drives itself" in refused("igen-cpu", "none", cache="warm").cause
+    assert "controls its own load" in refused("igen-cpu", "none", cache="warm").cause
 
 
 def test_checkpoints_of_a_running_server_are_asked_for_only_where_that_is_possible() -> None:

@@ -77,7 +77,7 @@ def test_what_means_nothing_to_work_that_has_an_end_is_refused(
 
 
 def test_sqlite_has_no_stream() -> None:
-    with pytest.raises(InputError, match="takes no stream of rows"):
+    with pytest.raises(InputError, match="has no COPY stream"):
         populate().accepts(System("sqlite", "s"), LOAD, choice(method="copy"))
     populate().accepts(System("postgres", "s"), LOAD, choice(method="copy"))
 

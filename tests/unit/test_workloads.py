@@ -175,7 +175,7 @@ def test_files_of_the_script_workload_have_weights(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "cause"),
     [
-        ((), "no file is named"),
+        ((), "a script file is missing"),
         (("{}/a.sql@x",), '"x" is no weight'),
         (("{}/a.sql@-1",), '"-1" is no weight'),
         (("{}/a.sql@0",), "none has a weight above zero"),

@@ -299,8 +299,8 @@ class Workload(ABC):
                 names = {"rate_share": "rate", "warmup_auto": "warmup", "curve": load.curve.of if load.curve else ""}
                 option = f"load.{names.get(one.name, one.name.removesuffix('_s'))}"
                 subject = written(option, "auto" if one.name == "warmup_auto" else "")
-                cause = f"means nothing to workload {self.name}, which drives itself"
-                raise InputError(subject, cause, "leave it out")
+                cause = f"has no effect on workload {self.name}, which controls its own load"
+                raise InputError(subject, cause, "remove it")
 
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
         """Whether the checks detect a commit that was lost in a power cut."""

@@ -70,7 +70,7 @@ def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -
     commits = now.server - then.server - (now.own - then.own) - int(summary.get("observer_commits", 0))
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
     most = ours + unsure + _allowance(summary, now.maintained - then.maintained, now.rest_s)
-    return (checked("our commits = the server's", f"{ours} to {most}", commits, ours <= commits <= most),)
+    return (checked("client commits = server commits", f"{ours} to {most}", commits, ours <= commits <= most),)
 
 
 def _allowance(summary: Mapping[str, Any], maintained: int, rest_s: float) -> int:

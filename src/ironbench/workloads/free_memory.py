@@ -8,7 +8,7 @@ from ironbench.host.tree import Tree
 
 SPARE_BYTES = 256 << 20
 """Memory that stays free for other processes."""
-WAY_OUT = "ask for less, or use fewer threads"
+WAY_OUT = "use less memory, or fewer threads"
 
 
 def require(subject: str, threads: int, each_bytes: int, available: int | None = None, way_out: str = WAY_OUT) -> None:
@@ -21,6 +21,6 @@ def require(subject: str, threads: int, each_bytes: int, available: int | None =
         words = f"{threads} threads of {each_bytes >> 20} MiB" if threads > 1 else f"{each_bytes >> 20} MiB"
         raise InputError(
             subject,
-            f"{words} are more than the {free >> 20} MiB that are free (and {SPARE_BYTES >> 20} MiB stay for others)",
+            f"{words} exceed the {free >> 20} MiB of free memory (of which {SPARE_BYTES >> 20} MiB are reserved)",
             way_out,
         )

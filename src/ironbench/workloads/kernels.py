@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BUCKET_S = 0.1
 _LOOK_S = 0.2
 HONOURS = frozenset({"duration_s", "clients", "warmup_s"})
-PIN = Option("pin", "no", "hold each thread to a CPU of its own", ("no", "yes"))
+PIN = Option("pin", "no", "pin each thread to its own CPU", ("no", "yes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> KernelTimes:
     if not histograms[""].count and not work.stopping():
         raise FailureError(
             "kernel",
-            f"not one unit of work ended within {load.duration_s:g} s",
-            f"give it more time ({written('load.duration')}), or less work at a time ({written('workload.with')})",
+            f"no unit of work was completed within {load.duration_s:g} s",
+            f"increase {written('load.duration')}, or use smaller units of work ({written('workload.with')})",
         )
     threads = result["threads"]
     return KernelTimes(
@@ -85,7 +85,7 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> KernelTimes:
         histograms,
         _columns(result["ended"], min(elapsed_s, load.duration_s)),
         _crowded(load, allowed),
-        {"threads pinned": "each to a CPU" if pinned else "no", "CPUs": ",".join(map(str, allowed))},
+        {"threads pinned": "one CPU per thread" if pinned else "no", "CPUs": ",".join(map(str, allowed))},
     )
 
 

@@ -82,15 +82,15 @@ class Maintenance(Workload):
         if load.duration_s is not None:
             raise InputError(
                 written("load.duration"),
-                f"means nothing to {self.name}: a trial lasts as long as the {self.counts[0]}",
-                "leave it out",
+                f"has no effect on {self.name}: a trial lasts as long as the {self.counts[0]}",
+                "remove it",
             )
 
     def drive(self, work: Work) -> Outcome:
         one = ProbeClient(work, f"select amount from {TABLE} where id =", table(work.choice.options).rows)
         with self.prepared(work) as ready:
             calm_s = float(work.choice.options["calm"])
-            work.show(0.0, f"bystander alone for {calm_s:g} s")
+            work.show(0.0, f"probe client only (baseline) for {calm_s:g} s")
             calm = one.calm(calm_s)
             with one.watching() as seen, work.window() as window:
                 took_s = carried_out(

@@ -55,11 +55,11 @@ class PgbenchWorkload(Workload):
 
     usual_protocol = PGBENCH_PROTOCOL
     options = (
-        Option("scale", "1", "size: 100 000 accounts, up to 16 MB, per unit", lowest=1, highest=100_000),
+        Option("scale", "1", "scale factor: 100,000 accounts, up to 16 MB, per unit", lowest=1, highest=100_000),
         Option(
             "fillfactor",
             "100",
-            "percent of a page that loading fills, where it can be set",
+            "fill factor of pages in percent, if the engine supports it",
             lowest=10,
             highest=100,
         ),
@@ -116,7 +116,7 @@ class PgbenchWorkload(Workload):
         now = state(session)
         grown = {name: getattr(now, name) - getattr(before, name) for name in (*self.sums, "entries")}
         ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
-        added = checked("lines of history = commits", ours, grown["entries"], ours <= grown["entries"] <= ours + unsure)
+        added = checked("history rows = commits", ours, grown["entries"], ours <= grown["entries"] <= ours + unsure)
         first, *others = self.sums
         same = (checked(f"growth of balances: {name} = {first}", grown[first], grown[name]) for name in others)
         return (*same, added, *commits)

@@ -26,10 +26,19 @@ if TYPE_CHECKING:
 
 KINDS = ("select", "connect")
 PROBE = Option(
-    "probe", "10", "connections that a bystander opens, and rows that it reads, per second", lowest=1, highest=100
+    "probe",
+    "10",
+    "connections that the probe client opens per second, and rows that it reads per second",
+    lowest=1,
+    highest=100,
 )
 CALM = Option(
-    "calm", "5", "seconds that the bystander is watched before anything begins", lowest=1, highest=600, whole=False
+    "calm",
+    "5",
+    "length of the baseline phase in s, in which only the probe client runs",
+    lowest=1,
+    highest=600,
+    whole=False,
 )
 _CALM_PERCENTILES = {"p50": 0.50, "p99": 0.99}
 """Percentiles of the baseline phase that are recorded for comparison."""
@@ -86,7 +95,7 @@ class ProbeClient:
 
         def seen() -> ProbeTimes:
             if errors:
-                raise FailureError("bystander", str(errors[0])) from errors[0]
+                raise FailureError("probe client", str(errors[0])) from errors[0]
             return _seen(results[0])
 
         try:

@@ -27,10 +27,8 @@ KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
 """Index bytes per row for a separate primary-key index. Random keys leave it about two thirds full
 (docs/workloads/populate.md)."""
 
-GB = Option(
-    "gb", "1", "size: gigabytes (10^9 bytes) of values in all rows", lowest=0.0001, highest=100_000, whole=False
-)
-ROW = Option("row", "1000", "bytes of values in a row, all but 28 of them text", lowest=64, highest=8000)
+GB = Option("gb", "1", "total size of the values in GB (10^9 bytes)", lowest=0.0001, highest=100_000, whole=False)
+ROW = Option("row", "1000", "bytes per row, all but 28 of them text", lowest=64, highest=8000)
 
 FOLDER = Path(__file__).parent / "wide_rows"
 

@@ -45,7 +45,7 @@ class _Replay:
 
 class AccessLog(Workload):
     name = "access-log"
-    doc = "An access log of a directory, replayed: its operations at their times, on as many connections."
+    doc = "Replays an LDAP access log: the logged operations at the logged times, on as many connections."
     needs = ("directory",)
     caution = "log-left-out"
     own_length = True
@@ -53,31 +53,35 @@ class AccessLog(Workload):
     scores = ()
     usual_warmup_s = 0.0
     options = (
-        Option("log", "", "the file: of OpenLDAP at log level stats, or of 389 Directory Server", path="file"),
-        Option("digest", "", "of what the log holds: ironbench fills it in"),
-        Option("speed", "1", "how many times as fast as the log", lowest=0.001, highest=1000, whole=False),
+        Option("log", "", "log file of OpenLDAP at log level stats, or of 389 Directory Server", path="file"),
+        Option("digest", "", "digest of the log's contents: set by ironbench"),
         Option(
-            "suffix", "", "of the directory that wrote the log; the base DN here takes its place; empty: it is the same"
+            "speed", "1", "replay speed relative to the log; 2: twice as fast", lowest=0.001, highest=1000, whole=False
         ),
-        Option("binds", "skip", "skip, or with the password of LDAP_ENTRY_PASSWORD", choices=("skip", "password")),
-        Option("changes", "skip", "skip, or made up: a log has no values", choices=("skip", "made-up")),
+        Option(
+            "suffix", "", "base DN of the directory that wrote the log, replaced by the base DN here; empty: the same"
+        ),
+        Option("binds", "skip", "skip, or bind with the password in LDAP_ENTRY_PASSWORD", choices=("skip", "password")),
+        Option(
+            "changes", "skip", "skip, or replay with made-up values: the log contains none", choices=("skip", "made-up")
+        ),
         Option("entries", "100000", "people in a directory that ironbench fills", lowest=1, highest=100_000_000),
-        Option("template", "", "a file that says what they look like; empty: people", path="file"),
-        Option("ldif", "", "a file with entries of your own below the base DN, in place of people", path="file"),
-        Option("loaded", "yes", "no: use the directory of --dsn as it is", choices=("yes", "no")),
+        Option("template", "", "template file for the entries; empty: people", path="file"),
+        Option("ldif", "", "file with your entries below the base DN, instead of people", path="file"),
+        Option("loaded", "yes", "no: use the directory of --dsn unchanged", choices=("yes", "no")),
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         valid = super().validated(options)
         usual = {option.name: option.default for option in self.options}
         unused: tuple[str, ...] = ("entries", "template") if valid["ldif"] else ()
-        why = "ldif, whose entries are loaded"
+        why = "ldif, which sets the entries"
         if valid["loaded"] == "no":
             unused, why = ("entries", "template", "ldif"), "loaded=no, which loads no entries"
         for name in unused:
             if valid[name] != usual[name]:
                 subject = written("workload.with", f"{name}={valid[name]}")
-                raise InputError(subject, f"means nothing with {why}", "keep one of the two")
+                raise InputError(subject, f"has no effect with {why}", "remove one of the two")
         if valid["log"]:
             _replay(valid)
         return valid
@@ -92,7 +96,7 @@ class AccessLog(Workload):
             return {"kind": "replay", "operations": (), "clients": ()}
         if options["digest"] and reading.digest(options["log"]) != options["digest"]:
             raise InputError(
-                options["log"], "was changed since these trials were planned", "set it back, or begin anew"
+                options["log"], "was changed since these trials were planned", "restore the file, or start again"
             )
         made = _replay(options)
         password = _escaped(entry_password())
@@ -115,7 +119,7 @@ class AccessLog(Workload):
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         if not choice.options["log"]:
-            raise InputError("access-log", "no log is named", f"name one by {written('workload.with', 'log=FILE')}")
+            raise InputError("access-log", "log file is missing", f"add {written('workload.with', 'log=FILE')}")
         refused = {
             written("load.rate"): load.rate is not None or load.rate_share is not None,
             written("load.transactions"): load.transactions is not None,
@@ -123,21 +127,25 @@ class AccessLog(Workload):
         }
         for option, given in refused.items():
             if given:
-                cause = "means nothing where a log says when each operation begins"
-                raise InputError(option, cause, f"leave it out; {written('workload.with', 'speed=2')} is twice as fast")
+                cause = "has no effect: the log sets the start of each operation"
+                raise InputError(
+                    option, cause, f"remove it; {written('workload.with', 'speed=2')} replays twice as fast"
+                )
         if load.warmup_s > 0 or load.warmup_auto:
-            cause = "the beginning of the log would not be measured"
-            raise InputError(written("load.warmup", "auto" if load.warmup_auto else ""), cause, "leave it out")
+            cause = "would exclude the beginning of the log from the measurement"
+            raise InputError(written("load.warmup", "auto" if load.warmup_auto else ""), cause, "remove it")
         need = len(_replay(choice.options).clients)
         if load.clients < need:
-            cause = f"the log had {counted(need, 'connection')} at once"
-            raise InputError(written("load.clients", load.clients), cause, f"give {written('load.clients', need)}")
+            cause = f"the log has up to {counted(need, 'connection')} at a time"
+            raise InputError(written("load.clients", load.clients), cause, f"use {written('load.clients', need)}")
         if system.dsn is not None and choice.options["changes"] != "skip":
-            cause = "values that are made up would take the place of those in a directory that is not ironbench's"
-            raise InputError(written("workload.with", "changes=made-up"), cause, f"leave {written('system.dsn')} out")
+            cause = "made-up values would overwrite values of your directory"
+            raise InputError(written("workload.with", "changes=made-up"), cause, f"remove {written('system.dsn')}")
         if system.dsn is None and choice.options["loaded"] == "no":
-            cause = "a directory that ironbench starts is empty"
-            raise InputError(written("workload.with", "loaded=no"), cause, f"name one by {written('system.dsn')}")
+            cause = "a directory server started by ironbench is empty"
+            raise InputError(
+                written("workload.with", "loaded=no"), cause, f"name a directory with {written('system.dsn')}"
+            )
 
     def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
         made = _replay(choice.options) if choice.options["log"] else None
@@ -204,7 +212,7 @@ def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str
         left_out[reading.UNREADABLE] += len(lasting) - len(kept)
     if not kept:
         why = listed([f"{count} {name}" for name, count in sorted(left_out.items())])
-        raise InputError(path, f"nothing of it would be replayed: {why}", "see `ironbench show access-log`")
+        raise InputError(path, f"no operation of the log can be replayed: {why}", "see `ironbench show access-log`")
     began_s, factor = log.operations[0].at_s, float(speed)
     clients: list[list[tuple[int, int, bool]]] = [[] for _ in range(1 + max(one[0] for one in kept))]
     for client, at_s, number, first in kept:
@@ -216,7 +224,7 @@ def _text(one: LoggedOperation, suffix: str, binds: str, changes: str) -> tuple[
     """Returns the operation in script form, with a newline in place of the password, and the reason why it is not
     replayed, or ""."""
     if not one.succeeded:
-        return "", "without a result in the log" if one.code is None else "that failed then"
+        return "", "without a result in the log" if one.code is None else "that failed when logged"
     dn = _name(one.dn, suffix)
     if one.verb == "search":
         attributes = ",".join(map(_escaped, one.attributes))
@@ -237,13 +245,13 @@ def _change(one: LoggedOperation, dn: str, suffix: str) -> tuple[str, str]:
         return f"delete {dn}", ""
     if one.verb == "rename":
         parent = f"?{_name(one.parent, suffix)}" if one.parent else ""
-        return (f"rename {dn}?{_escaped(one.new_rdn)}{parent}", "") if one.new_rdn else ("", "renames to names unknown")
+        return (f"rename {dn}?{_escaped(one.new_rdn)}{parent}", "") if one.new_rdn else ("", "renames to unknown names")
     if one.verb == "modify":
         values = "?".join(f"replace {_escaped(name)}={_LETTERS}" for name in dict.fromkeys(one.attributes))
-        return (f"modify {dn}?{values}", "") if values else ("", "changes of attributes unknown")
+        return (f"modify {dn}?{values}", "") if values else ("", "changes of unknown attributes")
     rdn = one.dn.partition(",")[0]
     if "\\" in rdn or "+" in rdn:
-        return "", "adds of names that are escaped or have several parts"
+        return "", "adds with escaped or multi-part names"
     name, _, value = rdn.partition("=")
     own = f"{_escaped(name)}={_escaped(value)}"
     common = "" if name.lower() == "cn" else f"?cn={_LETTERS}"

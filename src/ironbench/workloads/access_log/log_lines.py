@@ -51,7 +51,7 @@ def _lines(path: str, file: IO[bytes] | gzip.GzipFile) -> Iterator[str]:
             text = line.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
             yield _of_json(path, text) if text.startswith("{") else _COMPOSE.sub("", text, count=1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(path, f"is no whole gzip file: {error}", "copy it again") from None
+        raise InputError(path, f"is not a complete gzip file: {error}", "copy it again") from None
 
 
 def _of_json(path: str, line: str) -> str:
@@ -83,5 +83,5 @@ def _of_389(path: str) -> InputError:
     return InputError(
         path,
         "is in the JSON format of 389 Directory Server, which ironbench does not read",
-        "let the server write its default format: dsconf INSTANCE logging access set log-format default",
+        "switch the server to its default format: dsconf INSTANCE logging access set log-format default",
     )

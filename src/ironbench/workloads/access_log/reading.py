@@ -126,7 +126,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
             break  # incomplete line: the server was still writing
         at_s = clock.read(line)
         if at_s is None:
-            raise InputError(f"{path}, line {number}", f"has no time that is known: {line[:60].strip()!r}", _WAY_OUT)
+            raise InputError(f"{path}, line {number}", f"has no known time format: {line[:60].strip()!r}", _WAY_OUT)
         whole_seconds &= at_s.is_integer()
         if match[2] is None:
             continue
@@ -147,10 +147,10 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
         elif key in open_operations:
             _more(open_operations[key], text)
         if len(found) > _MOST_OPERATIONS:
-            cause = f"holds more than {grouped(_MOST_OPERATIONS)} operations"
-            raise InputError(path, cause, "cut a part out of it, for example with head or sed")
+            cause = f"contains more than {grouped(_MOST_OPERATIONS)} operations"
+            raise InputError(path, cause, "extract a part of it, for example with head or sed")
     if not found:
-        raise InputError(path, "holds no operation of a directory", _WAY_OUT)
+        raise InputError(path, "contains no LDAP operation", _WAY_OUT)
     found.sort(key=lambda one: one.at_s)
     if whole_seconds:
         _spread(found)

@@ -17,13 +17,13 @@ from ironbench.workloads import backup_folder
 from ironbench.workloads.base import Option
 from ironbench.workloads.maintenance import Maintenance, OperationResult, ReadyOperation
 
-TO = Option("to", "", "directory for the backup; empty: beside the data", path="directory")
+TO = Option("to", "", "directory for the backup; empty: next to the data", path="directory")
 _FORMATS = ("plain", "tar", "discard")
 
 
 class Backup(Maintenance):
     name = "backup"
-    doc = "A backup of the whole server by its own program; a bystander is watched meanwhile."
+    doc = "A backup of the whole server with its own program, while a probe client runs queries."
     counts = ("backup", "backups")
     rights = (REPLICATION, SIZES)
     options = (
@@ -32,13 +32,11 @@ class Backup(Maintenance):
         Option(
             "format",
             "plain",
-            "plain files, tar, or discard: read by the server, written nowhere",
+            "plain files, tar, or discard: the server reads the data, but they are not written",
             choices=_FORMATS,
         ),
-        Option("checkpoint", "fast", "how the checkpoint before it is written", choices=("fast", "spread")),
-        Option(
-            "rate", "0", "most MB/s (10^6 bytes) that the server sends; 0: as much as it can", lowest=0, highest=1000
-        ),
+        Option("checkpoint", "fast", "mode of the checkpoint before the backup", choices=("fast", "spread")),
+        Option("rate", "0", "maximum rate in MB/s (10^6 bytes); 0: unlimited", lowest=0, highest=1000),
     )
 
     def writes(self, options: Mapping[str, str]) -> bool:
@@ -53,8 +51,8 @@ class Backup(Maintenance):
         elif system.dsn is not None and choice.options["format"] != "discard":
             raise InputError(
                 written("workload.with", "to"),
-                "is missing: ironbench does not know where a running server keeps its data",
-                f"name a directory, or {written('workload.with', 'format=discard')}",
+                "is required: ironbench does not know the data directory of an existing server",
+                f"name a directory, or use {written('workload.with', 'format=discard')}",
             )
 
     @contextmanager
@@ -80,8 +78,8 @@ def refuse_tablespaces(system: System, name: str) -> None:
     if system.layout.temp is not None:
         raise InputError(
             written("layout.temp"),
-            f"workload {name} copies one directory, and spills would be a second",
-            "leave it out",
+            f"workload {name} copies only one directory, and temp files would be in another",
+            f"remove {written('layout.temp')}",
         )
 
 

@@ -33,7 +33,9 @@ def market_clients(clients: int) -> int:
 
 class Brokerage(Workload):
     name = "brokerage"
-    doc = "Customers of brokers trade and ask, a market answers: 12 transactions over 33 tables, derived from TPC-E."
+    doc = (
+        "Brokerage OLTP: customers, brokers and a simulated market; 12 transactions over 33 tables, derived from TPC-E."
+    )
     derived = "Derived from TPC-E: not comparable with published TPC-E results."
     needs = ("scripts", "transactions", "data")
     scores = (figures.SCORE, "throughput")
@@ -45,7 +47,7 @@ class Brokerage(Workload):
         Option(
             "price_period",
             "20",
-            "seconds in which prices go from $20 to $30 and back, and the longest that an order waits; 900 by the "
+            "period in s in which prices go from $20 to $30 and back; the longest wait of a limit order; 900 in the "
             "standard, with as long a warm-up",
             lowest=1,
             highest=3600,
@@ -54,26 +56,31 @@ class Brokerage(Workload):
         Option(
             "inputs",
             "scaled",
-            "scaled: with few customers or days, lists of brokers and stretches of time are cut to what is there; "
-            "specified: as the standard says, refused with too few",
+            "scaled: with few customers or days, lists of brokers and time ranges are limited to the existing data; "
+            "specified: as in the standard, refused with too little data",
             choices=("scaled", "specified"),
         ),
         Option(
             "logic",
             "client",
-            "of all transactions: client sends their statements one by one; server: each transaction is one call of "
-            "a function",
+            "client: the client sends the statements of a transaction one by one; server: each transaction calls a "
+            "stored function",
             choices=("client", "server"),
         ),
         Option(
             "isolation",
             "levels",
-            "of a Trade-Result: levels: serializable, as specified; locks: read committed, and its account is locked "
-            "first, by which it is serializable among these transactions",
+            "Trade-Result: levels: serializable, as specified; locks: read committed with the account locked first, "
+            "which makes it serializable among these transactions",
             choices=("levels", "locks"),
         ),
         Option(
-            "maintenance", "60", "seconds from one Data-Maintenance to the next", lowest=0.1, highest=3600, whole=False
+            "maintenance",
+            "60",
+            "interval between Data-Maintenance transactions in s",
+            lowest=0.1,
+            highest=3600,
+            whole=False,
         ),
     )
 
@@ -123,13 +130,15 @@ class Brokerage(Workload):
         dialect = engines.get(system.engine).traits.dialect
         if choice.options["isolation"] == "locks" and dialect.transaction("serializable") == "begin":
             raise InputError(
-                written("workload.with", "isolation=locks"), f"{system.engine} has one isolation level", "leave it out"
+                written("workload.with", "isolation=locks"),
+                f"{system.engine} has only one isolation level",
+                "remove it",
             )
         if choice.options["logic"] == "server" and not tables.routines(system.engine):
             raise InputError(
                 written("workload.with", "logic=server"),
-                f"{system.engine} runs no functions of ours",
-                f"leave it out: {written('workload.with', 'logic=client')} runs everywhere",
+                f"{system.engine} cannot run ironbench's stored functions",
+                f"remove it: {written('workload.with', 'logic=client')} runs on every engine",
             )
         if choice.options["inputs"] == "specified":
             _require_specified(choice.options)
@@ -137,7 +146,7 @@ class Brokerage(Workload):
         if load.clients > most:
             raise InputError(
                 written("load.clients", str(load.clients)),
-                f"there are {most} customers, and each of these clients stands for one at a time",
+                f"each client acts for one customer at a time, but there are only {most} customers",
                 f"use at most {most}, or {written('workload.with', f'customers={_rounded(load.clients)}')}",
             )
 
@@ -162,18 +171,18 @@ def _require_specified(options: Mapping[str, str]) -> None:
         least = MOST_BROKERS // tables.BROKERS * tables.LOAD_UNIT
         raise InputError(
             written("workload.with", f"customers={customers}"),
-            f"too few for the mix as specified: a Broker-Volume asks for 20 to {MOST_BROKERS} brokers, "
-            f"and {customers} customers have {brokers}",
-            f"use {written('workload.with', f'customers={least}')} or more, or leave "
-            f"{written('workload.with', 'inputs=specified')} out",
+            f"too few for the specified mix: Broker-Volume uses 20 to {MOST_BROKERS} brokers, "
+            f"but {customers} customers have only {brokers}",
+            f"use {written('workload.with', f'customers={least}')} or more, or remove "
+            f"{written('workload.with', 'inputs=specified')}",
         )
     if days < LEAST_DAYS:
         raise InputError(
             written("workload.with", f"days={days}"),
-            "too few for the mix as specified: a Trade-Lookup goes back 32 hours of business at least, "
+            "too few for the specified mix: Trade-Lookup goes back at least 32 business hours, "
             "and half of the days must be older than that",
-            f"use {written('workload.with', f'days={LEAST_DAYS}')} or more, or leave "
-            f"{written('workload.with', 'inputs=specified')} out",
+            f"use {written('workload.with', f'days={LEAST_DAYS}')} or more, or remove "
+            f"{written('workload.with', 'inputs=specified')}",
         )
 
 

@@ -56,7 +56,7 @@ class Customers(Option):
             below = max(LOAD_UNIT, int(value) // LOAD_UNIT * LOAD_UNIT)
             raise InputError(
                 written("workload.with", f"{self.name}={text}"),
-                f"customers come in thousands, and {text} is no multiple of {LOAD_UNIT}",
+                f"{text} is not a multiple of {LOAD_UNIT}",
                 f"use {below} or {int(value) // LOAD_UNIT * LOAD_UNIT + LOAD_UNIT}",
             )
         return value
@@ -66,21 +66,21 @@ OPTIONS = (
     Customers(
         "customers",
         "1000",
-        "a multiple of 1000; each thousand has 5 accounts a customer, 500 companies and 5 years of prices",
+        "a multiple of 1000; each thousand has 5 accounts per customer, 500 companies and 5 years of prices",
         lowest=LOAD_UNIT,
         highest=10_000_000,
     ),
-    Option("days", "10", "business days of trades at the start, 57.6 for each customer a day", lowest=1, highest=300),
+    Option("days", "10", "business days of initial trades, 57.6 per customer and day", lowest=1, highest=300),
     Option(
         "lob",
         "small",
-        "texts of news: full is 100 MB for 1000 customers, small 1 MB; none: they are empty",
+        "news texts: full: 100 MB per 1000 customers; small: 1 MB; none: empty",
         choices=tuple(NEWS),
     ),
     Option(
         "references",
         "yes",
-        "yes: all 49 foreign keys are declared, where the engine can; no: none is",
+        "yes: declare all 49 foreign keys, if the engine supports them; no: none",
         choices=("yes", "no"),
     ),
 )

@@ -41,41 +41,41 @@ class DirectoryCounts:
 
 class Directory(Workload):
     name = "directory"
-    doc = "A directory of people: searches, modifies, binds, logins and mixes of them, by LDAP."
+    doc = "An LDAP directory of people: searches, modifies, binds, logins and mixes of them."
     needs = ("directory",)
     options = (
         Option("job", "search", "what a transaction is", choices=jobs.JOBS),
         Option("entries", "100000", "people in the directory, about 2 KB each", lowest=1, highest=100_000_000),
-        Option("id", "", "numbers of the people: [1-1000] at random, [1:1000] in turn; empty: all at random"),
-        Option("id2", "", "the same of the second population"),
-        Option("share", "100", "percent of the first population", lowest=0, highest=100),
-        Option("scope", "sub", "of job search", choices=("base", "one", "sub")),
+        Option("id", "", "range of people: [1-1000] at random, [1:1000] in order; empty: all at random"),
+        Option("id2", "", "range of people of the second population"),
+        Option("share", "100", "percentage of the first population", lowest=0, highest=100),
+        Option("scope", "sub", "search scope of job search", choices=("base", "one", "sub")),
         Option(
             "dn",
             "",
-            "where searches begin, or the entry that modify, bind and scope=base are about, with {id}; without the "
-            "base DN but with a comma at its end; empty: people",
+            "base of searches, or the entry for modify, bind and scope=base, with {id}; without the "
+            "base DN but with a comma at the end; empty: people",
         ),
         Option(
-            "filter", "", "of searches, auth and login, with {id} or ranges as of `id`; empty: one person by its uid"
+            "filter", "", "filter of searches, auth and login, with {id} or ranges as in `id`; empty: one person by uid"
         ),
         Option(
             "filters",
             "",
-            "a file of filters, FILTER or FILTER@WEIGHT on a line, for search and multi-search",
+            "file with filters for search and multi-search, one FILTER or FILTER@WEIGHT per line",
             path="file",
         ),
-        Option("attributes", "", "that a search asks for, joined by commas; empty: all; 1.1: none"),
-        Option("limit", "0", "most entries that a search wants; 0: all", lowest=0, highest=1_000_000),
-        Option("attribute", "description", "that job modify replaces"),
-        Option("values", "1", "of it", lowest=1, highest=1000),
-        Option("length", "80", "letters of each value, at random", lowest=1, highest=1_000_000),
-        Option("weights", jobs.WEIGHTS, "of the operations of job mixed"),
+        Option("attributes", "", "attributes that a search requests, separated by commas; empty: all; 1.1: none"),
+        Option("limit", "0", "size limit of a search in entries; 0: none", lowest=0, highest=1_000_000),
+        Option("attribute", "description", "attribute that job modify replaces"),
+        Option("values", "1", "number of values of this attribute", lowest=1, highest=1000),
+        Option("length", "80", "length of each value in random letters", lowest=1, highest=1_000_000),
+        Option("weights", jobs.WEIGHTS, "weights of the operations of job mixed"),
         Option(
             "reconnect", "0", "requests after which a client opens a new connection; 0: never", lowest=0, highest=10**9
         ),
-        Option("template", "", "a file that says what entries look like; empty: people", path="file"),
-        Option("ldif", "", "a file with entries of your own below the base DN, in place of people", path="file"),
+        Option("template", "", "template file for the entries; empty: people", path="file"),
+        Option("ldif", "", "file with your entries below the base DN, instead of people", path="file"),
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -123,7 +123,7 @@ class Directory(Workload):
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         most = min(int(choice.options["entries"]), jobs.STRIDE)
         if choice.options["job"] == "modify-dn" and load.clients > most:
-            cause = f"each client renames entries of its own, and there are {most}"
+            cause = f"each client renames its own entries, but there are only {most}"
             raise InputError(written("load.clients", load.clients), cause, "use fewer clients, or more entries")
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:

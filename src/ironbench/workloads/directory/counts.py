@@ -15,7 +15,7 @@ from ironbench.workloads.base import checked
 
 WRITES = ("add", "delete", "modify", "modrdn")
 """Operations that change entries, by the names of the server's counters."""
-_AMONG = "our changes are among the server's"
+_AMONG = "server changes include client changes"
 _PATIENCE_S = 1.0
 
 
@@ -73,7 +73,9 @@ def changes(
     grown = now - before
     if not session.is_own:
         return (checked(_AMONG, f"{ours} or more", grown, ours <= grown),)
-    return (checked("our changes = the server's", f"{ours} to {ours + unsure}", grown, ours <= grown <= ours + unsure),)
+    return (
+        checked("client changes = server changes", f"{ours} to {ours + unsure}", grown, ours <= grown <= ours + unsure),
+    )
 
 
 def others(driven: Driven) -> tuple[Note, ...]:

@@ -46,15 +46,15 @@ def validate(options: Mapping[str, str], defaults: Mapping[str, str], weights: M
     for name, value in options.items():
         if name not in meant and value != defaults[name]:
             users = [other for other, names in _USES.items() if name in names] or ["mixed"]
-            cause = f"means nothing to job {job}"
-            hint = f"leave it out; jobs that use it: {listed(users)}"
+            cause = f"has no effect with job {job}"
+            hint = f"remove it; jobs that use it: {listed(users)}"
             raise InputError(written("workload.with", f"{name}={value}"), cause, hint)
     if options["id2"] and options["share"] == "100":
-        cause = "chooses a second population, and share=100 leaves it none of the transactions"
-        raise InputError(written("workload.with", f"id2={options['id2']}"), cause, "give share=80, or leave it out")
+        cause = "chooses a second population, but share=100 gives it no transactions"
+        raise InputError(written("workload.with", f"id2={options['id2']}"), cause, "use share=80, or remove it")
     if options["ldif"] and options["template"]:
-        cause = "says what people look like, and entries of an LDIF take their place"
-        raise InputError(written("workload.with", f"template={options['template']}"), cause, "leave one of them out")
+        cause = "describes generated people, but the entries come from the LDIF file"
+        raise InputError(written("workload.with", f"template={options['template']}"), cause, "remove one of the two")
     works = weighed if job == "mixed" else [job]
     if options["ldif"]:
         for work in works:
@@ -84,9 +84,13 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
     own = mixed and work == "modify-dn"  # a mix renames only entries that the client has added
     way, chosen = ways.get(work, ("", own))
     if not chosen:
-        hint = f"choose your entries: {way}" if way else "use job search, auth or modify, which take entries of an LDIF"
+        hint = (
+            f"select your entries: {way}"
+            if way
+            else "use job search, auth or modify, which can use entries of an LDIF file"
+        )
         what = f"a mix with {work}" if mixed else f"job {work}"
-        cause = f"{what} works on the people that ironbench makes, and entries of an LDIF take their place"
+        cause = f"{what} needs the people that ironbench generates, but the entries come from the LDIF file"
         raise InputError(written("workload.with", f"job={options['job']}"), cause, hint)
 
 
@@ -104,5 +108,5 @@ def _require_people(options: Mapping[str, str], works: Collection[str]) -> None:
         name, _, wanted = line.partition(": ")
         exact = re.escape(wanted) if name == "uid" else "."
         if jobs and not re.search(rf"(?im)^(<[^>]*>)?{name}:\s*{exact}", text):
-            cause = f"gives entries no {line if name == 'uid' else name}, which job {sorted(jobs)[0]} needs"
+            cause = f"lacks {line if name == 'uid' else name}, which job {sorted(jobs)[0]} needs"
             raise InputError(path, cause, f"add the line {line}")

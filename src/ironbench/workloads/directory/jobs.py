@@ -54,12 +54,14 @@ def weights(options: Mapping[str, str]) -> dict[str, int]:
         name, _, weight = pair.partition("=")
         subject = written("workload.with", f"weights={options['weights']}")
         if name not in found:
-            raise InputError(subject, f"{name!r} is no operation of job mixed", nearest(name, list(MIXED)))
+            raise InputError(subject, f"{name!r} is not an operation of job mixed", nearest(name, list(MIXED)))
         if not _WEIGHT.fullmatch(weight) or int(weight) > 1000:
-            raise InputError(subject, f"{pair!r} has no weight from 0 to 1000", "write for example search=70")
+            raise InputError(subject, f"{pair!r} has no weight from 0 to 1000", "for example search=70")
         found[name] = int(weight)
     if not any(found.values()):
-        raise InputError(written("workload.with", f"weights={options['weights']}"), "all are 0", "give one a weight")
+        raise InputError(
+            written("workload.with", f"weights={options['weights']}"), "all weights are 0", "set at least one weight"
+        )
     return found
 
 
@@ -82,11 +84,11 @@ def _drawn(options: Mapping[str, str], option: str) -> str:
     subject = written("workload.with", f"{option}={pattern}")
     found = _PATTERN.fullmatch(pattern)
     if found is None or int(found[1]) > int(found[3]):
-        hint = "write [1-10000] for numbers at random, [1:10000] for one after the other"
-        raise InputError(subject, "is no range of numbers", hint)
+        hint = "write [1-10000] for random numbers, [1:10000] for consecutive numbers"
+        raise InputError(subject, "is not a range of numbers", hint)
     if not (_chooses_itself(options) or 1 <= int(found[1]) <= int(found[3]) <= entries):
-        cause = f"goes beyond the numbers of the people, 1 to {entries}"
-        raise InputError(subject, cause, f"stay within, or ask for more {written('workload.with', 'entries=N')}")
+        cause = f"exceeds the numbers of the people, 1 to {entries}"
+        raise InputError(subject, cause, f"use a smaller range, or increase {written('workload.with', 'entries=N')}")
     return _set("id", int(found[1]), int(found[3]), found[2] == ":")
 
 
@@ -123,10 +125,10 @@ def _patterned(text: str) -> tuple[str, str]:
     sets, out, at = "", "", 0
     for number, found in enumerate(_PATTERN.finditer(text), 1):
         if re.match(r"\w", text[found.end() :]):
-            cause = f"{found[0]} stands before a letter or digit"
-            raise InputError(f"filter {text}", cause, "let another character follow")
+            cause = f"{found[0]} is followed by a letter or digit"
+            raise InputError(f"filter {text}", cause, "put another character after it")
         if int(found[1]) > int(found[3]):
-            raise InputError(f"filter {text}", f"{found[0]} is no range of numbers", "write the lower number first")
+            raise InputError(f"filter {text}", f"{found[0]} is not a range of numbers", "write the lower number first")
         sets += _set(f"value{number}", int(found[1]), int(found[3]), found[2] == ":")
         out += plain(text[at : found.start()]) + f":value{number}"
         at = found.end()
@@ -135,7 +137,7 @@ def _patterned(text: str) -> tuple[str, str]:
 
 def _numbered(text: str, subject: str) -> str:
     if re.search(r"\{id\}\w", text):
-        raise InputError(subject, "{id} stands before a letter or digit", "let another character follow")
+        raise InputError(subject, "{id} is followed by a letter or digit", "put another character after it")
     return text.replace("{id}", ":id")
 
 
@@ -169,7 +171,7 @@ def _from_file(options: Mapping[str, str]) -> Iterator[ScriptSource]:
     rows = text_of(Path(path), path, "name a text file with a filter on each line", 1 << 20).splitlines()
     kept = [(line, row.strip()) for line, row in enumerate(rows, 1) if row.strip() and not row.startswith("#")]
     if not kept:
-        raise InputError(path, "holds no filter", "write one on each line, such as (uid=user.[1-10000])")
+        raise InputError(path, "contains no filter", "write one on each line, such as (uid=user.[1-10000])")
     for number, (line, row) in enumerate(kept, 1):
         text, at, weight = row.rpartition("@")
         counted = bool(at) and text.endswith(")") and bool(_WEIGHT.fullmatch(weight))

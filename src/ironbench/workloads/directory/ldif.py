@@ -23,7 +23,7 @@ from ironbench.errors import InputError
 _CHUNK_BYTES = 1 << 20
 _LARGEST_VALUE = 1 << 26
 _HINT = "write LDIF: dn: …, then attributes, then an empty line"
-_CHANGE_HINT = "write the change as for ldapmodify"
+_CHANGE_HINT = "write the change as in ldapmodify input"
 _DEEPEST = 20
 """Maximum depth of nested includes."""
 ADD, MODIFY, DELETE, RENAME = "add", "modify", "delete", "rename"
@@ -174,7 +174,7 @@ def _record(path: Path, first_line: int, text: bytes) -> LdifRecord | None:
     kind = ADD
     while rest and rest[0].name == "control":
         if rest[0].parts is None or _CRITICAL.search(rest[0].parts[3]):
-            cause = "a control without which the change must not be made is not supported"
+            cause = "critical controls are not supported"
             raise InputError(f"{path}, line {rest[0].number}", cause, "remove the record, or make the change by hand")
         rest = rest[1:]
     if rest and rest[0].name == "changetype" and rest[0].parts is not None:
@@ -217,11 +217,11 @@ def _refuse_misplaced(path: Path, kind: str, lines: Sequence[_Line]) -> None:
         elif kind == DELETE:
             fits = False
         if not fits:
-            cause = f"{one.name}: does not belong to a record of changetype {_WORDS.get(kind, kind)}"
+            cause = f"{one.name}: is not allowed in a record of changetype {_WORDS.get(kind, kind)}"
             raise InputError(f"{path}, line {one.number}", cause, _CHANGE_HINT)
     if kind == RENAME and not {"newrdn", "deleteoldrdn"} <= named.keys():
         subject = f"{path}, line {lines[0].number}" if lines else str(path)
-        raise InputError(subject, "a change of a name has no newrdn: or no deleteoldrdn:", _CHANGE_HINT)
+        raise InputError(subject, "a rename needs newrdn: and deleteoldrdn:", _CHANGE_HINT)
 
 
 def _renamed(path: Path, dn: str, lines: Sequence[_Line]) -> str:
@@ -258,7 +258,7 @@ def _file(subject: str, url: str, beside: Path, hint: str) -> Path:
         parts = urlsplit(url)
         path = Path(unquote(parts.path))
         if parts.netloc not in ("", "localhost"):
-            raise InputError(subject, f"{url!r} names another machine", "only files of this machine can be read")
+            raise InputError(subject, f"{url!r} names another machine", "only files on this machine can be read")
         found = next((one for one in (beside / path, path) if one.is_file()), None)
     except (OSError, ValueError) as error:  # ValueError: not a URL, or a null character in the path
         raise InputError(subject, f"{url}: {getattr(error, 'strerror', None) or error}", hint) from None

@@ -51,7 +51,7 @@ def checks(options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Chec
     if searches := int(figures.get("searches", 0)):
         empty = int(figures.get("empty_searches", 0))
         if options["job"] == "multi-search":  # most people do not have the name in one of the six filters
-            found.append(checked(_MOST, f"{searches // 2} at most", empty, 2 * empty <= searches))
+            found.append(checked(_MOST, f"at most {searches // 2}", empty, 2 * empty <= searches))
         else:
             found.append(checked(_EMPTY, 0, empty))
     if figures.get("compare_true") or figures.get("compare_false"):

@@ -43,13 +43,15 @@ class IgenBatch(Workload):
     name = "igen-batch"
     doc = (
         "Batch jobs inside the database: postings, new prices, months aged out and in, summaries; an order history "
-        "in range partitions with triggers, stored procedures and sequences, or without them where the engine has none"
+        "in range partitions with triggers, stored procedures and sequences, as far as the engine supports them"
     )
     needs = ("scripts", "transactions", "data", "triggers")
     counts = ("job", "jobs")
     options = (
-        Option("scale", "1", "size: 120,000 lines of history, some 9 to 18 MB, per unit", lowest=1, highest=10_000),
-        Option("lines", "500", "of one posting", lowest=1, highest=1_000_000),
+        Option(
+            "scale", "1", "scale factor: 120,000 history rows, about 9 to 18 MB, per unit", lowest=1, highest=10_000
+        ),
+        Option("lines", "500", "lines per posting", lowest=1, highest=1_000_000),
     )
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
@@ -142,7 +144,7 @@ def check(session: Session, then: JobSums, summary: Mapping[str, Any]) -> tuple[
     unsure = int(summary.get("server_commits_uncertain", 0))
     return (
         checked("ledger = history, month by month", 0, _unlike(session)),
-        checked("lines posted = lines held + archived", *_lines(then, now)),
+        checked("lines posted = lines in history + archived", *_lines(then, now)),
         checked("revisions of prices = changes noted", now.revisions, now.changes),
         *_months(session),
         _jobs("jobs that wrote", done.get("post", 0) + done.get("reprice", 0), now.writing - then.writing, unsure),

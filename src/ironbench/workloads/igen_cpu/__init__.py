@@ -20,8 +20,8 @@ _DRAWN_BYTES = 12
 class IgenCpu(Workload):
     name = "igen-cpu"
     doc = (
-        "The processor alone: pictures of the Mandelbrot set with complex numbers of our own, half floating-point and "
-        "half integer work; a client is a thread, a transaction a picture"
+        "CPU only: pictures of the Mandelbrot set, half floating-point and half integer work; a client is a thread, a "
+        "transaction a picture"
     )
     needs = ("bare machine",)
     counts = ("picture", "pictures")
@@ -29,12 +29,14 @@ class IgenCpu(Workload):
     honours = kernels.HONOURS
     usual_warmup_s = 1.0
     options = (
-        Option("variant", "scalar", "one point after the other, or several side by side", ("scalar", "vector")),
-        Option("width", "480", "points of a row", lowest=8, highest=20000),
+        Option(
+            "variant", "scalar", "scalar (one point at a time) or vector code (several at once)", ("scalar", "vector")
+        ),
+        Option("width", "480", "points per row", lowest=8, highest=20000),
         Option("height", "320", "rows", lowest=8, highest=20000),
-        Option("limit", "256", "most steps of a point", lowest=8, highest=1_000_000),
+        Option("limit", "256", "maximum iterations per point", lowest=8, highest=1_000_000),
         kernels.PIN,
-        Option("png", "", "a file to write the picture to, e.g. png=set.png", incidental=True, path="file"),
+        Option("png", "", "write the picture to this file, e.g. png=set.png", incidental=True, path="file"),
     )
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
@@ -43,7 +45,7 @@ class IgenCpu(Workload):
         if choice.options["png"] and (path.is_dir() or not path.absolute().parent.is_dir()):
             raise InputError(
                 written("workload.with", f"png={path}"),
-                "is not in a directory that exists",
+                "is not in an existing directory",
                 "name a file, e.g. png=set.png",
             )
         options = choice.options

@@ -38,10 +38,10 @@ class IgenOltp(Workload):
     name = "igen-oltp"
     stable = True
     doc = (
-        "An order system with customers in world regions: light statements, 90 % reads, or whole business transactions."
+        "Order-entry OLTP with customers in world regions: light statements (90% reads) or whole business transactions."
     )
     options = (
-        Option("scale", "1", "size: 3300 customers, some 5 to 16 MB, per unit", lowest=1, highest=100_000),
+        Option("scale", "1", "scale factor: 3300 customers, about 5 to 16 MB, per unit", lowest=1, highest=100_000),
         Option(
             "weight",
             "light",
@@ -51,7 +51,7 @@ class IgenOltp(Workload):
         Option(
             "skew",
             "1",
-            "how much customers and their activity are concentrated by region; 0: all regions are alike",
+            "concentration of customers and their activity by region; 0: all regions alike",
             lowest=0,
             highest=4,
             whole=False,

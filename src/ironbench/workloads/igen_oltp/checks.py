@@ -77,9 +77,9 @@ def check(
         checked(
             "stock is never negative", 0, one_row(session, "select count(*) from igen_stock where quantity < 0")[0]
         ),
-        checked("every customer holds an order", layout(options).customers, now.customers),
+        checked("every customer has an order", layout(options).customers, now.customers),
         checked("inserted - deleted = difference in orders", inserted - deleted, now.orders - then.orders),
-        checked("orders per customer stay bounded", f"at most {MOST_ORDERS}", *_longest(session)),
+        checked("orders per customer are bounded", f"at most {MOST_ORDERS}", *_longest(session)),
         *(checked(f"{table} is unchanged", sums, now.fixed[table]) for table, sums in then.fixed.items()),
         *_writes(options, inserted, deleted, summary),
         *commits,

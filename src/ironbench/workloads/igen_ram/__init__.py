@@ -24,8 +24,8 @@ _PROBED_BYTES = 256 << 20
 class IgenRam(Workload):
     name = "igen-ram"
     doc = (
-        "Memory alone: each thread fills its memory with lottery tickets, looks up the numbers of many draws and gives "
-        "the memory back; a client is a thread, a transaction one such lottery"
+        "Memory only: each thread fills its memory with lottery tickets, looks up the numbers of many draws and frees "
+        "the memory; a client is a thread, a transaction one lottery"
     )
     needs = ("bare machine",)
     counts = ("lottery", "lotteries")
@@ -33,9 +33,9 @@ class IgenRam(Workload):
     honours = kernels.HONOURS
     usual_warmup_s = 0.0
     options = (
-        Option("memory", "1GiB", "for the tickets of each thread"),
-        Option("draws", "1000000", "draws of a lottery", lowest=1, highest=1e12),
-        Option("huge", "default", "huge pages: asked for, refused, or as the machine is set", ("default", "yes", "no")),
+        Option("memory", "1GiB", "memory per thread for the tickets"),
+        Option("draws", "1000000", "draws per lottery", lowest=1, highest=1e12),
+        Option("huge", "default", "huge pages: requested, refused, or the machine's default", ("default", "yes", "no")),
         Option("probes", "yes", "measure bandwidth and latency before each trial", ("yes", "no"), incidental=True),
         kernels.PIN,
     )
@@ -44,7 +44,7 @@ class IgenRam(Workload):
         valid = super().validated(options)
         subject = written("workload.with", f"memory={valid['memory']}")
         if MEMORY.read(subject, valid["memory"]) < 1 << 20:
-            raise InputError(subject, "is too little for a lottery", "1MiB or more is possible")
+            raise InputError(subject, "is too small for a lottery", "1MiB or more is possible")
         return valid
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:

@@ -18,12 +18,12 @@ INDEX = "wide_row_amount"
 
 class IndexBuild(Maintenance):
     name = "index-build"
-    doc = "An index on two columns of a table of wide rows is built; a bystander is watched meanwhile."
+    doc = "Builds an index on two columns of a table of wide rows, while a probe client runs queries."
     counts = ("index build", "index builds")
     rights = (CHECKPOINT,)
     options = (
         *Maintenance.options,
-        Option("concurrently", "off", "on: writers may go on meanwhile, which takes longer", choices=("off", "on")),
+        Option("concurrently", "off", "on: does not block writers, but takes longer", choices=("off", "on")),
     )
 
     @contextmanager

@@ -46,7 +46,7 @@ class RestoredServer:
 
 class Restore(Maintenance):
     name = "restore"
-    doc = "A backup becomes a second server that answers; a bystander of the first is watched meanwhile."
+    doc = "Restores a backup as a second server, while a probe client queries the first."
     counts = ("restore", "restores")
     options = (*Maintenance.options, TO)
 
@@ -62,7 +62,9 @@ class Restore(Maintenance):
         refuse_tablespaces(system, self.name)
         if system.dsn is not None:
             raise InputError(
-                written("system.dsn"), "ironbench restores only servers that it starts itself", "leave it out"
+                written("system.dsn"),
+                "ironbench restores only servers that it started",
+                f"remove {written('system.dsn')}",
             )
         engines.get(system.engine).administration.maintaining.require_backup(system, {})
         if choice.options["to"]:

@@ -25,7 +25,7 @@ _WAY_OUT = "name a text file with a pgbench script"
 
 class Script(Workload):
     name = "script"
-    doc = "Your own pgbench scripts, FILE or FILE@WEIGHT, on your own database; nothing is loaded, nothing is checked."
+    doc = "Your pgbench scripts, FILE or FILE@WEIGHT, on your database. ironbench loads no data and checks no results."
     needs = ("scripts",)
     foreign = True
     usual_protocol = PGBENCH_PROTOCOL
@@ -37,13 +37,15 @@ class Script(Workload):
         file has changed since the trials were planned.
         """
         if not choice.scripts:
-            raise InputError("script", "no file is named", "write for example: ironbench run script my.sql@3 other.sql")
+            raise InputError(
+                "script", "a script file is missing", "for example: ironbench run script my.sql@3 other.sql"
+            )
         sources = [_source(text) for text in choice.scripts]
         _refuse_repeated(sources)
         for source, now, then in zip(sources, _digests(sources), choice.digests, strict=False):
             if now != then:
                 raise InputError(
-                    source.name, "was changed since these trials were planned", "set it back, or begin anew"
+                    source.name, "was changed since these trials were planned", "restore the file, or start again"
                 )
         return sources
 
@@ -52,7 +54,7 @@ class Script(Workload):
 
     def where(self, system: System) -> str:
         if system.dsn is not None and "://" not in system.dsn:
-            return f"the scripts run in the database that {written('system.dsn')} names"
+            return f"the scripts run in the database named by {written('system.dsn')}"
         if system.dsn is not None:
             place = urlsplit(system.dsn)
             host = unquote(place.hostname or "")
@@ -62,8 +64,8 @@ class Script(Workload):
         if system.layout.data is None:
             return ""
         return (
-            f"the scripts run in the database that ironbench keeps in {system.layout.data}; "
-            f"{written('system.dsn')} names one of yours"
+            f"the scripts run in ironbench's own database in {system.layout.data}; "
+            f"{written('system.dsn')} names your database"
         )
 
     def identified(self, choice: Choice, engine: str) -> Choice:
@@ -78,7 +80,7 @@ def _refuse_repeated(sources: Sequence[ScriptSource]) -> None:
         weights.setdefault(source.name, []).append(source.weight)
     for name, each in weights.items():
         if len(each) > 1:
-            raise InputError(name, "is named twice", f"name it once, with its weights together: {name}@{sum(each)}")
+            raise InputError(name, "is listed twice", f"list it once, with the sum of its weights: {name}@{sum(each)}")
 
 
 def _digests(sources: Iterable[ScriptSource]) -> tuple[str, ...]:
@@ -98,9 +100,9 @@ def _source(text: str) -> ScriptSource:
     else:
         script = text_of(path, name, _way_out(path), _LARGEST)
     if not _COMMENTS.sub("", script).strip():
-        cause = "holds only comments and no command" if script.strip() else "is empty: it holds no command"
+        cause = "contains only comments" if script.strip() else "is empty"
         subject = "standard input (-)" if name == "-" else name
-        raise InputError(subject, cause, "write an SQL command into it, for example SELECT 1;")
+        raise InputError(subject, cause, "add an SQL command, for example SELECT 1;")
     return ScriptSource(name, script, weight)
 
 

@@ -8,7 +8,7 @@ from ironbench.workloads.pgbench import PgbenchWorkload
 
 class SimpleUpdate(PgbenchWorkload):
     name = "simple-update"
-    doc = "pgbench's simple-update: an account is changed and read, a line of history added. History grows."
+    doc = "pgbench's simple-update: updates and reads an account and adds a history row. History grows."
     sums = ("accounts", "history")
 
 

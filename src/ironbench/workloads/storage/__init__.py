@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
 _SETS = "; ".join(f"`{name}`: {words}" for name, words in SET_WORDS.items())
 _SIZE = Range(16 * MIB, MOST_BYTES, "bytes", example="1GiB")
-_ALL_CACHED = "tests=cost reads all of it from the page cache: choose a smaller size, or other tests"
-_SECONDS = "of every pass, when --duration does not say how long all of them take"
+_ALL_CACHED = "tests=cost reads the whole file from the page cache: choose a smaller size, or other tests"
+_SECONDS = "duration of each pass, unless --duration sets the total"
 
 
 class Storage(Workload):
     name = "storage"
-    doc = "The device under --data DIR, without a database: the table of disk benchmarks, and how fast a log is safe"
+    doc = (
+        "The device under --data DIR, without a database: the usual disk benchmarks, and the rate of durable WAL writes"
+    )
     counts = ("I/O", "I/Os")
     scores = ()
     needs = ("bare machine",)
@@ -41,22 +43,28 @@ class Storage(Workload):
     usual_warmup_s = 0.0
     options = (
         Option("tests", "default", f"sets of tests, joined by `+`. {_SETS}"),
-        Option("size", "1GiB", "of the file that is measured, in whole MiB"),
-        Option("passes", "5", "of every test, in turn", lowest=1, highest=100),
+        Option("size", "1GiB", "size of the test file, in whole MiB"),
+        Option("passes", "5", "passes of each test, interleaved", lowest=1, highest=100),
         Option("seconds", "5", _SECONDS, lowest=0.05, highest=3600, whole=False),
-        Option("interval", "0", "seconds of rest before every pass", lowest=0, highest=3600, whole=False),
-        Option("sustain", "60", "seconds of a sustained write", lowest=1, highest=86400, whole=False),
+        Option("interval", "0", "pause before each pass in s", lowest=0, highest=3600, whole=False),
+        Option("sustain", "60", "duration of the sustained write in s", lowest=1, highest=86400, whole=False),
         Option(
-            "fill", "0", "percent of the file system in use while it is measured; 0: as it is", lowest=0, highest=99
+            "fill",
+            "0",
+            "percentage of the file system in use during the measurement; 0: unchanged",
+            lowest=0,
+            highest=99,
         ),
-        Option("mix", "0", "adds mixed tests of so many percent reads, e.g. 70", lowest=0, highest=99),
-        Option("compressible", "0", "of 100 bytes written, how many are zeros; others are random", (), 0, 100),
-        Option("direct", "on", "past the page cache", ("on", "off")),
-        Option("io", "auto", "how I/Os are kept under way; auto: io_uring if allowed", ("auto", "io_uring", "threads")),
+        Option("mix", "0", "adds mixed tests with this percentage of reads, e.g. 70", lowest=0, highest=99),
+        Option("compressible", "0", "percentage of zero bytes in written data; the rest is random", (), 0, 100),
+        Option("direct", "on", "direct I/O, without the page cache", ("on", "off")),
+        Option(
+            "io", "auto", "interface for I/Os in flight; auto: io_uring if allowed", ("auto", "io_uring", "threads")
+        ),
         Option(
             "beside",
             "",
-            "further directories, joined by `,`: each alone, and all at the same time as --data",
+            "additional directories, separated by `,`: measured one by one, and all together with --data",
             path="directories",
         ),
     )
@@ -66,25 +74,25 @@ class Storage(Workload):
         tests = chosen(valid["tests"], int(valid["mix"]))
         usual = {option.name: option.default for option in self.options}
         if valid["mix"] != usual["mix"] and all(test.direction != "mix" for test in tests):
-            cause = f"tests={valid['tests']} has no test that both reads and writes"
+            cause = f"tests={valid['tests']} has no test with mixed reads and writes"
             raise InputError(
-                written("workload.with", f"mix={valid['mix']}"), cause, "add the set default, or leave it out"
+                written("workload.with", f"mix={valid['mix']}"), cause, "add the set default, or remove it"
             )
         if valid["sustain"] != usual["sustain"] and not any(test.sustained for test in tests):
             cause = f"tests={valid['tests']} has no sustained write"
-            hint = f"write tests={valid['tests']}+sustained, or leave it out"
+            hint = f"write tests={valid['tests']}+sustained, or remove it"
             raise InputError(written("workload.with", f"sustain={valid['sustain']}"), cause, hint)
         if valid["direct"] == "off" and any(test.hot for test in tests):
-            cause = "tests=cost holds reads past the page cache against reads from it"
+            cause = "tests=cost compares direct reads with reads from the page cache"
             raise InputError(
                 written("workload.with", "direct=off"),
                 cause,
-                "leave it out, or choose other tests: without direct I/O both are one",
+                "remove it, or choose other tests: without direct I/O both are the same",
             )
         size = _SIZE.read(written("workload.with", f"size={valid['size']}"), valid["size"])
         if size % MIB:
             raise InputError(
-                written("workload.with", f"size={valid['size']}"), "it is not whole MiB", "write for example 1GiB"
+                written("workload.with", f"size={valid['size']}"), "is not in whole MiB", "for example 1GiB"
             )
         return valid
 
@@ -111,8 +119,8 @@ class Storage(Workload):
         if load.duration_s is None:
             raise InputError(
                 written("load.transactions"),
-                "means nothing to workload storage",
-                f"say {written('load.duration')}, or leave it out",
+                "has no effect on workload storage",
+                f"use {written('load.duration')}, or remove it",
             )
 
     def fits(self, system: System, choice: Choice) -> None:
@@ -131,7 +139,7 @@ class Storage(Workload):
         for folder in real:
             files.require(folder, size, direct)
         for folder, count in files.by_file_system(real).items():
-            space.require(folder, count * size, "the files that are measured")
+            space.require(folder, count * size, "the test files")
             if level:
                 files.require_level(folder, level, count * size)
         for device in system.layout.devices:
@@ -151,12 +159,12 @@ class Storage(Workload):
         folders = _folders(work.system, options)
         with ExitStack() as stack:
             if level := int(options["fill"]):
-                work.show(0.0, f"fills the file system to {level} %")
+                work.show(0.0, f"fills the file system to {level}%")
                 for folder, count in files.by_file_system(folders).items():
                     filler = stack.enter_context(files.filled(folder, level, count * terms.size, direct))
                     passes.fill(filler, terms, progress)
             measured = stack.enter_context(files.made(folders, terms.size, direct))
-            work.show(0.0, "fills its file")
+            work.show(0.0, "fills the test file")
             passes.fill(measured, terms, progress)
             used = files.used_share(folders)
             with work.window() as window:
@@ -189,7 +197,7 @@ def _outcome(done: list[PassResult], options: Mapping[str, str], used: float) ->
     ways = sorted({one.io for one in whole})
     facts = {"direct": options["direct"], **({"io": " and ".join(ways)} if ways else {})}
     if level := int(options["fill"]):
-        facts["filled"] = f"to {level} %"
+        facts["filled"] = f"to {level}%"
     reasons = sorted({one.note for one in whole if one.note})
     return Outcome(
         transactions=sum(one.ios for one in done),

@@ -40,13 +40,13 @@ class TestFile:
 def require(folder: str, size: int, direct: bool) -> None:
     """Raises InputError if the file cannot be created: no directory, not writable, not enough space, no direct I/O."""
     if not Path(folder).is_dir():
-        raise InputError(f"directory {folder}", "there is no such directory", "name one on the device to be measured")
-    space.require(folder, size, "the file that is measured")
+        raise InputError(f"directory {folder}", "does not exist", "name a directory on the device to be measured")
+    space.require(folder, size, "the test file")
     try:
         fd = _nameless(folder)
     except OSError as error:
-        cause = f"no file can be made there ({error.strerror})"
-        raise InputError(f"directory {folder}", cause, "choose another, or change its permissions") from None
+        cause = f"cannot create a file there ({error.strerror})"
+        raise InputError(f"directory {folder}", cause, "choose another directory, or change the permissions") from None
     try:
         if direct:
             os.close(_again(fd, os.O_DIRECT))
@@ -55,8 +55,8 @@ def require(folder: str, size: int, direct: bool) -> None:
             raise FailureError(f"directory {folder}", error.strerror or str(error)) from error
         raise InputError(
             f"directory {folder}",
-            "its file system has no direct I/O, so the page cache would be measured",
-            f"name a directory on another file system, or say {written('workload.with', 'direct=off')}",
+            "the file system does not support direct I/O, so the page cache would be measured",
+            f"name a directory on another file system, or use {written('workload.with', 'direct=off')}",
         ) from None
     finally:
         os.close(fd)
@@ -147,10 +147,10 @@ def _missing(folder: str, total: int, used: int, free: int, percent: int, size: 
     missing = total * percent // 100 - used - size
     if missing < MIB:
         cause = f"with what is measured, {folder} is {in_percent((used + size) / total)} full"
-        raise InputError(subject, cause, "say a higher level, or make room there")
+        raise InputError(subject, cause, "use a higher level, or free some space there")
     if missing + size > free:
-        cause = f"that takes {units.stored(missing + size)}, and {units.stored(free)} may be written in {folder}"
-        raise InputError(subject, cause, "say a lower level: file systems keep something back")
+        cause = f"needs {units.stored(missing + size)}, but only {units.stored(free)} are available in {folder}"
+        raise InputError(subject, cause, "use a lower level: file systems reserve some space")
     return missing // MIB * MIB
 
 

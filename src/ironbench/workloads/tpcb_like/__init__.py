@@ -7,8 +7,8 @@ from ironbench.workloads.pgbench import PgbenchWorkload
 
 class TpcbLike(PgbenchWorkload):
     name = "tpcb-like"
-    doc = "pgbench's tpcb-like: account, teller and branch are changed, a line of history added. History grows."
-    derived = "Derived from TPC-B by way of pgbench; not comparable with published TPC results."
+    doc = "pgbench's tpcb-like: updates an account, a teller and a branch, and adds a history row. History grows."
+    derived = "Derived from TPC-B via pgbench: not comparable with published TPC results."
 
 
 WORKLOAD = TpcbLike()

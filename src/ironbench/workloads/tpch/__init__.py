@@ -55,43 +55,47 @@ class Tpch(Workload):
         Option(
             "test",
             "power",
-            "power: one stream between two refresh functions; throughput: several streams, and one of refresh "
-            "functions; both: one after the other; stream: the queries alone, once",
+            "power: one stream between two refresh functions; throughput: several query streams and a refresh stream; "
+            "both: power, then throughput; stream: the queries once, without refresh functions",
             TESTS,
         ),
-        Option("streams", "0", "of a throughput test; 0: the specified minimum", lowest=0, highest=_MOST_STREAMS),
-        Option("queries", "all", "all, or numbers such as 1,6,14: figures of merit need all"),
+        Option(
+            "streams",
+            "0",
+            "query streams of a throughput test; 0: the specified minimum",
+            lowest=0,
+            highest=_MOST_STREAMS,
+        ),
+        Option("queries", "all", "all, or numbers such as 1,6,14; scores need all"),
         Option(
             "parameters",
             "drawn",
-            "drawn: by the specified distributions and --seed; validation: those whose answers are published",
+            "drawn: random parameters as specified, with --seed; validation: parameters with published answers",
             ("drawn", "validation"),
         ),
-        Option("limit", "3600", "longest time of a query in seconds", lowest=0.001, highest=_LONGEST_S, whole=False),
-        Option("refresh_orders", "100", "orders in each transaction of a refresh function", lowest=1, highest=10**9),
+        Option("limit", "3600", "query timeout in s", lowest=0.001, highest=_LONGEST_S, whole=False),
+        Option("refresh_orders", "100", "orders per transaction of a refresh function", lowest=1, highest=10**9),
         Option(
             "plans",
             "shape",
-            "after the measured time: no; shape: how the engine means to run each query, and its planning time; "
-            "measured: each is run again, with times and spills",
+            "execution plans, after the measured time: no; shape: plans and planning times; "
+            "measured: each query runs again, with times and temp files",
             DEPTHS,
             incidental=True,
         ),
         Option(
             "check",
             "once",
-            "compare the answers with those kept for scale factors 0.01, 0.1, 0.2, 0.3, 0.5, 1 and 10; once: for each "
-            "load of the data; always: for each trial; drawn: at the trial's own parameters, with expected=DIR; no",
+            "compare the answers with stored ones for scale factors 0.01, 0.1, 0.2, 0.3, 0.5, 1 and 10; once: after "
+            "each load; always: after each trial; drawn: at the trial's own parameters, with expected=DIR; no",
             ("once", "always", "drawn", "no"),
             incidental=True,
         ),
-        Option(
-            "answers", "", "directory to write the 22 answers to, q01.csv … q22.csv", incidental=True, path="directory"
-        ),
+        Option("answers", "", "directory for the 22 answers, q01.csv … q22.csv", incidental=True, path="directory"),
         Option(
             "expected",
             "",
-            "directory of answers to compare with instead, written by another engine",
+            "directory of reference answers, written by another engine",
             incidental=True,
             path="directory",
         ),
@@ -109,14 +113,14 @@ class Tpch(Workload):
             if valid[name]:
                 valid[name] = str(_folder(name, valid[name]))
         if valid["streams"] != "0" and valid["test"] not in _SEVERAL:
-            cause = f"test={valid['test']} has one stream"
+            cause = f"test={valid['test']} has only one stream"
             raise InputError(written("workload.with", f"streams={valid['streams']}"), cause, "add test=throughput")
         if valid["check"] == "drawn" and not (valid["answers"] or valid["expected"]):
             raise InputError(
                 written("workload.with", "check=drawn"),
-                "there is nothing to hold such answers against",
-                f"write one engine's by {written('workload.with', 'answers=DIR')}, "
-                f"and hold the other's against them by {written('workload.with', 'expected=DIR')}",
+                "there are no reference answers for these parameters",
+                f"write one engine's answers with {written('workload.with', 'answers=DIR')}, "
+                f"and compare the other engine's with {written('workload.with', 'expected=DIR')}",
             )
         return valid
 
@@ -126,8 +130,8 @@ class Tpch(Workload):
         if load.duration_s is not None:
             raise InputError(
                 written("load.duration"),
-                "a trial of tpch ends when its queries are answered",
-                f"leave it out; {written('workload.with', 'limit=SECONDS')} bounds each query",
+                "a tpch trial ends when all queries are answered",
+                f"remove it; {written('workload.with', 'limit=SECONDS')} limits each query",
             )
 
     def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
@@ -192,11 +196,11 @@ def _folder(option: str, text: str) -> Path:
     if option == "expected" and not place.is_dir():
         raise InputError(
             subject,
-            "there is no such directory",
-            f"another engine writes one by {written('workload.with', 'answers=DIR')}",
+            "does not exist",
+            f"let another engine write it with {written('workload.with', 'answers=DIR')}",
         )
     if place.exists() and not place.is_dir():
-        raise InputError(subject, "it is no directory", "name one, or one that does not exist yet")
+        raise InputError(subject, "is not a directory", "name a directory; it need not exist")
     return place
 
 

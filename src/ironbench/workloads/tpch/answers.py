@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from ironbench.model.session import Row
 
-SAME, MONEY, RATIO = "the same", "within 100", "within 1 %"
+SAME, MONEY, RATIO = "the same", "within 100", "within 1%"
 _MONEY_OFF = Decimal(100)
 _RATIO_OFF = Decimal("0.01")
 _CENT = Decimal("0.01")
@@ -139,5 +139,5 @@ def from_csv(text: str) -> QueryAnswer:
     """Parses what `as_csv` wrote. Raises ValueError if lines have different numbers of columns."""
     head, *rows = (line.split("|") for line in text.removesuffix("\n").split("\n"))
     if any(len(row) != len(head) for row in rows):
-        raise ValueError("its lines differ in their number of columns")
+        raise ValueError("the lines have different numbers of columns")
     return QueryAnswer(tuple(head), tuple(tuple(value or None for value in row) for row in rows))

@@ -228,7 +228,7 @@ def _facts(asked: TrialChoices, sets: Sequence[RefreshSet], work: Work) -> dict[
     }
     if sets:
         size = work.choice.options["refresh_orders"]
-        facts["refresh sets"] = f"{sets[0].number} to {sets[-1].number}, {size} orders in a transaction"
+        facts["refresh sets"] = f"{sets[0].number} to {sets[-1].number}, {size} orders per transaction"
     return facts
 
 

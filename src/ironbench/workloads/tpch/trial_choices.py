@@ -141,7 +141,7 @@ def chosen(text: str) -> tuple[int, ...]:
     try:
         numbers = sorted({int(part.strip().lower().removeprefix("q")) for part in text.split(",")})
     except ValueError:
-        raise InputError(subject, "this is no list of numbers", hint) from None
+        raise InputError(subject, "is not a list of numbers", hint) from None
     for number in numbers:
         if number not in QUERIES:
             raise InputError(subject, f"there is no query {number}", hint)

@@ -25,7 +25,7 @@ from ironbench.workloads.tpch.streams import StreamStep
 _STORED = Path(__file__).with_name("expected")
 _LARGEST = 1 << 28
 """Maximum size of an answer file in bytes."""
-_WAY_OUT = "name a directory that answers=DIR wrote"
+_WAY_OUT = "name a directory written with answers=DIR"
 VERSION = 1
 """Increased when query texts or stored answers change, so that data validated before are validated again."""
 
@@ -89,7 +89,7 @@ def from_folder(folder: Path) -> Mapping[int, QueryAnswer]:
         try:
             raw = answers.from_csv(text)
         except ValueError as error:
-            raise InputError(subject, f"is no table: {error}", _WAY_OUT) from error
+            raise InputError(subject, f"is not a table: {error}", _WAY_OUT) from error
         by_query[query] = answers.answer(raw.columns, raw.rows)
     return by_query
 

@@ -73,20 +73,20 @@ SCALE_FACTOR = ScaleFactor(
 INDEXES = Option(
     "indexes",
     "yes",
-    "yes: primary keys, and indexes on foreign keys and dates, where the engine has such; no: rows only",
+    "yes: primary keys, and indexes on foreign keys and dates, if the engine supports them; no: rows only",
     choices=("yes", "no"),
 )
 REFERENCES = Option(
     "references",
     "yes",
-    "yes: all ten foreign keys are declared and checked, where the engine can (needs indexes); no: none is",
+    "yes: declare and check all ten foreign keys, if the engine supports them (needs indexes); no: none",
     choices=("yes", "no"),
 )
 
 STORED = Option(
     "tables",
     "plain",
-    "plain, or compressed: page by page, by an engine that has such tables",
+    "plain, or compressed: page compression, on engines that support it",
     choices=("plain", "compressed"),
 )
 

@@ -21,7 +21,7 @@ _KINDS = ("plain", "freeze", "full")
 
 class Vacuum(Maintenance):
     name = "vacuum"
-    doc = "Garbage is made in a table of wide rows, and one vacuum takes it away; a bystander is watched meanwhile."
+    doc = "Creates dead tuples in a table of wide rows and vacuums them once, while a probe client runs queries."
     counts = ("vacuum", "vacuums")
     rights = (CHECKPOINT,)
     options = (
@@ -29,11 +29,11 @@ class Vacuum(Maintenance):
         Option(
             "garbage",
             "20",
-            "percent of the rows that are changed before, each leaving a dead one",
+            "percentage of rows updated before the vacuum, each leaving a dead tuple",
             lowest=0,
             highest=100,
         ),
-        Option("kind", "plain", "plain, freeze, or full, which writes the table anew and locks it", choices=_KINDS),
+        Option("kind", "plain", "plain, freeze, or full, which rewrites the table and locks it", choices=_KINDS),
     )
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
@@ -42,7 +42,7 @@ class Vacuum(Maintenance):
         if (kind := choice.options["kind"]) not in known:
             subject = written("workload.with", f"kind={kind}")
             hint = f"use {' or '.join(written('workload.with', f'kind={name}') for name in known)}"
-            raise InputError(subject, f"{system.engine} has no such vacuum", hint)
+            raise InputError(subject, f"{system.engine} does not support this kind of vacuum", hint)
 
     @contextmanager
     def prepared(self, work: Work) -> Iterator[ReadyOperation]:
@@ -59,7 +59,7 @@ class Vacuum(Maintenance):
 def _done(work: Work) -> OperationResult:
     maintaining = engines.get(work.session.engine).administration.maintaining
     state = maintaining.table_state(work.session, TABLE)
-    check = checked("dead rows left", 0, state.dead_rows)
+    check = checked("dead tuples left", 0, state.dead_rows)
     # VACUUM FULL writes a new table and leaves the old statistics, so the check counts pages instead
     if work.choice.options["kind"] == "full":
         rows = table(work.choice.options)
