@@ -143,7 +143,7 @@ def test_two_labs_of_one_file_have_directories_of_their_own(user: User) -> None:
     assert len(directories(user)) == 2
     into_the_first = user("lab", "run", "small.toml", "--results", str(directories(user)[0].path))
     assert into_the_first.code == 2
-    assert "holds a lab already" in into_the_first.stderr
+    assert "already contains a lab" in into_the_first.stderr
 
 
 def interrupted(user: User, engine: str = "null") -> LabDirectory:
@@ -214,10 +214,10 @@ def test_a_changed_program_is_refused_and_named(user: User) -> None:
 def test_a_lab_that_never_began_cannot_go_on(user: User) -> None:
     told = user("lab", "resume", str(written(user)))
     assert told.code == 2
-    assert "no lab of it has begun" in told.stderr
+    assert "no lab has been started" in told.stderr
     told = user("lab", "resume", str(user.home))
     assert told.code == 2
-    assert "holds no lab" in told.stderr
+    assert "contains no lab" in told.stderr
 
 
 @pytest.mark.long

@@ -86,8 +86,8 @@ def test_without_json_the_table_is_on_stdout_and_the_way_to_the_records_on_stder
 
 def test_other_verbs_say_what_is_missing_and_exit_2(user: User) -> None:
     for words, said in (
-        (("report",), "holds no records"),
-        (("compare", "a", "b"), "names no record"),
+        (("report",), "contains no records"),
+        (("compare", "a", "b"), "matches no record"),
         (("show", "igen-olpt"), "did you mean workload igen-oltp"),
         (("run", "igen-oltp", "--threads", "0"), "--threads: 0 is out of range"),
         (("run", "igen-oltp", "--repeats", "many"), "--repeats: 'many' is not a whole number"),
@@ -108,7 +108,7 @@ def test_compare_names_the_label_that_is_unknown_and_the_nearest(user: User) -> 
     assert user("run", "select-only", "--engine", "null", "--label", "first", *SHORT).code in (0, 3)
     told = user("compare", "first", "frist")
     assert told.code == 2
-    assert "frist: names no record" in told.stderr
+    assert "frist: matches no record" in told.stderr
     assert "did you mean first" in told.stderr
 
 

@@ -109,7 +109,7 @@ def test_a_lab_arrives_with_its_plan(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "plan.json").write_text("{}")
-    with pytest.raises(InputError, match="holds another lab"):
+    with pytest.raises(InputError, match="contains another lab"):
         arrive(tmp_path / "lab.ibr", other)
 
 
@@ -180,7 +180,7 @@ def test_a_stage_that_is_here_is_not_replaced(tmp_path: Path) -> None:
     export(here.store, here.records(), tmp_path / "lab.ibr", here)
     arrive(tmp_path / "lab.ibr", tmp_path / "there")
     (tmp_path / "there" / "stage-1.json").write_text("{}")
-    refused(tmp_path / "lab.ibr", tmp_path, "holds another lab")
+    refused(tmp_path / "lab.ibr", tmp_path, "contains another lab")
 
 
 def test_a_damaged_file_stays_at_home_and_the_rest_is_carried(
@@ -233,7 +233,7 @@ def refused(bundle: Path, tmp_path: Path, cause: str) -> None:
 def test_a_truncated_file_is_refused(bundle: Path, tmp_path: Path, share: float) -> None:
     data = bundle.read_bytes()
     bundle.write_bytes(data[: int(len(data) * share)])
-    refused(bundle, tmp_path, "is no whole file" if share else "is no file of exported records")
+    refused(bundle, tmp_path, "is not a complete bundle" if share else "is not a bundle of exported records")
 
 
 @pytest.mark.parametrize("place", range(0, 100, 7))
@@ -285,7 +285,7 @@ def rewritten(bundle: Path, change: Callable[[dict[str, bytes]], None], method: 
 )
 def test_a_path_that_climbs_out_or_does_not_belong_is_refused(bundle: Path, tmp_path: Path, name: str) -> None:
     rewritten(bundle, lambda files: files.update({name: b"x"}))
-    refused(bundle, tmp_path, "is no file of a record")
+    refused(bundle, tmp_path, "is not a file of a record")
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_lab_whose_name_leads_elsewhere_is_refused(
     monkeypatch.setenv("IRONBENCH_RESULTS", str(tmp_path / "results"))
     rewritten(bundle, lambda files: files.update({"!manifest": json.dumps({"lab": lab}).encode()}))
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match="no name of a directory"):
+    with pytest.raises(InputError, match="not a valid directory name"):
         import_(str(bundle), "")
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -332,7 +332,7 @@ def test_a_file_of_a_newer_format_is_refused(bundle: Path, tmp_path: Path) -> No
 
 def test_a_record_under_another_name_is_refused(bundle: Path, tmp_path: Path) -> None:
     rewritten(bundle, lambda files: files.update({"trials/other/record.json": files[first_record(files)]}))
-    refused(bundle, tmp_path, "is the record")
+    refused(bundle, tmp_path, "contains the record")
 
 
 def test_evidence_without_its_record_is_refused(bundle: Path, tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
         refused(tmp_path / "x.ibr", tmp_path, "is no")
     with zipfile.ZipFile(tmp_path / "x.ibr", "w") as other:
         other.writestr("trials/a/record.json", "{}")
-    refused(tmp_path / "x.ibr", tmp_path, "is no file of exported records")
+    refused(tmp_path / "x.ibr", tmp_path, "is not a bundle of exported records")
     refused(tmp_path / "missing.ibr", tmp_path, "No such file")
 
 
@@ -380,7 +380,7 @@ def test_too_little_room_is_seen_before_the_first_byte(
 def test_an_export_needs_a_name_and_something_to_export(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is missing"):
         exported(None, "", str(tmp_path))
-    with pytest.raises(InputError, match="holds no records"):
+    with pytest.raises(InputError, match="contains no records"):
         exported(None, str(tmp_path / "a.ibr"), str(tmp_path))
     store(tmp_path / "here")
     with pytest.raises(InputError, match=r"does not end in \.ibr"):

@@ -47,7 +47,7 @@ def lab_bundle(tmp_path: Path) -> Path:
 def test_what_has_no_end_or_no_beginning_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/zero"), tmp_path / "pipe"):
-        with pytest.raises(InputError, match="is no regular file") as caught:
+        with pytest.raises(InputError, match="is not a regular file") as caught:
             arrive(path, tmp_path / "there")
         assert "copy" in caught.value.hint
     with pytest.raises(InputError):
@@ -73,7 +73,7 @@ def test_an_entry_of_zeros_takes_no_memory(bundle: Path, said: int) -> None:
     name = zeros_in(bundle, said)
     tracemalloc.start()
     try:
-        with pytest.raises(InputError, match=r"at most|is not what was exported"), Reader(bundle) as reader:
+        with pytest.raises(InputError, match=r"at most|differs from what was exported"), Reader(bundle) as reader:
             reader.read(name)
         assert tracemalloc.get_traced_memory()[1] < 16 * MIB
     finally:
@@ -89,7 +89,7 @@ def test_a_table_of_contents_as_long_as_a_disk_is_not_read(tmp_path: Path) -> No
         file.write(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 60000, 60000, 1 << 30, 0, len(comment)) + comment)
     tracemalloc.start()
     try:
-        refused(tmp_path / "x.ibr", tmp_path, "is no whole file")
+        refused(tmp_path / "x.ibr", tmp_path, "is not a complete bundle")
         assert tracemalloc.get_traced_memory()[1] < 16 * MIB
     finally:
         tracemalloc.stop()
@@ -203,12 +203,12 @@ def test_a_script_that_is_no_text_is_refused(bundle: Path, tmp_path: Path, text:
         ("lab.setups", [], "length >= 1"),
         ("lab.trials", [], "length >= 1"),
         ("lab.method.stages", [], "length >= 1"),
-        ("lab.baseline", "log=tape", "the baseline names the cell 'log=tape'"),
-        ("lab.comparisons", [["log=disk", "nothing"]], "a comparison names the cell 'nothing'"),
-        ("lab.trials.0.cell.name", "nothing", "a trial names the cell 'nothing'"),
-        ("lab.trials.0.stage", 7, "a stage that the lab has not"),
-        ("lab.setups.0.cell.name", "log=memory", "two of its cells have one name"),
-        ("lab.setups.0.cell.levels", {"log": "tape"}, "log=tape, which is no level"),
+        ("lab.baseline", "log=tape", "the baseline names the configuration 'log=tape'"),
+        ("lab.comparisons", [["log=disk", "nothing"]], "a comparison names the configuration 'nothing'"),
+        ("lab.trials.0.cell.name", "nothing", "a trial names the configuration 'nothing'"),
+        ("lab.trials.0.stage", 7, "a stage that the lab does not have"),
+        ("lab.setups.0.cell.name", "log=memory", "two of the configurations have the same name"),
+        ("lab.setups.0.cell.levels", {"log": "tape"}, "log=tape, which is not a value"),
         ("lab.method.margin", 0, "> 0"),
         ("lab.method.stages.0.number", 2, "not numbered"),
         ("schema", 99, "newer than"),
@@ -256,7 +256,7 @@ def test_a_file_that_its_record_does_not_vouch_for_is_refused(bundle: Path, tmp_
         files[next(name for name in files if name.endswith("plans.txt"))] = b"Index Scan\n"
 
     rewritten(bundle, change)
-    refused(bundle, tmp_path, r"plans\.txt: has another content than the record says")
+    refused(bundle, tmp_path, r"plans\.txt: does not match the digest in the record")
 
 
 def test_a_writer_takes_only_what_a_reader_would() -> None:
@@ -270,5 +270,5 @@ def test_an_entry_that_is_longer_than_it_says_is_not_read_to_its_end(bundle: Pat
         files["!manifest"] = json.dumps({"files": {n: [3, "0" * 64] for n in files} | {name: [3, "0" * 64]}}).encode()
 
     rewritten(bundle, change)
-    with Reader(bundle) as reader, pytest.raises(InputError, match="is not what was exported"):
+    with Reader(bundle) as reader, pytest.raises(InputError, match="differs from what was exported"):
         reader.read(first_record(dict.fromkeys(reader.files, b"")))

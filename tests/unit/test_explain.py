@@ -171,7 +171,7 @@ def test_every_format_has_the_walk(format: str, directory: str) -> None:
 
 
 def test_unknown_names_are_refused(directory: str) -> None:
-    with pytest.raises(InputError, match="names no cell"):
+    with pytest.raises(InputError, match="matches no configuration"):
         verb("log=disk", "log=tape", results=directory)
 
 

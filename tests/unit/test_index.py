@@ -271,7 +271,7 @@ def test_labs_and_runs_of_one_directory_share_an_index(tmp_path: Path) -> None:
     lab.keep(record(id="a", series="lab"), Evidence())
     assert [row.series for row in lab.listed()] == ["lab"] and [row.series for row in runs.listed()] == ["s"]
     assert not (lab.directory / NAME).exists() and indexed(tmp_path) == ["a", "a"]
-    with pytest.raises(InputError, match="names no record"):
+    with pytest.raises(InputError, match="matches no record"):
         runs.select(["lab"])
 
 
@@ -288,7 +288,7 @@ def test_one_damaged_record_and_stray_files_are_left_out_and_said(tmp_path: Path
         said = talk.getvalue()
         assert "b/record.json is not a readable record" in said
         assert "notes.txt holds no record" in said
-        assert "copy of c/record.json is the record c under another name" in said
+        assert "copy of c/record.json contains the record c under another name" in said
         talk.truncate(0)
         talk.seek(0)
 

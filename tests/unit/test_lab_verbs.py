@@ -47,7 +47,7 @@ def test_the_report_of_a_lab_is_written_in_every_format(name: str, directory: st
 
 
 def test_a_directory_that_is_no_labs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no lab"):
+    with pytest.raises(InputError, match="contains no lab"):
         report([str(tmp_path)], "", "", "")
 
 
@@ -122,7 +122,7 @@ def test_lead_takes_the_levels_of_a_lab_and_confirms_its_peaks_in_other_blocks(
 
 
 def test_a_word_that_is_no_level_and_no_label_is_refused(directory: str) -> None:
-    with pytest.raises(InputError, match="names no cell, level or record") as caught:
+    with pytest.raises(InputError, match="matches no configuration, value or record") as caught:
         lead("disk", "memori", 0.05, "", directory, False)
     assert "log=memory" in caught.value.hint
 
@@ -150,9 +150,9 @@ def test_a_lead_of_one_lab_over_another_takes_each_side_from_its_own_directory(
     assert "Old" in said and "New" in said
     with pytest.raises(InputError, match="two systems"):
         lead(old, new, 0.05, "", str(tmp_path / "none"), False)
-    with pytest.raises(InputError, match="names no cell"):
+    with pytest.raises(InputError, match="matches no configuration"):
         lead(f"{old}/nosuch", f"{new}/disk", 0.05, "", str(tmp_path / "none"), False)
-    with pytest.raises(InputError, match="names no record"):
+    with pytest.raises(InputError, match="matches no record"):
         lead("nosuch", f"{new}/disk", 0.05, "", str(tmp_path / "none"), False)
 
 

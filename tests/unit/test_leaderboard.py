@@ -246,7 +246,7 @@ def test_no_other_record_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("", "", "speed", "no column"),
         ("", "currency", "", "--per currency: nothing says what a system costs"),
         ("", "", "currency", "--sort currency: nothing says what a system costs"),
-        ("igen-oltp", "", "", "there are no records"),
+        ("igen-oltp", "", "", "contains no records"),
         ("storage", "", "", "no one number tells"),
     ],
 )

@@ -156,7 +156,7 @@ def test_a_label_that_is_also_the_directory_of_its_data_means_the_records(
     assert report(["duck"], "", "", results) == 0
     assert "duck peaks at" in capsys.readouterr().out
     assert export(["duck"], "duck.ibr", results) == 0
-    with pytest.raises(InputError, match="holds no lab"):
+    with pytest.raises(InputError, match="contains no lab"):
         report(["nothing"], "", "", results)
 
 

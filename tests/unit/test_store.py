@@ -74,7 +74,7 @@ def test_any_metrics_survive_the_way_to_disk(tmp_path_factory, metrics) -> None:
 def test_a_record_is_never_overwritten(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.keep(record("r1"), Evidence())
-    with pytest.raises(FailureError, match="in the store already"):
+    with pytest.raises(FailureError, match="already in the store"):
         store.keep(record("r1", label="b"), Evidence())
     assert store.all()[0].system.label == "a"
 
@@ -101,7 +101,7 @@ def test_an_unknown_selection_suggests_the_nearest_name(tmp_path: Path) -> None:
 def test_an_unwritable_results_directory_is_refused_before_anything_starts(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(InputError, match="cannot hold results"):
+    with pytest.raises(InputError, match="cannot store results"):
         Store(file / "results").validate()
 
 
@@ -165,7 +165,7 @@ def test_a_damaged_file_is_named_and_left_out_of_what_needs_it(
     assert list(store.damage("r")) == [name]
     for _ in range(2):
         assert [file for file, found in read(store, "r").items() if not found] == [name]
-    assert said.getvalue().count(f"left out: {store.path('r') / name} is damaged") == 1
+    assert said.getvalue().count(f"skipped: {store.path('r') / name} is damaged") == 1
     assert store.all() == [kept]
 
 

@@ -41,9 +41,11 @@ def read_workers(data: bytes) -> tuple[WorkerPart, ...]:
     """Decodes and validates the results of workers. Raises ValueError or msgspec.MsgspecError."""
     workers = msgspec.json.decode(data, type=tuple[WorkerPart, ...])
     if len(workers) > _MOST_WORKERS or any(len(one.host) > _LONGEST_HOST for one in workers):
-        raise ValueError(f"holds more than {_MOST_WORKERS} workers, or a name of more than {_LONGEST_HOST} characters")
+        raise ValueError(
+            f"contains more than {_MOST_WORKERS} workers, or a name of more than {_LONGEST_HOST} characters"
+        )
     if not all(math.isfinite(one.elapsed_s + one.start_s + one.threads_cpu_share) for one in workers):
-        raise ValueError("has a time that is no number")
+        raise ValueError("has a time that is not a number")
     return workers
 
 
@@ -61,13 +63,13 @@ def read_timed(data: bytes) -> tuple[Statement, ...]:
         len(one.text) > _LONGEST_SQL or len(one.script) > _LONGEST_SQL for one in statements
     ):
         raise ValueError(
-            f"holds more than {_MOST_STATEMENTS} statements, or a text of more than {_LONGEST_SQL} characters"
+            f"contains more than {_MOST_STATEMENTS} statements, or a text of more than {_LONGEST_SQL} characters"
         )
     for one in statements:
         if one.count < 0 or one.failed < 0 or not math.isfinite(one.mean_s + one.stdev_s) or one.mean_s < 0:
-            raise ValueError(f"has impossible times of {one.script}, line {one.line}")
+            raise ValueError(f"has impossible times for {one.script}, line {one.line}")
         if any(time is not None and not 0 <= time < math.inf for time in (one.p50_s, one.p95_s, one.p99_s)):
-            raise ValueError(f"has impossible percentiles of {one.script}, line {one.line}")
+            raise ValueError(f"has impossible percentiles for {one.script}, line {one.line}")
     return statements
 
 
@@ -106,9 +108,9 @@ def read_inside(data: bytes) -> ServerStatistics:
         inside.missing,
     )
     if any(len(one) > _MOST_LISTED for one in (*lists, inside.vacuums, inside.notes, inside.executed)):
-        raise ValueError(f"holds a list of more than {_MOST_LISTED} entries")
+        raise ValueError(f"contains a list of more than {_MOST_LISTED} entries")
     texts = [one.text for one in inside.statements] + [one.text for one in inside.plans]
     texts += [one.text for one in inside.executed]
     if any(len(text) > _LONGEST_LISTED for text in texts):
-        raise ValueError(f"holds a text of more than {_LONGEST_LISTED} characters")
+        raise ValueError(f"contains a text of more than {_LONGEST_LISTED} characters")
     return inside

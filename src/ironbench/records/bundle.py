@@ -51,7 +51,7 @@ _MOST_CONTENTS_BYTES = 40 * _MIB
 """Maximum size of the zip file's central directory, which the zip module reads at once."""
 MOST_FILES = 250_000
 _CHUNK = _MIB
-_WHOLE = "it was cut short or changed on the way: export and copy it again"
+_WHOLE = "the file was truncated or changed: export and copy it again"
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, NotImplementedError)
 """Exceptions of the zip module for damaged, encrypted and unknown entries."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -82,7 +82,7 @@ class _File(io.FileIO):
         if size is None or size < 0:
             size = max(0, os.fstat(self.fileno()).st_size - self.tell())
         if size > _MOST_CONTENTS_BYTES:
-            raise zipfile.BadZipFile("its table of contents is too long")
+            raise zipfile.BadZipFile("the table of contents is too long")
         return super().read(size) or b""
 
 
@@ -102,9 +102,9 @@ class Writer:
         """Adds an entry. Raises InputError if it could not be imported: no file of a store, too large, or too many."""
         most = most_bytes(name)
         if most is None:
-            raise InputError(name, "is no file of a record, and cannot be exported", "export other records")
+            raise InputError(name, "is not a file of a record, so it cannot be exported", "export other records")
         if len(data) > most:
-            cause = f"is larger than the {most // _MIB or 0.25} MiB that an exported file may have"
+            cause = f"is larger than the limit of {most // _MIB or 0.25} MiB for exported files"
             raise InputError(name, cause, "export other records")
         if len(self._files) == MOST_FILES:
             raise InputError("export", f"has more than {grouped(MOST_FILES)} files", "export fewer records at a time")
@@ -190,28 +190,28 @@ class Reader:
     def _not_newer(self, format: int) -> None:
         if format > FORMAT:
             cause = f"has format {format}, newer than {FORMAT}"
-            raise InputError(str(self.path), cause, "import it with the ironbench that wrote it, or a newer one")
+            raise InputError(str(self.path), cause, "import it with the same version of ironbench or a newer one")
 
     def _hold_lab(self) -> None:
         """Checks the lab's name, which becomes the name of a directory. Raises InputError."""
         lab = self.manifest.lab
         if lab and not _LAB.fullmatch(lab):
-            raise self.distrusted(f"names the lab {lab[:100]!r}, which is no name of a directory")
+            raise self.distrusted(f"names the lab {lab[:100]!r}, which is not a valid directory name")
 
     def _hold_entries(self) -> None:
         """Checks that entries and manifest name the same files, and that each is a file of a store within its size
         limit."""
         names = [name for name in self._zip.namelist() if name != _MANIFEST]
         if len(names) > MOST_FILES:
-            raise self.distrusted(f"holds more than {grouped(MOST_FILES)} files")
+            raise self.distrusted(f"contains more than {grouped(MOST_FILES)} files")
         if len(set(names)) < len(names) or set(names) != set(self.manifest.files):
-            raise self._altered("its list of files")
+            raise self._altered("the list of files")
         for name, (length, _) in self.manifest.files.items():
             most = most_bytes(name)
             if most is None:
-                raise self.distrusted(f"holds {name[:100]!r}, which is no file of a record")
+                raise self.distrusted(f"contains {name[:100]!r}, which is not a file of a record")
             if not 0 <= length <= most:
-                raise self.distrusted(f"holds {name} of {length} bytes, and such a file has at most {most}")
+                raise self.distrusted(f"contains {name} with {length} bytes; the limit is {most}")
 
     def _unpacked(self, name: str, most: int) -> Iterator[bytes]:
         """Yields an entry's bytes, at most `most` + 1: its declared length is not trusted."""
@@ -232,13 +232,15 @@ class Reader:
         return InputError(str(self.path), cause, "do not trust this file")
 
     def _altered(self, name: str, why: str = "") -> InputError:
-        return InputError(str(self.path), f"{name} is not what was exported{f': {why}' if why else ''}", _WHOLE)
+        return InputError(str(self.path), f"{name} differs from what was exported{f': {why}' if why else ''}", _WHOLE)
 
     def _foreign(self) -> InputError:
-        return InputError(str(self.path), "is no file of exported records", "name a file of `ironbench record export`")
+        return InputError(
+            str(self.path), "is not a bundle of exported records", "name a file written by `ironbench record export`"
+        )
 
     def _not_whole(self) -> InputError:
-        return InputError(str(self.path), "is no whole file of exported records", _WHOLE)
+        return InputError(str(self.path), "is not a complete bundle", _WHOLE)
 
     def _begins_as_zip(self) -> bool:
         return os.pread(self._file.fileno(), 4, 0) == b"PK\3\4"
@@ -251,8 +253,10 @@ def _opened(path: Path) -> _File:
         # Do not wait for the other end of a named pipe (fifo(7)).
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise InputError(str(path), error.strerror or str(error), "name a file of `ironbench record export`") from None
+        raise InputError(
+            str(path), error.strerror or str(error), "name a file written by `ironbench record export`"
+        ) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise InputError(str(path), "is no regular file", "copy what it holds to a file, and import that")
+        raise InputError(str(path), "is not a regular file", "copy the contents to a file, and import that file")
     return _File(descriptor)

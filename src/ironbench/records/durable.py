@@ -104,8 +104,8 @@ def _hold(descriptor: int, path: Path, subject: str) -> None:
         ours = True  # the file system has no locks, so other processes cannot be excluded
     if not ours:  # the lock is taken, or the file was removed between opening and locking it
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-        cause = f"another ironbench works on it (process {holder})"
-        raise InputError(subject, cause, "wait for it, or end it") from None
+        cause = f"another ironbench process is using it ({holder})"
+        raise InputError(subject, cause, "wait for that process, or stop it") from None
     with contextlib.suppress(OSError):  # on a full disk the lock works, but the holder's process id is missing
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -139,7 +139,7 @@ def sync_tree(folder: Path) -> None:
 
 def unwritten(path: Path, error: OSError) -> UnwrittenError:
     cause = f"could not be written: {error.strerror or error}"
-    return UnwrittenError(str(path), cause, "free space, or name another directory with --results")
+    return UnwrittenError(str(path), cause, "free some space, or name another directory with --results")
 
 
 @contextmanager

@@ -88,9 +88,9 @@ def _decoded(data: bytes, kind: type[T]) -> T:
 
 def _file(path: Path, one: Record, name: str) -> None:
     if name in one.files and evidence.digest_of(path) != one.files[name]:
-        raise ValueError("has another content than the record says")
+        raise ValueError("does not match the digest in the record")
     if name.endswith(".parquet") and parquet.values(path) > _MOST_VALUES:
-        raise ValueError(f"holds more than {grouped(_MOST_VALUES)} values")
+        raise ValueError(f"contains more than {grouped(_MOST_VALUES)} values")
     content = evidence.READERS[name](path)
     if isinstance(content, dict):
         _names(content)
@@ -104,14 +104,14 @@ def _file(path: Path, one: Record, name: str) -> None:
 def _names(names: Iterable[str]) -> None:
     listed = list(names)
     if len(listed) > _MOST_NAMES:
-        raise ValueError(f"holds more than {_MOST_NAMES} quantities")
+        raise ValueError(f"contains more than {_MOST_NAMES} quantities")
     msgspec.convert(listed, list[Name])
 
 
 def _numbers(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
     known = values if name == "t_s" else values[~np.isnan(values)]
     if known.size and not np.abs(known).max() <= _LARGEST:  # NaN is rejected as well
-        raise ValueError(f"{name} has values beyond what can be")
+        raise ValueError(f"{name} has impossible values")
 
 
 def _machine(path: Path) -> None:
@@ -132,7 +132,7 @@ def _script(path: Path) -> None:
 def _within_bounds(value: Any, depth: int = 0, *, longest: int = _LONGEST_DOCUMENT, lowest: float = -_LARGEST) -> None:
     """Checks texts, numbers and depth of any JSON document. Raises ValueError."""
     if depth > _DEEPEST:
-        raise ValueError(f"is nested more than {_DEEPEST} deep")
+        raise ValueError(f"is nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
         for name, part in value.items():
             if len(name) > _LONGEST_NAME or not name.isprintable():
@@ -147,7 +147,7 @@ def _within_bounds(value: Any, depth: int = 0, *, longest: int = _LONGEST_DOCUME
         ):
             raise ValueError(f"has the text {value[:40]!r}…, which is too long or not printable")
     elif isinstance(value, int | float) and not lowest <= value <= _LARGEST:
-        raise ValueError(f"has the number {value!r:.40}, which is beyond what can be")
+        raise ValueError(f"has the number {value!r:.40}, which is out of range")
 
 
 def _lab(path: Path) -> None:
@@ -166,7 +166,7 @@ def _lab(path: Path) -> None:
 
 def _holds_together(lab: Lab) -> None:
     """Checks that every name in a lab refers to something that exists. Raises ValueError."""
-    _distinct("cells", [setup.cell.name for setup in lab.all_setups])
+    _distinct("configurations", [setup.cell.name for setup in lab.all_setups])
     _distinct("factors", [factor.name for factor in lab.factors])
     measured = {setup.cell.name for setup in lab.possible}
     rated = {setup.cell.name for setup in lab.rated}
@@ -177,22 +177,22 @@ def _holds_together(lab: Lab) -> None:
         "a comparison at a rate": ([cell for pair in lab.rated_comparisons for cell in pair], rated),
         "a claim": ([cell for claim in lab.claims for cell in claim.cells], known),
         "a trial": ([trial.cell.name for trial in lab.trials], measured | rated),
-        "a rated cell": ([setup.of for setup in lab.rated], measured),
+        "a fixed-rate configuration": ([setup.of for setup in lab.rated], measured),
     }
     for what, (names, there) in named.items():
         if unknown := next((name for name in names if name not in there), None):
-            raise ValueError(f"{what} names the cell {unknown!r}, which is none of the lab's")
+            raise ValueError(f"{what} names the configuration {unknown!r}, which is not in the lab")
     levels = {factor.name: factor.levels for factor in lab.factors}
     for setup in lab.all_setups:
         for factor, level in setup.cell.levels.items():
             if level not in levels.get(factor, ()):
-                raise ValueError(f"the cell {setup.cell.name!r} is at {factor}={level}, which is no level of the lab's")
+                raise ValueError(f"{setup.cell.name!r} has {factor}={level}, which is not a value in the lab")
     if [stage.number for stage in lab.method.stages] != list(range(1, len(lab.method.stages) + 1)):
-        raise ValueError("its stages are not numbered one after the other")
+        raise ValueError("the stages are not numbered consecutively")
     if any(trial.stage > len(lab.method.stages) for trial in lab.trials):
-        raise ValueError("a trial is of a stage that the lab has not")
+        raise ValueError("a trial belongs to a stage that the lab does not have")
 
 
 def _distinct(what: str, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
-        raise ValueError(f"two of its {what} have one name")
+        raise ValueError(f"two of the {what} have the same name")

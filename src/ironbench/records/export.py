@@ -29,9 +29,9 @@ def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory
     `lab`: includes the lab's plan, so that the lab is the same on another machine.
     """
     if out.suffix != SUFFIX:
-        raise InputError(f"-o {out}", f"does not end in {SUFFIX}", f"write -o {out}{SUFFIX}")
+        raise InputError(f"-o {out}", f"does not end in {SUFFIX}", f"use -o {out}{SUFFIX}")
     if not records:
-        raise InputError(str(store.directory), "holds no records to export", "make some with `ironbench run`")
+        raise InputError(str(store.directory), "contains no records to export", "create records with `ironbench run`")
     try:
         remove_abandoned_exports(out.parent)
         with unfinished_file(out.with_name(f".{out.name}.{os.getpid()}.tmp")) as aside:
@@ -44,7 +44,7 @@ def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory
             aside.rename(out)
             sync(out.parent)
     except OSError as error:
-        raise UnwrittenError(f"-o {out}", error.strerror or str(error), "name another place") from error
+        raise UnwrittenError(f"-o {out}", error.strerror or str(error), "name another file") from error
     return len(records)
 
 

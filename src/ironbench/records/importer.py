@@ -70,7 +70,9 @@ def take_in(reader: Reader, directory: Path) -> ImportResult:
             _among(aside, directory)
             copies.sync(directory)
     except OSError as error:
-        raise UnwrittenError(str(directory), error.strerror or str(error), "free space, or name another") from error
+        raise UnwrittenError(
+            str(directory), error.strerror or str(error), "free some space, or name another directory"
+        ) from error
     finally:
         for path in made:
             with contextlib.suppress(OSError):  # not empty: the import put files there
@@ -87,11 +89,11 @@ def _records(reader: Reader) -> dict[str, Record]:
             continue
         record = _record(reader, name)
         if record.id != rest.partition("/")[0]:
-            raise reader.distrusted(f"{name} is the record {record.id!r}")
+            raise reader.distrusted(f"{name} contains the record {record.id!r}")
         records[record.id] = record
     orphans = [name for name in reader.files if name.startswith("trials/") and name.split("/")[1] not in records]
     if orphans or not records:
-        raise reader.distrusted(f"{orphans[0] if orphans else 'it'} has no record")
+        raise reader.distrusted(f"{orphans[0] if orphans else 'the file'} has no record")
     return records
 
 
@@ -101,10 +103,10 @@ def _record(reader: Reader, name: str) -> Record:
         schema = msgspec.json.decode(data, type=_Schema).schema
         if schema > SCHEMA:
             cause = f"{name} has schema {schema}, newer than {SCHEMA}"
-            raise InputError(str(reader.path), cause, "import it with the ironbench that wrote it, or a newer one")
+            raise InputError(str(reader.path), cause, "import it with the same version of ironbench or a newer one")
         return examine.record(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise reader.distrusted(f"{name} is no record: {error}") from None
+        raise reader.distrusted(f"{name} is not a record: {error}") from None
 
 
 def _place(reader: Reader, directory: Path, ids: Collection[str]) -> Path:
@@ -132,14 +134,14 @@ def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
         except (OSError, msgspec.DecodeError, RecursionError):
             kept = None
         if kept != msgspec.json.decode(reader.read(f"trials/{id}/{RECORD}")):
-            raise InputError(id, f"is in {directory} already, with other content", "import into another --results")
+            raise InputError(id, f"is already in {directory}, with other contents", "import into another --results")
     return there
 
 
 def _lab_fits(reader: Reader, directory: Path) -> None:
     """Checks that a directory contains the same lab or none; lab files are never replaced. Raises InputError."""
     plan = directory / PLAN
-    another = InputError(str(directory), "holds another lab", "import into another directory with --results")
+    another = InputError(str(directory), "contains another lab", "import into another directory with --results")
     if plan.exists() and PLAN not in _of_lab(reader):
         raise another
     for name, entry in _of_lab(reader).items():
@@ -152,8 +154,8 @@ def _require_room(reader: Reader, directory: Path) -> None:
     needed = sum(length for length, _ in reader.files.values()) + _SPARE_BYTES
     free = space.free_bytes(space.existing(directory))
     if free < needed:
-        cause = f"needs {needed >> 20} MiB, and {free >> 20} MiB are free"
-        raise InputError(f"--results {directory}", cause, "free space, or name another directory")
+        cause = f"needs {needed >> 20} MiB, but only {free >> 20} MiB are free"
+        raise InputError(f"--results {directory}", cause, "free some space, or name another directory")
 
 
 def _unpack(reader: Reader, aside: Path, known: Collection[str]) -> None:

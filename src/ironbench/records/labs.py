@@ -134,8 +134,8 @@ def find(name: str) -> LabDirectory:
     if not own:
         raise InputError(
             name,
-            f"no lab of it has begun in {home()}",
-            "name the directory of a lab (the one that its --results named), or begin with `ironbench lab run`",
+            f"no lab has been started from this file in {home()}",
+            "name the directory of a lab (its --results), or start one with `ironbench lab run`",
         )
     return own[-1]
 
@@ -165,12 +165,12 @@ class LabDirectory:
             self.frozen()
             # Count damaged records as well: they may be important to the user.
             if any(not trial.name.startswith(".") for trial in (self.path / "trials").glob("*")):
-                hint = "`ironbench lab resume` goes on with it; another --results begins anew"
-                raise InputError(str(self.path), "holds a lab already", hint)
+                hint = "continue it with `ironbench lab resume`, or start another with another --results"
+                raise InputError(str(self.path), "already contains a lab", hint)
             for name in (PLAN, PEAK, BEST, CONFIRMATION, *(stage.name for stage in self.path.glob("stage-*.json"))):
                 (self.path / name).unlink(missing_ok=True)
         elif source.exists() and source.read_bytes() != text:
-            cause = "is there already, and the lab file that is kept there would take its place"
+            cause = "already exists, and would be overwritten by the stored lab file"
             raise InputError(str(source), cause, "name another directory with --results")
         write_whole(source, text)
         write_whole(self.path / PLAN, _encoded(frozen))
@@ -179,8 +179,8 @@ class LabDirectory:
         """Returns the plan as it was when the lab started. Raises InputError if there is none."""
         plan = _read(self.path / PLAN, FrozenPlan)
         if plan is None:
-            hint = "name a directory that `ironbench lab run` made"
-            raise InputError(str(self.path), f"holds no lab (no {PLAN})", hint)
+            hint = "name a directory created by `ironbench lab run`"
+            raise InputError(str(self.path), f"contains no lab (no {PLAN})", hint)
         if plan.schema > SCHEMA:
             raise FailureError(
                 str(self.path), f"has schema {plan.schema}, newer than {SCHEMA}", "use a newer ironbench"
@@ -191,7 +191,7 @@ class LabDirectory:
         """Returns the current text of the lab file here; empty if it is missing. Raises InputError if it is not
         text."""
         path = self.path / SOURCE
-        return text_of(path, str(path), "put it back as it was") if path.is_file() else ""
+        return text_of(path, str(path), "restore the original file") if path.is_file() else ""
 
     def lab(self) -> Lab:
         """Returns the plan with the stages that have started; an added stage replaces the planned ones that follow.
@@ -332,4 +332,4 @@ def _read(path: Path, kind: type[T]) -> T | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
-        raise FailureError(str(path), f"cannot be read: {error}", "begin the lab anew in another directory") from error
+        raise FailureError(str(path), f"cannot be read: {error}", "start the lab again in another directory") from error

@@ -92,7 +92,7 @@ def _numbers(name: str, column: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     if isinstance(column, np.ma.MaskedArray) and column.dtype.kind == "f" and name != "t_s":
         column = column.filled(np.nan)  # DuckDB writes NaN as NULL: a second without transactions has no response time
     if isinstance(column, np.ma.MaskedArray) or not isinstance(column, np.ndarray) or column.dtype.kind not in "fiu":
-        raise ValueError(f"column {name[:100]} does not hold numbers alone")
+        raise ValueError(f"column {name[:100]} does not contain only numbers")
     return column.astype("f8", copy=False)
 
 

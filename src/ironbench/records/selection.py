@@ -100,7 +100,9 @@ def named_in(word: str, directory: LabDirectory) -> NamedRecords:
         return NamedRecords(word, directory.store.select([word]), directory.store)
     except InputError:
         levels = [f"{factor.name}={level}" for factor in lab.factors for level in factor.levels]
-        raise InputError(word, "names no cell, level or record of this lab", nearest(word, [*names, *levels])) from None
+        raise InputError(
+            word, "matches no configuration, value or record of this lab", nearest(word, [*names, *levels])
+        ) from None
 
 
 def _whole(directory: LabDirectory) -> list[Record]:
@@ -128,7 +130,7 @@ def _level(part: str, factors: Sequence[Factor]) -> tuple[str, str] | None:
     ]
     if len(fitting) > 1:
         known = " and ".join(f'"{name}={level}"' for name, level in fitting)
-        raise InputError(part, f"is a level of {len(fitting)} factors", f"name one: {known}")
+        raise InputError(part, f"is a value of {len(fitting)} factors", f"name one: {known}")
     return fitting[0] if fitting else None
 
 
@@ -149,6 +151,8 @@ def _everything(results: Path) -> list[NamedRecords]:
     stores = [Store(place) for place in places if _holds_records(place)]
     if not stores:
         raise InputError(
-            str(results), "holds no records", "make some with `ironbench run`, or name another with --results"
+            str(results),
+            "contains no records",
+            "create records with `ironbench run`, or name another directory with --results",
         )
     return [NamedRecords(str(store.directory), store.all(), store) for store in stores]

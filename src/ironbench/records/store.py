@@ -83,7 +83,7 @@ class Store:
             tempfile.TemporaryFile(dir=there).close()  # without a name if the file system supports that
         except OSError as error:
             raise InputError(
-                f"--results {self.directory}", f"cannot hold results: {error.strerror}", "name another directory"
+                f"--results {self.directory}", f"cannot store results: {error.strerror}", "name another directory"
             ) from None
 
     @contextmanager
@@ -101,7 +101,7 @@ class Store:
         final = self._trials / record.id
         if final.exists():
             if not _is_damaged(final / "record.json"):
-                raise FailureError(record.id, "is in the store already", "records are never overwritten")
+                raise FailureError(record.id, "is already in the store", "records are never overwritten")
             _put_away(final)
         try:
             with durable.unfinished_folder(self._trials / f".writing-{record.id}") as aside:
@@ -138,7 +138,7 @@ class Store:
         if not key or not path.exists():
             return {}
         if not is_shared(path, key):
-            self.leave_out(path, "its content is not what was kept")
+            self.leave_out(path, "its contents have changed")
             return {}
         content = self._shared[kind, key] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
         return content
@@ -194,7 +194,7 @@ class Store:
         """Returns the stamp of a record; None, with a line in `unread`, for anything else."""
         stamp = stamp_of(self._trials, name)
         if stamp is None:
-            unread.append(f"{self._trials / name} holds no record")
+            unread.append(f"{self._trials / name} contains no record")
         return stamp
 
     def _rows(self, where: str = "true", *values: str) -> list[Listed]:
@@ -241,9 +241,9 @@ class Store:
         hint = (
             nearest(word, known)
             if known
-            else f"there are no records in {self.directory} yet; make some with `ironbench run`"
+            else f"{self.directory} contains no records yet; create some with `ironbench run`"
         )
-        raise InputError(word, "names no record, series or label", hint)
+        raise InputError(word, "matches no record, series or label", hint)
 
     def faults(self, read: Set[str]) -> list[str]:
         """Describes what cannot be read, without the path of the results. `read`: ids of records that are known to be
@@ -266,7 +266,7 @@ class Store:
             unread.append(f"{path} has schema {record.schema}, newer than {SCHEMA}: read it with a newer ironbench")
             return None
         if record.id != name:
-            unread.append(f"{path} is the record {record.id} under another name")
+            unread.append(f"{path} contains the record {record.id} under another name")
             return None
         if not _RENAMED.keys().isdisjoint(record.metrics):
             return replace(record, metrics=_renamed(record.metrics))
@@ -285,9 +285,9 @@ class Store:
             if collects:
                 gc.enable()
         for one in unread[:_MOST_NAMED]:
-            self._printer.say(f"left out: {one}")
+            self._printer.say(f"skipped: {one}")
         if len(unread) > _MOST_NAMED:
-            self._printer.say(f"left out: {len(unread) - _MOST_NAMED} more in {self._trials}")
+            self._printer.say(f"skipped: {len(unread) - _MOST_NAMED} more in {self._trials}")
 
     def gone(self, records: Iterable[Record]) -> list[str]:
         """Returns the ids of records whose files are missing, because their directory was removed or unmounted."""
@@ -349,10 +349,10 @@ class Store:
         digest = self._digests(id).get(name)
         if not path.exists():
             if digest is not None:
-                raise ValueError("is not there any more")
+                raise ValueError("no longer exists")
             return None
         if digest is not None and files.digest_of(path) != digest:
-            raise ValueError("has another content than the record says")
+            raise ValueError("does not match the digest in the record")
         return read(path)
 
     def _digests(self, id: str) -> dict[str, str]:
@@ -365,7 +365,7 @@ class Store:
         """Prints once that a damaged file is not used."""
         if path not in self._left_out:
             self._left_out.add(path)
-            self._printer.say(f"left out: {path} is damaged: {why}")
+            self._printer.say(f"skipped: {path} is damaged: {why}")
 
 
 def _renamed(by_metric: dict[str, T]) -> dict[str, T]:
