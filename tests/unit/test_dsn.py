@@ -265,7 +265,7 @@ def test_an_address_of_mysql_is_a_uri_with_a_database() -> None:
     [
         ("postgresql://a@h/d", "does not start with mysql://"),
         ("mysql://a@h", "no database name"),
-        ("mysql://a@h:port/d", "its port"),
+        ("mysql://a@h:port/d", "the port is not"),
         ("mysql://a@h/d?sockt=/x", "unknown parameter sockt"),
         ("mysql://a@h/d?socket=x", "not an absolute path"),
         ("mysql://a@h/d?tls=always", "unknown tls=always"),

@@ -76,7 +76,7 @@ class DuckdbEngine(LibraryEngine):
     beside_data: Mapping[str, str] = {"log": "DuckDB keeps its WAL next to the data file"}
     never_ideal: Mapping[str, str] = {
         "log": "DuckDB keeps its WAL next to the data file, so both would be in memory",
-        "temp": "DuckDB only spills what exceeds its memory limit; raise the limit instead",
+        "temp": "DuckDB only writes temporary files for data above its memory limit; raise the limit instead",
         "data": "DuckDB caches data up to its memory limit; put the data directory in memory instead",
         "client": "the client only sends statements to DuckDB's process and receives the results",
     }

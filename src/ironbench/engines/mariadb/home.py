@@ -104,7 +104,7 @@ def log_file(files: Path) -> Path:
             return there
     raise FailureError(
         f"data directory {files.parent}",
-        f"its redo log is missing in {file.parent}",
+        f"the redo log is missing in {file.parent}",
         "remove the directory to start again",
     )
 

@@ -97,7 +97,7 @@ class PostgresEngine(Engine):
                 "synchronous_commit", ("on", "off"), "With off, a crash may lose the last commits.", session=True
             ),
             SuggestedSetting(
-                "work_mem", ("4MB", "64MB"), "Memory for each sort or hash before it spills to disk.", session=True
+                "work_mem", ("4MB", "64MB"), "Memory for each sort or hash before it uses temp files.", session=True
             ),
             SuggestedSetting(
                 "random_page_cost", ("4", "1.1"), "A low value suits flash: index scans look cheaper.", session=True

@@ -78,7 +78,7 @@ class SlapdEngine(Engine):
                 cause = f"{TITLE} has no separate {role} directory"
                 raise InputError(written(f"layout.{role}"), cause, "remove it")
         if system.memory_bytes is not None:
-            cause = f"{TITLE} has no cache of its own; its data are in the page cache"
+            cause = f"{TITLE} uses only the page cache"
             raise InputError(
                 written("system.memory"), cause, f"use {written('limits.memory_total')}, which limits both"
             )

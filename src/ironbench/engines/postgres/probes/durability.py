@@ -18,8 +18,8 @@ def fsync(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("on")
     return severe(
         "off",
-        "An operating system crash can destroy the whole cluster. Commits do not wait for the disk: a safe server is "
-        "slower than these numbers, often several times slower.",
+        "An operating system crash can destroy the whole cluster. Commits do not wait for the disk: a safe server "
+        "often reaches only a fraction of this throughput.",
         changed("fsync", "on"),
     )
 

@@ -73,7 +73,7 @@ def effective_cache_size(rows: Sequence[Row], server: ExaminedServer) -> Reading
             return ok(seen)
         return warning(
             f"{seen}, shared_buffers is {memory(cache)}",
-            "The planner assumes less cache than shared_buffers alone, and avoids index scans that would be fast.",
+            "The planner assumes a cache smaller than shared_buffers, and avoids index scans that would be fast.",
             "set it to about three quarters of the server's memory",
         )
     share = known / server.memory_bytes
@@ -103,7 +103,7 @@ def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok(f"none with work_mem = {rows[0][3]}")
     when = f"in {span(over_s)}" if over_s else "since the last statistics reset"
     seen = f"{counted(files, 'temporary file')} of {stored(size / files)} on average {when}, work_mem is {rows[0][3]}"
-    meaning = "Sorts and hashes spill to disk that could fit in memory, and compete with other I/O."
+    meaning = "Sorts and hashes use temp files although they could fit in memory, and compete with other I/O."
     remedy = (
         "find the statements (pg_stat_statements: temp_blks_written; or log_temp_files = 0), and raise work_mem for "
         "their role; each sort or hash of each connection may use that much"

@@ -105,7 +105,9 @@ def build(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if rows[0][0] == "off":
         return ok("without assertions")
     return severe(
-        "built with assertions", "Assertions make the server several times slower.", "use a build without assertions"
+        "built with assertions",
+        "With assertions, statements take several times as long.",
+        "use a build without assertions",
     )
 
 

@@ -92,7 +92,7 @@ _STALE = """
 def statistics(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Tables that have changed considerably since they were last analysed."""
     if not rows:
-        return ok("none is stale")
+        return ok("up to date")
     tables = [
         f"{name} (never analysed)" if never == "t" else f"{name} ({in_percent(float(changed_) / float(live))} changed)"
         for name, live, changed_, never in rows[:_SHOWN]
