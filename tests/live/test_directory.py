@@ -380,8 +380,8 @@ def test_what_it_cannot_do_is_refused_before_anything_starts(place: Path, fields
     [
         ("ldap://h", "no base DN"),
         ("ldaps://h/dc=x?tls=disable", "contradict"),
-        ("ldap://h/dc=x?tls=maybe", "unknown tls=maybe"),
-        ("ldap://h/dc=x?mechanism=CRAM", "unknown mechanism=CRAM"),
+        ("ldap://h/dc=x?tls=maybe", "unknown value of tls: maybe"),
+        ("ldap://h/dc=x?mechanism=CRAM", "unknown value of mechanism: CRAM"),
         ("ldapi://h/dc=x", "not an absolute path"),
         ("ldap://h:x/dc=x", "port is not a number"),
     ],

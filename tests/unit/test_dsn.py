@@ -268,7 +268,7 @@ def test_an_address_of_mysql_is_a_uri_with_a_database() -> None:
         ("mysql://a@h:port/d", "the port is not"),
         ("mysql://a@h/d?sockt=/x", "unknown parameter sockt"),
         ("mysql://a@h/d?socket=x", "not an absolute path"),
-        ("mysql://a@h/d?tls=always", "unknown tls=always"),
+        ("mysql://a@h/d?tls=always", "unknown value of tls: always"),
         ("mysql://a@h/d?tls_ca=/nowhere", "does not name an existing file"),
         ("mysql://a@h,i/d", "several hosts"),
         ("mysql://a@[::1/d", "not an IPv6 address"),

@@ -103,7 +103,8 @@ def lines_of(cleaned: CleanupResult, unfinished: Sequence[str] = ()) -> list[str
     for word, entries in (("ended", cleaned.ended), ("cannot be killed", cleaned.stubborn), ("in use", cleaned.living)):
         for entry in entries:
             server = "no process" if entry.server is None else f"process {entry.server.pid}"
-            lines.append(f"{word}: {entry.kind} in {entry.data} ({server}, started by ironbench {entry.owner.pid})")
+            server += f", started by ironbench process {entry.owner.pid}"
+            lines.append(f"{word}: {entry.kind} in {entry.data} ({server})")
     lines += [f"removed: {path}" for path in (*cleaned.removed, *unfinished)]
     lines += [f"kept: {path} (remove it with --data)" for path in cleaned.kept]
     lines += [f"kept: {path} (in use)" for path in cleaned.used]

@@ -136,7 +136,7 @@ class Examination:
         except Exception as error:  # unexpected output of a server must not end the examination
             return [unseen(f"not visible: {error}")]
         readings = [answer] if isinstance(answer, CheckResult) else list(answer or ())
-        return readings or [ok("nothing")]
+        return readings or [ok("no problem found")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,9 @@ def take(file: Path, folder: Path, *, keep: bool) -> CopyResult:
         log = file.with_name(file.name + suffix)
         if log.exists() and log.stat().st_size:
             raise FailureError(
-                f"database {file}", f"not closed cleanly: {log.name} still contains changes", "open and close it once"
+                f"database {file}",
+                f"not closed cleanly: {log.name} still contains changes",
+                "open and close the database once",
             )
     with copies.whole(folder) as aside:
         return copies.file(file, aside / file.name, link=not keep)

@@ -69,8 +69,8 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
 def one_of(known: Sequence[str], name: str, word: str) -> str:
     """Returns the value of a parameter. Raises InputError if it is none of the known ones."""
     if word not in known:
-        shown = "" if "@" in word else f"={word}"  # a value with an @ may be part of a password
-        raise wrong(f"unknown {name}{shown}", nearest(word, list(known)))
+        shown = "" if "@" in word else f": {word}"  # a value with an @ may be part of a password
+        raise wrong(f"unknown value of {name}{shown}", nearest(word, list(known)))
     return word
 
 

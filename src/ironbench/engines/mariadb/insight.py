@@ -70,7 +70,9 @@ class MariadbInsight(Insight):
             remedy = f"SET GLOBAL userstat = ON to count rows; to measure times as well, {_ON}{_OWN}"
             if known == "denied":
                 remedy = _WHY["denied"][1]
-            missing.append(NotShown("Table and index usage", "performance_schema and userstat are off", remedy))
+            missing.append(
+                NotShown("Table and index usage", "performance_schema and userstat are not available", remedy)
+            )
         return ServerStatistics(plans=tuple(_plans(session, commands)), missing=tuple(missing))
 
     def end(

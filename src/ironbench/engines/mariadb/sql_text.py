@@ -130,7 +130,7 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
     for piece in pieces(path, "mariadb"):
         if piece.kind == "open-text":
             cause = f"line {piece.line}: the file ends inside a literal or comment"
-            raise InputError(subject, cause, "recreate the file, which is incomplete")
+            raise InputError(subject, cause, "recreate the incomplete file")
         words = head_of(piece)
         name, verb = _named(words)
         if name:
@@ -153,10 +153,10 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
     is_dump = _DUMP.search(head.decode(errors="replace")) is not None
     if is_dump and not ends_with_line(path, _END):
         cause = f"starts like a dump, but its last line, {_END.decode()!r}, is missing"
-        raise InputError(subject, cause, "recreate the dump, which is incomplete")
+        raise InputError(subject, cause, "recreate the incomplete dump")
     if saved and not restored:
         cause = "saves session settings (@OLD_…) at its start but does not restore them at its end"
-        raise InputError(subject, cause, "export again, because the file is incomplete")
+        raise InputError(subject, cause, "repeat the export: the file is incomplete")
     found.has_end_mark = is_dump or saved
     found.database = _the_database(named, filled, created, subject, own, database)
     if not named and refused is not None:
@@ -246,7 +246,7 @@ def _replaced(found: re.Match[str]) -> str:
             return " "
 
 
-_UNQUALIFIED = "remove the database in front of names of tables and other objects"
+_UNQUALIFIED = "remove the database name in front of tables and other objects"
 
 
 def _refuse(subject: str, at: str, words: str, hint: str) -> None:

@@ -48,7 +48,7 @@ _NO_DUMP = "SQL file, not written by pg_dump"
 
 
 class PostgresDataImport(DataImport):
-    dumps = "a dump of pg_dump: custom, directory, tar or plain SQL"
+    dumps = "pg_dump output: custom, directory, tar or plain SQL"
     setup = True
     databases = templates = True
 

@@ -109,12 +109,10 @@ def examined(path: Path, subject: str) -> PostgresSqlText:
                 settings_hidden.add(option[1])
         else:
             what = "inside the rows of a COPY" if piece.kind == "open-rows" else "inside a literal or comment"
-            raise InputError(
-                subject, f"line {piece.line}: the file ends {what}", "recreate the file, which is incomplete"
-            )
+            raise InputError(subject, f"line {piece.line}: the file ends {what}", "recreate the incomplete file")
     if known and not ends_with_line(path, _END.format(known.decode()).encode()):
         cause = f"written by {found.written_by}, but its last line, {_END.format(known.decode())!r}, is missing"
-        raise InputError(subject, cause, "recreate the dump, which is incomplete")
+        raise InputError(subject, cause, "recreate the incomplete dump")
     if settings_hidden == {"ECHO", "VERBOSITY"}:
         cause = "sets both ECHO and VERBOSITY of psql, so ironbench cannot detect errors"
         raise InputError(subject, cause, "remove these two lines")

@@ -58,7 +58,7 @@ _PARTS = {
     "Writing to net": CLIENT,
     "Opening tables": INTERNAL_LOCKS,
 }
-HOLDER = {WORKING: "is running, without a known wait", COMMIT: "flushes the redo log", READ: "reads data pages"}
+HOLDER = {WORKING: "runs without a known wait", COMMIT: "flushes the redo log", READ: "reads data pages"}
 """State → what a thread that holds a lock does."""
 
 

@@ -27,7 +27,7 @@ _SHORT_LOCKS = {"procarraygroupupdate", "xactgroupupdate", "spindelay", "btreepa
 
 
 HOLDER = {
-    WORKING: "is running, without a known wait",
+    WORKING: "runs without a known wait",
     "Client.ClientRead": "waits for its client's next statement",
     "Client.ClientWrite": "waits for its client to receive the result",
     "IO.WalSync": "flushes the WAL",
