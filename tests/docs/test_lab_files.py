@@ -18,12 +18,23 @@ def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("lab-files", "vary-anything", "gate", "two-settings", "disk-before-after", "upgrade", "add-an-index")
+PAGES = (
+    "how/lab-files",
+    "how/vary-anything",
+    "how/connections",
+    "how/gate",
+    "how/two-settings",
+    "how/disk-before-after",
+    "how/upgrade",
+    "how/add-an-index",
+    "understand/designs",
+    "understand/same-load",
+)
 EXAMPLES = [
     example
     for page in PAGES
     for example in re.findall(
-        r"^```toml\n(question.*?)^```", (ROOT / "docs" / "how" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
+        r"^```toml\n(question.*?)^```", (ROOT / "docs" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
     )
 ]
 

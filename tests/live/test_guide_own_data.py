@@ -1,4 +1,4 @@
-"""The commands of docs/how/your-own-data.md run as written, except for durations and the address of the server."""
+"""The commands of docs/how/your-own-data.md and data-on-a-server.md run, except for durations and addresses."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from user import PAUSED, User, blocks
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 PAGE = "how/your-own-data"
+SERVER = "how/data-on-a-server"
 SHORT = (*PAUSED, "--duration", "0.5s", "--warmup", "0s")
 
 
@@ -21,7 +22,7 @@ def test_the_page_leads_from_a_dump_to_a_report(place: Path) -> None:
     (user.home / "orders.sql").write_text(script)
     (user.home / "index.sql").write_text("CREATE INDEX ON sale (item);\n")
     (user.home / "index.toml").write_text(lab.replace('"30s"', '"0.5s"\nwarmup = "0s"') + "[measure]\nrepeats = 1\n")
-    lines = [line for block in blocks(PAGE, "sh") for line in block.splitlines()]
+    lines = [line for block in (*blocks(PAGE, "sh"), *blocks(SERVER, "sh")) for line in block.splitlines()]
     assert len(lines) == 8
     with RawServer() as server:
         shop(server)

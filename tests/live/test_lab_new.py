@@ -250,7 +250,7 @@ rates = "none"
 
 @pytest.mark.parametrize("verb", ["lab", pytest.param("run", marks=pytest.mark.long)])
 def test_the_lines_of_the_guide_run(verb: str, user: User, theirs: str) -> None:
-    page = (ROOT / "docs" / "how" / "vary-anything.md").read_text()
+    page = "".join((ROOT / "docs" / "how" / f"{name}.md").read_text() for name in ("vary-anything", "connections"))
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     shown = [line for kind, block in blocks if not kind for line in block.splitlines()]
     (user.home / "shop.dump").write_text("CREATE TABLE shop (id int);\n")

@@ -29,6 +29,7 @@ from user import records as records_in
 from ironbench.fields.sections import SECTIONS
 
 PAGE = "how/many-machines"
+LARGE = "how/large-data"
 LACKING = lacking()
 # Its network namespaces copy all mounts, which keeps other tests' loop devices in use.
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), pytest.mark.timeout(600)]
@@ -49,7 +50,7 @@ def test_the_pages_commands_for_this_machine_lead_to_a_report(tmp_path: Path) ->
 
 
 def test_the_fields_that_the_page_names_are_those_of_a_lab_file() -> None:
-    for text in blocks(PAGE, "toml"):
+    for text in (*blocks(PAGE, "toml"), *blocks(LARGE, "toml")):
         found = tomllib.loads(text)
         assert set(found["load"]) <= set(SECTIONS["load"])
         assert set(found["vary"]) <= {*SECTIONS["load"], "workload"}
@@ -242,7 +243,7 @@ def test_two_machines_drive_a_directory_in_a_lab_with_a_verdict(machines: Machin
 @pytest.mark.skipif(bool(LACKING), reason=LACKING)
 def test_machines_load_large_data_that_one_asks_queries_of(machines: Machines, database: str) -> None:
     file = machines.user.home / "load.toml"
-    text = blocks(PAGE, "toml")[2].replace("postgresql://bench@db.example:5432/bench", machines.dsn(database))
+    text = blocks(LARGE, "toml")[0].replace("postgresql://bench@db.example:5432/bench", machines.dsn(database))
     file.write_text(text.replace('"auto"', f'"{machines.address}"').replace("workers = 32", "workers = 2"))
     told = machines.run(["lab", "plan", str(file)])
     assert told.returncode == 0, told.stderr

@@ -74,7 +74,7 @@ def test_a_plan_of_a_large_load_tells_pieces_time_and_memory(
     tmp_path: Path, raw_server: RawServer, database: str
 ) -> None:
     user = User(tmp_path / "user")
-    page = (Path(__file__).parents[2] / "docs" / "how" / "many-machines.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how" / "large-data.md").read_text()
     (text,) = (one for one in re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "tpch" in one)
     dsn = f"postgresql://postgres@127.0.0.1:{raw_server.port}/{database}"
     text = text.replace('cluster = "auto"\n', "").replace("postgresql://bench@db.example:5432/bench", dsn)
