@@ -253,7 +253,7 @@ def test_parallelism_is_what_the_engine_may_use(place: Path) -> None:
     names = ("max_parallel_workers_per_gather", "max_parallel_maintenance_workers")
     assert [session.query(f"show {name}")[0][0] for name in names] == ["2", "2"]
     session.stop()
-    with pytest.raises(InputError, match="another way"):
+    with pytest.raises(InputError, match="sets the same value"):
         pg.start(pg.system(place / "d", parallelism=3, settings={"max_parallel_workers": "4"}))
     with pytest.raises(InputError, match="must be between"):
         pg.start(pg.system(place / "d", parallelism=0))

@@ -223,7 +223,7 @@ def test_a_dump_that_needs_an_extension_that_is_not_there_is_refused_by_its_name
 def test_text_that_reaches_beyond_its_database_is_refused(user: User, option: str, line: str) -> None:
     (user.home / "far.sql").write_text(f"create table t (a int);\n{line}\n")
     told = user("run", "script", "one.sql", option, "far.sql", *SHORT)
-    assert told.code == 2 and "line 2" in told.stderr and "beyond" in told.stderr, told.stderr
+    assert told.code == 2 and "line 2" in told.stderr and "outside" in told.stderr, told.stderr
     assert user.untouched()
 
 
