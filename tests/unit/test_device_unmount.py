@@ -64,7 +64,7 @@ def test_a_trace_overwrites_no_file_and_is_no_directory(tmp_path: Path) -> None:
     for name, cause in (
         ("t.parquet", "already exists"),
         (".", "is a directory"),
-        ("none/t", "there is no directory"),
+        ("none/t", "does not exist"),
     ):
         with pytest.raises(InputError, match=cause):
             traced(str(tmp_path / name))

@@ -181,8 +181,8 @@ def test_records_of_labs_among_the_results_are_in_it(tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("given", "cause"),
     [
-        ({"by": "time"}, "is no order"),
-        ({"by": "tag:"}, "is no order"),
+        ({"by": "time"}, "is not a valid order"),
+        ({"by": "tag:"}, "is not a valid order"),
         ({"by": "tag:branch"}, "without the tag branch"),
         ({"metric": "speed"}, "metric"),
         ({"metric": "failed"}, "failed"),

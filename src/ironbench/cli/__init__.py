@@ -28,7 +28,7 @@ VERBS = {
     "compare": "Compare A and B in every metric. Shows ratios, variation between repeats, and differing facts.",
     "explain": "Explain a difference between A and B. Breaks it down by wait class, I/O, query plans and settings.",
     "report": "Write a report on the selected records. Includes charts, tables, settings and differences.",
-    "gate": "Fail if a change is slower. Regression gate for CI: exits with 4 unless nothing is slower than allowed.",
+    "gate": "Fail if a change is slower. Regression gate for CI: exits with 4 unless every comparison passes.",
     "history": "Show a metric over time, with change points. Orders similar trials by commit, version or date.",
     "lead": "Show how much faster B is than A. Compares all common workloads, at each number of clients and at peak.",
     "leaderboard": "Rank published results, or your own results.",

@@ -59,7 +59,7 @@ def traced(name: str) -> Path:
     path = Path(name).absolute()
     if not path.parent.is_dir():
         raise InputError(
-            f"--trace {name}", f"there is no directory {path.parent}", "create it, or use another directory"
+            f"--trace {name}", f"the directory {path.parent} does not exist", "create it, or use another directory"
         )
     if path.exists():
         cause = "is a directory" if path.is_dir() else "already exists and would be overwritten"
@@ -76,7 +76,7 @@ def unmounted(name: str) -> int:
         )
         entry.server.wait(_UNMOUNT_S)
     if register.path_of(entry).exists() and not register.end(entry, patience_s=1.0):
-        raise FailureError(entry.data, "is in use", "end the programs that use it and try again")
+        raise FailureError(entry.data, "is in use", "stop the programs that use it and try again")
     Printer().say(f"unmounted: {entry.data}")
     return 0
 

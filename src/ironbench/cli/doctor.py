@@ -84,7 +84,7 @@ def _hint_at_leftovers(printer: Printer) -> None:
     left = leftovers()
     if left:
         printer.say(f"left by a killed ironbench: {'; '.join(left)}")
-        printer.say("  hint: run `ironbench cleanup` to end and remove it")
+        printer.say("  hint: run `ironbench cleanup` to stop and remove it")
 
 
 def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, areas: Sequence[str] | None = None) -> int:

@@ -85,7 +85,7 @@ def run(
     json: JSON = False,
     gate: Annotated[
         bool,
-        typer.Option("--gate", help="Exit as `ironbench gate` does: with 4 unless nothing is slower than the margin."),
+        typer.Option("--gate", help="Exit like `ironbench gate`: with 4 unless every comparison passes."),
     ] = False,
     undecided: Annotated[
         str,
@@ -251,7 +251,7 @@ def noise(
 @app.command("new")
 def new(
     kind: Annotated[str, typer.Argument(help="setting, index, query, upgrade, storage or driver.")],
-    dsn: Annotated[str, option(SystemSection, "dsn", " Its engine and settings are queried.")] = "",
+    dsn: Annotated[str, option(SystemSection, "dsn", " ironbench queries its engine and settings.")] = "",
     engine: Annotated[str, option(SystemSection, "engine")] = "",
     output: Annotated[str, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")] = "",
     dump: Annotated[str, option(DataSection, "dump")] = "",

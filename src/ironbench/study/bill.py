@@ -65,7 +65,7 @@ def _factor(price: Price, processor: str) -> Decimal:
             return Decimal(str(factor))
     raise InputError(
         f"price {price.name}",
-        f"none of its core factors fits the processor {processor or '(not named)'}",
+        f"has no core factor for the processor {processor or '(not named)'}",
         'name the processor, or add a factor for "*"',
     )
 
@@ -84,7 +84,7 @@ def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into:
         cents = amount.quantize(_CENT)
     except InvalidOperation:
         cause = f"comes to {amount:.3g} {into} for system {offer.name}"
-        raise InputError(f"price {price.name}", cause, "look for a number that is too large") from None
+        raise InputError(f"price {price.name}", cause, "check for a number that is too large") from None
     return CostItem(
         name=price.name,
         units=units,
@@ -126,7 +126,7 @@ def _stated(offer: Offer, price: Price, field: str, value: float) -> None:
         raise InputError(
             f"system {offer.name}",
             f"has no {field}, and the price {price.name} is per {price.per}",
-            f"say {field} in the systems file, or do not buy it",
+            f"add {field} to the systems file, or remove the price",
         )
 
 
@@ -139,9 +139,7 @@ def _times(price: Price, years: Decimal | None) -> Decimal:
 def _needed(price: Price, years: Decimal | None) -> Decimal:
     if years is None:
         unit = f"per {price.per}" if price.every == "once" else f"every {price.every}"
-        raise InputError(
-            f"price {price.name}", f"is {unit}, and no time is stated", "say years = 3 in the systems file"
-        )
+        raise InputError(f"price {price.name}", f"is {unit}, but no period is set", "add years = 3 to the systems file")
     return years
 
 

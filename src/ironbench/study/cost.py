@@ -275,8 +275,8 @@ def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Seq
     if len(systems) > 1:
         raise InputError(
             f"system {offer.name}",
-            f"records of {len(systems)} systems have its label: {'; '.join(systems)}",
-            "name those that count, by series or id: ironbench cost SERIES …",
+            f"records of {len(systems)} systems have the same label: {'; '.join(systems)}",
+            "select records by series or id: ironbench cost SERIES …",
         )
     return next(iter(systems.values()), ())
 
@@ -354,8 +354,9 @@ def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tup
         names = list(dict.fromkeys(works.values()))
         raise InputError(
             "cost",
-            f"the records did different work: {'; '.join(names)}{'' if len(names) > 1 else ', with other contents'}",
-            "name records of one work, by series",
+            f"the records measure different work: {'; '.join(names)}"
+            f"{'' if len(names) > 1 else ', with other contents'}",
+            "name records of the same work, by series",
         )
     kept = {label: [record for record in group if work(record) in works] for label, group in records.items()}
     return next(iter(works.values()), ""), kept

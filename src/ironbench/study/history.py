@@ -154,7 +154,7 @@ def require_order(by: str) -> None:
     """Checks the order. InputError unless it is `date`, `commit`, `version` or `tag:KEY`."""
     if by in (DATE, *_NAMED) or (by.startswith(TAG) and by != TAG):
         return
-    raise InputError(f"--by {by}", "is no order", "write date, commit, version, or tag:KEY for a tag of your own")
+    raise InputError(f"--by {by}", "is not a valid order", "use date, commit, version, or tag:KEY for your own tag")
 
 
 def histories(records: Sequence[Record], archive: Archive, metric: str = "", by: str = DATE) -> Histories:

@@ -322,7 +322,9 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
         two = list(machines.values())[:2]
         named = _first_facts(two, archive, ("machine.", "client."))
         raise InputError(
-            name, f"has trials of two machines{named}", f"name one {_selector(two)}, or give each its --label"
+            name,
+            f"has trials of two machines{named}",
+            f"name one {_selector(two)}, or use a different --label for each",
         )
     for name_of_work, group in works.items():
         changed = [
@@ -337,7 +339,7 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
             raise InputError(
                 name,
                 f"has trials of two systems that did {name_of_work}{named}",
-                f"name one {_selector(two)}, or give each its --label",
+                f"name one {_selector(two)}, or use a different --label for each",
             )
         loads = {load.shape: record for load, record in {record.cell.load: record for record in group}.items()}
         if len(loads) > 1:
@@ -346,7 +348,7 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
             raise InputError(
                 name,
                 f"has trials of {name_of_work} under two kinds of load{named}",
-                f"name one {_selector(two)}, or give each its --label",
+                f"name one {_selector(two)}, or use a different --label for each",
             )
 
 

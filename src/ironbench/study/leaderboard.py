@@ -197,7 +197,7 @@ def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, li
 def checked_sort(sort: str) -> str:
     """Checks a sort column. InputError suggests the nearest name."""
     if sort not in SORTS:
-        raise InputError(f"--sort {sort}", "is no column to sort by", nearest(sort, list(SORTS)))
+        raise InputError(f"--sort {sort}", "is not a column to sort by", nearest(sort, list(SORTS)))
     return sort
 
 
