@@ -79,10 +79,14 @@ format: setup ## Format everything
 	@$(VENV)/bin/ruff format --quiet .
 	@$(VENV)/bin/ruff check --fix --quiet .
 
-wheel: setup ## One wheel for every Python from 3.11 on, in build/wheel
+# manylinux_2_28: RHEL 8, Debian 10, Ubuntu 20.04 and newer.
+wheel: setup ## One wheel for every Python from 3.11 on (glibc 2.28 or newer), and an sdist, in build/wheel
 	@rm -rf build/wheel
-	@$(VENV)/bin/maturin build --release --locked --quiet --out build/wheel
-	@ls build/wheel/*.whl
+	@$(UV) sync --locked --quiet --inexact --group wheel
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/maturin build --release --locked --quiet --zig \
+		--compatibility manylinux_2_28 --target $(shell uname -m)-unknown-linux-gnu --out build/wheel
+	@$(VENV)/bin/maturin sdist --quiet --out build/wheel
+	@ls build/wheel/*
 
 bench: setup ## Measure ironbench itself beside pgbench and psql; fails when an asked figure is missed
 	@$(VENV)/bin/python -m bench
