@@ -17,7 +17,7 @@ AGAIN_LONG = $(subst 'not long','long' --timeout 1800,$(AGAIN))
 UV := $(VENV)/bin/uv
 RUST_TESTS := cargo --config crates/tests.toml test --locked --quiet --release --workspace
 
-.PHONY: help setup demo test build-rust-tests test-together test-long fuzz pgbench-cases lint format wheel bench labs findings pictures docs clean
+.PHONY: help setup demo test build-rust-tests test-together test-long fuzz pgbench-cases lint format wheel bench labs findings pictures session docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -99,6 +99,9 @@ findings: setup ## The measured part of docs/results/LAB.md from that lab's reco
 
 pictures: setup ## Pictures of docs/img from a lab that `make demo` left: make pictures LAB=ironbench-results/demo/NAME
 	@$(VENV)/bin/python scripts/pictures.py $(LAB)
+
+session: setup ## docs/img/session.svg: a recorded terminal session (a minute on a quiet machine)
+	@$(VENV)/bin/python scripts/session.py
 
 docs: setup ## The documentation site, in build/site; regenerates docs/reference and the text of `ironbench --help`
 	@$(UV) sync --locked --quiet --inexact --group docs
