@@ -133,8 +133,8 @@ def test_statements_and_scripts_are_timed_one_by_one_where_that_is_asked_for(use
     assert (second["line"], second["command"], second["failed"]) == (3, 3, 0)
     assert 0 < second["mean_s"] < 0.03 and second["count"] > 1  # the sleep is not counted in its time
     assert re.search(r"two.sql:3 .*SELECT 2 AS two", told.stdout)
-    assert "Statement by statement" in user("report", "--format", "text").stdout
-    assert "Statement by statement" in user("report", "--format", "md").stdout
+    assert "Response time by statement" in user("report", "--format", "text").stdout
+    assert "Response time by statement" in user("report", "--format", "md").stdout
 
 
 def test_without_being_asked_no_statement_is_timed(user: User, dsn: str) -> None:

@@ -46,7 +46,7 @@ def test_the_pages_commands_for_this_machine_lead_to_a_report(tmp_path: Path) ->
     for words in (one for one in lines() if "--cluster" not in one):
         user.measured(*words, *(SHORT if words[0] == "run" else ()))
     assert user.records()[-1]["metrics"]["workers"] == 2
-    assert "Who drove it" in (user.home / "workers.html").read_text()
+    assert "<h2>Workers</h2>" in (user.home / "workers.html").read_text()
 
 
 def test_the_fields_that_the_page_names_are_those_of_a_lab_file() -> None:

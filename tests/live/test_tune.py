@@ -67,4 +67,4 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     assert directory.name in example_of_it
     paged = ran(shlex.split(example_of_it), tmp_path)
     assert paged.returncode == 0, paged.stderr
-    assert "effects in the screen" in (tmp_path / "tune.html").read_text()
+    assert "effects of the factors" in (tmp_path / "tune.html").read_text()

@@ -43,7 +43,7 @@ def test_two_workers_share_clients_and_server_and_make_one_record(
     assert (user.results / "trials" / record["id"] / "workers.json").exists()
     shown = user("report", "-o", "report.md")
     assert shown.code == 0, shown.stderr
-    assert "Who drove it" in (user.home / "report.md").read_text()
+    assert "## Workers" in (user.home / "report.md").read_text()
 
 
 def begun_below(begun: Begun) -> list[processes.ProcessId]:

@@ -121,7 +121,7 @@ def test_a_disk_beside_a_card_are_points_on_a_logarithmic_axis_for_a_bar_of_the_
     far, near = chart(0.01), chart(0.001)
     assert far.unit == "ms, logarithmic" and far.legend[0].mark == "circle"
     marks = [layer["mark"]["type"] for layer in far.specification["layer"]]
-    assert marks == ["rule", "point"] and far.note.startswith("Mean over") and "Bars" not in far.note
+    assert marks == ["rule", "point"] and far.note.startswith("Means over") and "Bars" not in far.note
     assert near.unit == "ms" and near.specification["layer"][0]["mark"]["type"] == "bar"
 
 
@@ -137,8 +137,8 @@ def test_a_device_whose_requests_the_kernel_passes_through_is_told_without_what_
     assert (one.what, one.mean_s.centre, one.p99_s) == ("data read", 0.004, None)
     (chart,) = role_latency((one,))
     cells = dict(zip(chart.table.head, chart.table.texts[0], strict=True))
-    assert cells["mean with the kernel's queue"].replace(THIN, " ") == "4.00 ms"
-    assert not any(letter.isdigit() for letter in cells["99 % without it"])
+    assert cells["mean incl. kernel queue"].replace(THIN, " ") == "4.00 ms"
+    assert not any(letter.isdigit() for letter in cells["p99 excl. kernel queue"])
 
 
 def passed_through() -> Record:
@@ -156,7 +156,7 @@ def test_a_picture_of_a_lab_has_its_queries_and_groups_as_wide_as_their_own_bars
     import re
 
     drawn = lab_svg([report_of(study())]).decode()
-    assert "Time of each query over that of" in drawn
+    assert "Query times relative to" in drawn
     # The overall chart has two bars per group, others more. With shared positions, its groups would be half empty.
     bar = r'aria-label="group: SSDs[^"]*"[^>]*d="M[-\d.]+,[-\d.]+h([\d.]+)'
     bars = [float(width) for width in re.findall(bar, drawn)]

@@ -107,14 +107,14 @@ def test_what_is_missing_is_said_with_how_to_get_it() -> None:
     shelf = Shelf(records, insides={one.id: lacking for one in records})
     for format in ("text", "md", "html"):
         text = formats.get(format)(studies(records, shelf)).decode().replace("\\_", "_")
-        assert "What the server does not show" in text and REMEDY in text
-        assert "What statements cost" not in text
+        assert "Not available from the server" in text and REMEDY in text
+        assert "Statement cost" not in text
 
 
 def test_a_server_that_says_nothing_has_no_section() -> None:
     records = example()
     text = formats.get("md")(studies(records, Shelf(records))).decode()
-    assert "server does not show" not in text and "statements cost" not in text
+    assert "Not available from" not in text and "Statement cost" not in text
 
 
 def test_a_password_in_a_statement_does_not_reach_the_record() -> None:

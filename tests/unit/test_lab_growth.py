@@ -31,7 +31,7 @@ def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyon
     assert " at 16, " in said(study) and "95% interval), the most that were measured. " in said(study)
     section = next(section for section in sections(study) if section.id == "growth")
     assert max(row["clients"] for row in section.charts[0].specification["datasets"]["curves"]) == pytest.approx(16)
-    assert "a prediction" in section.tables[0][1].texts[0][-1]
+    assert "extrapolated" in section.tables[0][1].texts[0][-1]
 
 
 @pytest.mark.parametrize(("last", "words"), [(2600.0, "neither grows nor falls for sure"), (2480.0, "falls")])

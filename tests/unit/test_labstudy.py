@@ -84,9 +84,9 @@ def test_a_ratio_without_a_winner_names_the_cell_above_and_the_cell_below(
 def test_finds_from_is_explained_with_the_largest_likely_spread_wherever_it_is_explained() -> None:
     root = Path(__file__).parents[2]
     pages = [root / "docs" / "how" / "reading-a-lab-report.md", root / "docs" / "understand" / "verdicts.md"]
-    texts = [next(note for note in document.notes(two_cells(1010.0)) if note.startswith("Finds from"))]
+    texts = [next(note for note in document.notes(two_cells(1010.0)) if note.startswith("Minimum detectable effect"))]
     texts += [next(line for line in page.read_text().splitlines() if "finds from" in line) for page in pages]
-    assert all("largest" in text and "likely" in text for text in texts)
+    assert all("upper 90%" in text or ("largest" in text and "likely" in text) for text in texts)
 
 
 @pytest.mark.parametrize("kind", ["text", "md", "html", "csv"])
@@ -246,7 +246,7 @@ def test_a_failed_trial_that_was_tried_again_is_represented_by_its_last_attempt(
     study = studied(plan, [again, dead, *records[1:]])
     assert sum(len(cell.trials) for cell in study.cells) == 12
     assert not study.left_out
-    assert any("1" in row[4] for row in dict(plan_tables(study))["Cells"].texts)
+    assert any("1" in row[4] for row in dict(plan_tables(study))["Configurations"].texts)
 
 
 def test_what_is_missing_of_the_plan_is_said() -> None:
@@ -281,7 +281,7 @@ def test_a_trial_that_was_tried_twice_has_the_reason_though_it_succeeded_then() 
         records[0], id="first", status=Status.FAILED, metrics={}, causes=(text_note("the server went away"),)
     )
     study = studied(plan, [dead, replace(records[0], attempt=2), *records[1:]])
-    rows = {row[0]: row[4] for row in dict(plan_tables(study))["Cells"].texts}
+    rows = {row[0]: row[4] for row in dict(plan_tables(study))["Configurations"].texts}
     assert rows.pop(dead.cell.name) == "1 (failed: the server went away)" and set(rows.values()) == {""}
 
 
@@ -323,7 +323,7 @@ def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -
     assert [chart.id for chart in section.charts] == ["time", "waterfall-0"]
     steps = section.charts[1].specification["datasets"]["steps"]
     assert steps[0]["end"] + sum(
-        s["to"] - s["from"] if s["kind"] == "takes more time" else s["from"] - s["to"] for s in steps[1:-1]
+        s["to"] - s["from"] if s["kind"] == "more time" else s["from"] - s["to"] for s in steps[1:-1]
     ) == pytest.approx(steps[-1]["end"])
 
 
@@ -371,7 +371,7 @@ def test_a_fixed_order_is_told_and_no_order_drawn_is_claimed() -> None:
     for declared, drawn in ((plan, True), (fixed, False)):
         study = studied(declared, trials(declared, means))
         lead = next(section.lead for section in sections(study) if section.id == "plan")
-        assert ("order drawn with seed" in lead) == drawn
+        assert ("random order (seed" in lead) == drawn
         assert any("in the same order" in text for text in document.cautions(study)) != drawn
 
 
@@ -401,7 +401,7 @@ def test_intervals_at_more_than_95_percent_are_explained() -> None:
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=6)
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
     notes = " ".join(document.notes(study))
-    assert "Where an interval is at 97.5%, not 95%" in notes
+    assert "Confidence intervals at 97.5% instead of 95%" in notes
     assert "shared out among 2 comparisons" in notes
     more = replace(plan, method=replace(plan.method, stages=(Stage(1, 6), Stage(2, 6, added=True))))
     notes = " ".join(document.notes(replace(study, lab=more)))

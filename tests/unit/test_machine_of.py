@@ -84,8 +84,8 @@ def test_a_brokerage_divides_its_score_by_the_cores_of_the_server(server: str, s
     (study,) = studies(trials, Shelf(trials, machines=MACHINES))
     (section,) = brokerage.sections(study)
     rows = {row[0]: row[1] for row in section.tables[0][1].texts}
-    assert rows["cores that the server has"] == shown
-    assert rows["the same for each core"].startswith("10" if server else "not known")
+    assert rows["server cores"] == shown
+    assert rows["Trade-Results per second and core"].startswith("10" if server else "not known")
 
 
 def test_pages_show_the_servers_processor_or_that_it_is_unknown() -> None:

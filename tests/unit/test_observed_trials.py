@@ -174,7 +174,7 @@ def test_every_document_of_a_gate_says_why_and_that_no_verdict_uses_it() -> None
     for words in shown:
         assert "Seq Scan on item instead of Index Scan on item" in words
     for words in shown[:3]:
-        assert "no verdict uses it" in words
+        assert "no verdict uses them" in words
 
 
 def test_progress_counts_them(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_of_an_open_loop_a_report_says_whether_it_kept_its_rate(
     assert (
         "late does not keep 5,000 transactions per second with 8 clients (3 trials); it finished 58% of them." in text
     )
-    assert "Rates asked for, in open loops" in text
+    assert "Target rates (open loop)" in text
     assert "throughput of" not in text and "asked reaches" not in text
     bars = text[text.index("Response time, median") : text.index("Response time, 99th")]
     assert "asked" not in bars and "late" not in bars

@@ -49,7 +49,7 @@ def test_fewer_blocks_than_a_verdict_gives_an_interval_of_have_a_ratio_and_none(
     (chart, _) = by_query(found)
     assert chart.table.head == ("query", "a", "b", "ratio")
     assert chart.specification["datasets"]["whiskers"] == []
-    assert "95 % interval" not in chart.note and "no spread is known" in chart.note
+    assert "95% confidence" not in chart.note and "the variation is unknown" in chart.note
 
 
 def test_trials_of_separate_runs_do_not_pair_by_the_numbers_of_their_blocks() -> None:

@@ -72,7 +72,7 @@ def test_figures_of_peaks_far_from_each_other_share_a_row() -> None:
 def test_a_picture_has_the_sections_of_the_page_with_their_titles() -> None:
     trials = example()
     said = json.dumps(image.picture([image._page(report_of(study_of(trials)))]))
-    for title in ("Where the CPU time went", "What backends waited for", "Devices", "Over time", "Latency"):
+    for title in ("CPU time by program", "Backend wait events", "Devices", "Over time", "Latency"):
         assert f'"text": "{title}"' in said
     assert "hollow: confirmation trial" in said
 
@@ -88,7 +88,7 @@ def test_a_picture_explains_every_mark_of_its_charts() -> None:
         for chart in (chart for section in content.sections for chart in section.charts):
             assert chart.note in text, chart.id
             assert all(key.label in text for key in chart.legend), chart.id
-    assert "? suspect" in text and "grey area: equivalent within" in text
+    assert "? flagged" in text and "grey area: equivalent within" in text
     assert "solid line: data" in json.dumps(image.picture([image._page(report_of(study_of(of_runs)))]))
 
 

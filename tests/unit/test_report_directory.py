@@ -24,7 +24,7 @@ def test_operations_by_kind_and_threads_stand_in_a_table_of_systems() -> None:
     (study,) = studies(found, Shelf(found))
     (shown,) = [section for section in sections(study) if section.id == "directory"]
     ((_, table),) = shown.tables
-    assert [row[0] for row in table.texts] == ["bind", "search", "threads at work", "operations waiting"]
+    assert [row[0] for row in table.texts] == ["bind", "search", "busy threads", "waiting operations"]
     assert [row[1] for row in table.texts] == ["120/s", "1,040/s", "3.50", "0.250"]
 
 

@@ -302,7 +302,7 @@ def test_a_mix_of_scripts_is_told_script_by_script() -> None:
     assert re.split(" {2,}", row.strip())[2] == "7"
     assert "need not add up" not in text, "of a single trial they do"
     several = rendered("text", [record(metrics=metrics, block=block) for block in range(2)])
-    assert "the throughputs of the scripts need not add up to that of the whole" in " ".join(several.split())
+    assert "the throughputs of the scripts need not add up to the total" in " ".join(several.split())
 
 
 def test_a_template_that_fails_is_said_and_the_text_is_still_written(monkeypatch: pytest.MonkeyPatch) -> None:

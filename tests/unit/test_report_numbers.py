@@ -50,7 +50,7 @@ def test_a_range_is_said_in_one_unit() -> None:
 def test_a_single_value_has_no_range() -> None:
     found = summarise([1.0])
     assert found is not None
-    assert numbers.span(found, "s") == "n=1: no spread"
+    assert numbers.span(found, "s") == "n=1: no range"
 
 
 @given(st.floats(1e-9, 1e12))

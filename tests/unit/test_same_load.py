@@ -332,7 +332,7 @@ def test_a_percentile_at_the_same_load_is_that_of_the_transactions_of_all_blocks
     time = study.same_loads[1].baseline.times["response_time_p99_s"]
     assert time.summary.centre == expected
     ((_, table),) = same_load_tables(study.same_loads)
-    assert table.texts[1][table.head.index("99th perc.") + 1] == quantity(expected, "s")
+    assert table.texts[1][table.head.index("p99") + 1] == quantity(expected, "s")
     row = next(row for row in charts_of(study)[2].specification["datasets"]["means"] if row["place"] > 0.5)
     assert row["value"] == pytest.approx(expected * 1e3)
 
@@ -353,8 +353,8 @@ def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
     assert (seen["low"], seen["high"]) == pytest.approx((0.4992, 0.5008), abs=1e-4)
     ((_, table),) = same_load_tables(study.same_loads)
     rows = table.texts
-    assert table.head[-1] == "to know"
-    assert rows[2][-2:] == ("6", "log=disk fell behind in 6 of 6")
+    assert table.head[-1] == "caveat"
+    assert rows[2][-2:] == ("6", "log=disk did not sustain the rate in 6 of 6 trials")
     assert rows[0][-1] == ""
 
 

@@ -168,17 +168,17 @@ def test_several_winners_are_measured_together_and_levels_between_alone(file: Pa
 def test_a_screen_without_effects_ends_with_what_it_could_have_seen(file: Path) -> None:
     found = study(file, {})
     assert found.effects == () and found.complete
-    assert "None of the 4 factors shows an effect on throughput: one of" in said(found)
-    assert "support no change of the baseline" in said(found)
+    assert "No effect on throughput was detected for any of the 4 factors. An effect of" in said(found)
+    assert "support no change to the baseline" in said(found)
 
 
 def test_the_runs_of_a_screen_are_listed_with_their_settings_and_cells_with_names_that_tell_are_not(file: Path) -> None:
-    rows = {row[0]: row[-1] for row in dict(plan_tables(study(file, {})))["Cells"].texts}
+    rows = {row[0]: row[-1] for row in dict(plan_tables(study(file, {})))["Configurations"].texts}
     assert rows["baseline"] == ""
     assert set(rows["run 2"].split(", ")) == {"clients=4", "threads=2", "max_tries=3", "think_time=1ms"}
     assert len(rows) == len(set(rows.values())) == 8
     confirmed = study(file, {"clients": math.log(1.5)})
-    assert dict(plan_tables(confirmed))["Cells"].head[-1] == "tried twice"
+    assert dict(plan_tables(confirmed))["Configurations"].head[-1] == "retried"
 
 
 def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
@@ -195,8 +195,8 @@ def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
 
     after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
     assert claimed(after) == {}
-    assert "alone against the baseline that is not confirmed" in said(after)
-    assert "support no change of the baseline" in said(after)
+    assert "the comparison with the baseline does not confirm this" in said(after)
+    assert "support no change to the baseline" in said(after)
 
 
 def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_supported(file: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_suppo
 
     after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
     assert "clients contradicts itself: in the screen 2 was better" in said(after)
-    assert "support no change of the baseline" in said(after)
+    assert "support no change to the baseline" in said(after)
 
 
 def test_a_screen_that_was_interrupted_goes_on_where_it_was(file: Path) -> None:
@@ -262,7 +262,9 @@ def test_every_format_shows_the_screen_with_its_data(file: Path) -> None:
     found = study(file, {"clients": math.log(1.5)})
     for name in ("text", "md", "html"):
         page = formats.get(name)([found]).decode()
-        assert "The screen" in page and "matters, better at 4" in page and "no effect seen" in page, name
+        assert (
+            "Screening of factors" in page and "effect detected, better at 4" in page and "no effect detected" in page
+        ), name
     (document,) = json.loads(formats.get("json")([found]))["labs"]
     clients = next(one for one in document["screen"]["factors"] if one["name"] == "clients")
     assert clients["matters"] and clients["low"] > 1 and len(clients["blocks"]) == 3

@@ -114,7 +114,7 @@ def centre(summary: Summary | None, unit: str) -> TableCell | Missing:
 def spread(summary: Summary, unit: str) -> TableCell | Missing:
     """Returns the smallest and largest of the repeats without the centre."""
     if summary.n == 1:
-        return Missing("n=1: no spread")
+        return Missing("n=1: no range")
     return TableCell(None, unit, summary.low, summary.high)
 
 

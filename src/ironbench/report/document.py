@@ -85,7 +85,7 @@ def kicker(study: Study) -> list[str]:
     machine = {name.partition(".")[2]: value for name, value in study.shared.items() if name.startswith("machine.")}
     words = [moment(study.started_at)] if study.started_at else []
     words += [counted(study.trials, "trial")]
-    words += ["server's machine unknown"] if UNKNOWN_MACHINE in study.shared else []
+    words += ["server machine unknown"] if UNKNOWN_MACHINE in study.shared else []
     words += [machine["cpu.model"]] if "cpu.model" in machine else []
     words += [_cores(machine["cpu.cores"])] if "cpu.cores" in machine else []
     memory = machine.get("memory_bytes", "")
@@ -117,7 +117,7 @@ def _of_part(part: SubjectResults, place: int) -> Card:
     units = counted_in(records)[1]
     figure, unit, rows = _of_rate(main, units) if isinstance(main, Rate) else _reached(main, records, units)
     times_shown = not isinstance(part.curve.main, Rate) or part.curve.main.is_kept
-    for label, metric in (("median response", "response_time_p50_s"), ("99th percentile", "response_time_p99_s")):
+    for label, metric in (("median response time", "response_time_p50_s"), ("99th percentile", "response_time_p99_s")):
         if metric in part.curve.main.metrics and times_shown:
             rows.append((label, centre(part.curve.main.metrics[metric], "s")))
     if part.standing and part.standing.ratio:
@@ -130,7 +130,7 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[TableCe
         ("clients", count(peak.clients)),
         ("range", spread(peak.throughput, "1/s")),
         ("failed", failed(peak.trials)),
-        ("rests on", wording.text(peak.basis)),
+        ("based on", wording.text(peak.basis)),
     ]
     if first := of_score(records[0], peak):
         rows.insert(1, (f"all {units}", centre(peak.throughput, "1/s")))
@@ -144,15 +144,15 @@ def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Conte
     finished = centre(one.finished, "1/s")
     rows: list[tuple[str, Content]] = [
         ("clients", count(one.clients)),
-        ("finished", finished),
+        ("completed", finished),
         ("failed", failed(one.trials)),
-        ("rests on", wording.text(one.basis)),
+        ("based on", wording.text(one.basis)),
     ]
     if one.is_kept:
         return TableCell(one.rate, "rate", bare=True), f"{units}/s {wording.text(one.outcome)}", rows
     figure = replace(finished, bare=True) if isinstance(finished, TableCell) else finished
     outcome = f"the rate of {rate(one.rate)} was {wording.text(one.outcome)}"
-    return figure, f"{units}/s finished; {outcome}", rows
+    return figure, f"{units}/s completed; {outcome}", rows
 
 
 def _of_effect(effect: Effect) -> Card:
@@ -162,12 +162,12 @@ def _of_effect(effect: Effect) -> Card:
         ("compared", effect.contrast.cell),
         ("baseline", effect.contrast.baseline),
         *([("at", effect.contrast.where)] if effect.contrast.where else []),
-        (f"{confidence(finding.confidence)} interval", interval_cell(finding)),
-        *([("change", wording.text(finding.changed))] if finding.changed else []),
+        (f"{confidence(finding.confidence)} CI", interval_cell(finding)),
+        *([("drift", wording.text(finding.changed))] if finding.changed else []),
         ("blocks", count(finding.blocks)),
-        *([("finds differences from", resolved(finding))] if finding.detectable is not None else []),
+        *([("min. detectable effect", resolved(finding))] if finding.detectable is not None else []),
     )
-    return Card(finding.conclusion.value, mark, colour, ratio_cell(finding), metric_words(finding.metric), facts)
+    return Card(finding.conclusion.word, mark, colour, ratio_cell(finding), metric_words(finding.metric), facts)
 
 
 def peaks(study: Study) -> Table:
@@ -215,7 +215,7 @@ def cautions(study: Study) -> list[str]:
     return [
         *(f"{name} was not measured: {why}" for name, why in study.skipped),
         *map(wording.text, study.left_out),
-        *(f"Left out of the comparison: {text}" for text in wording.texts(study.dropped)),
+        *(f"Excluded from the comparison: {text}" for text in wording.texts(study.dropped)),
         *map(wording.text, study.warnings),
         *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
         *(f"{one.name}: {text}" for one in study.scalings for text in wording.texts(one.cautions)),
@@ -243,15 +243,15 @@ def notes(study: Study) -> list[str]:
     checkpoint_words = checkpoints.interval_note(setups, study.lab.method.crash)
     chosen = f"Checkpoints: {checkpoint_words}." if checkpoint_words else ""
     texts = [
-        "A ratio is the geometric mean of the ratios of each block, cell over baseline; pairing by block takes out "
-        "what a whole block shared, such as a drift of the machine.",
-        f"Equivalent means that two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and "
-        f"one above {1 + margin:.3g}. That is when the 90% interval lies between the two; the interval shown is "
-        "wider and may reach beyond. Several looks or comparisons share that chance out, too. Cannot tell means that "
-        "these blocks show neither a difference nor its absence.",
-        "Finds from: the smallest difference that this many blocks would find nine times in ten if the spread were the "
-        "largest that they leave likely, its upper 90% limit; with the spread shown it would be smaller.",
-        "p is two-sided and corrected for the number of comparisons.",
+        "Ratio: the geometric mean of the block ratios, configuration over baseline. Pairing by block removes what a "
+        "whole block has in common, such as machine drift.",
+        f"Equivalent: two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and one above "
+        f"{1 + margin:.3g}, so the 90% confidence interval is between the two. The confidence interval shown is wider "
+        "and may extend beyond them. Interim analyses and comparisons share the 5%. Inconclusive: these blocks show "
+        "neither a difference nor equivalence.",
+        "Minimum detectable effect: the smallest difference that this many blocks would detect with 90% power if the "
+        "variation were at its upper 90% confidence limit; with the variation observed, it is smaller.",
+        "p-values are two-sided and corrected for the number of comparisons.",
         _confidence_note(study),
         chosen,
         *_power_note(study),
@@ -268,9 +268,11 @@ def _power_note(study: Study) -> list[str]:
         return []
     held = sum(bool(one.checks) and all(check.passed for check in one.checks) for one in cut)
     after = f"after {counted(len(cut), 'trial')}" if len(cut) > 1 else "after the trial"
-    passed = f"all checks held in {held} of them" if len(cut) > 1 else "all checks held" if held else "a check failed"
+    passed = (
+        f"all checks passed in {held} of them" if len(cut) > 1 else "all checks passed" if held else "a check failed"
+    )
     at_stake = [one.metrics[AT_STAKE] for one in cut if AT_STAKE in one.metrics]
-    return [f"The power was cut {after}, and {passed} once the engine was back.{_at_stake(at_stake)}"]
+    return [f"Power was cut {after}, and {passed} after the engine's recovery.{_at_stake(at_stake)}"]
 
 
 def _at_stake(writes: Sequence[float]) -> str:
@@ -278,7 +280,7 @@ def _at_stake(writes: Sequence[float]) -> str:
     if not writes:
         return ""
     if not max(writes):
-        return " No write was unflushed at that moment, so this says nothing about writes that a device loses or tears."
+        return " No write was unflushed at that moment, so this does not test lost or torn writes."
     low, high = grouped(min(writes)), grouped(max(writes))
     without = sum(not count for count in writes)
     trials = f", none in {counted(without, 'trial')}" if without else ""
@@ -293,12 +295,12 @@ def _confidence_note(study: Study) -> str:
         return ""
     method, comparisons = study.lab.method if study.lab else None, len(effects)
     looks = at(method, method.stages[-1].number).looks if method else 1
-    among = [f"{looks} looks at the findings"] if looks > 1 else []
+    among = [f"{looks} interim analyses"] if looks > 1 else []
     among += [f"{comparisons} comparisons"] if comparisons > 1 else []
     levels_named = " to ".join(confidence(level) for level in dict.fromkeys((levels[0], levels[-1])))
     return (
-        f"Where an interval is at {levels_named}, not {confidence(_USUAL)}: the 5% chance of a false alarm is "
-        f"shared out among {' and '.join(among) or 'the looks'}, so that all of them together keep it."
+        f"Confidence intervals at {levels_named} instead of {confidence(_USUAL)}: the 5% chance of a false alarm is "
+        f"divided among {' and '.join(among) or 'the interim analyses'}."
     )
 
 
@@ -314,8 +316,8 @@ def contents(studies: Sequence[Study]) -> Section | None:
     ]
     systems, trials = sum(len(study.systems) for study in studies), sum(study.trials for study in studies)
     counts = f"{counted(len(studies), 'kind')} of work, {counted(systems, 'system')}, {counted(trials, 'trial')}"
-    table = Table(("work", "system", "came to", "at", "trials"), tuple(rows))
-    return Section("contents", "Contents", f"{counts}; each kind of work has a part of its own.", tables=(("", table),))
+    table = Table(("work", "system", "result", "load", "trials"), tuple(rows))
+    return Section("contents", "Contents", f"{counts}; each kind of work has its own part.", tables=(("", table),))
 
 
 def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
@@ -341,6 +343,6 @@ def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
 def _tally(part: SubjectResults) -> TableCell:
     doubtful, out = len(part.subject.suspect), len(part.subject.left_out)
     known = [
-        f"{counted(number, 'trial')} {word}" for number, word in ((doubtful, "suspect"), (out, "left out")) if number
+        f"{counted(number, 'trial')} {word}" for number, word in ((doubtful, "flagged"), (out, "excluded")) if number
     ]
     return count(len(part.subject.records), ", ".join(known))

@@ -101,6 +101,11 @@ def failed_note(trials: Sequence[Record]) -> str:
     return f"{failed_percent(share)} failed" if share else ""
 
 
+def percent_change(ratio: float) -> str:
+    """Formats a ratio as a change: 1.26 → +26%, 0.00619 → −99%."""
+    return f"{percents(ratio - 1, signed=True, limits=(-1.0,))}%" if math.isfinite(ratio) else NOT_KNOWN
+
+
 def percent(share: float) -> str:
     """Formats a share or a difference, or says that it is not known."""
     return in_percent(share) if math.isfinite(share) else NOT_KNOWN
@@ -132,9 +137,9 @@ def measured(summary: Summary | None, unit: str) -> str:
 
 
 def span(summary: Summary, unit: str) -> str:
-    """Formats the smallest and largest of the repeats in one unit, `3.1 to 3.4 ms`; or says that there is no spread."""
+    """Formats the smallest and largest of the repeats in one unit, `3.1 to 3.4 ms`; or says that there is no range."""
     if summary.n == 1:
-        return "n=1: no spread"
+        return "n=1: no range"
     return between(summary.low, summary.high, unit)
 
 

@@ -107,13 +107,17 @@ def with_rows(table: Table, name: str = "") -> tuple[tuple[str, Table], ...]:
     return ((name, table),) if table.rows else ()
 
 
+EVERYWHERE = "all configurations"
+"""The name that `by_value` gives to all."""
+
+
 def by_value(values: Iterable[tuple[str, Value]]) -> Iterator[tuple[Value, str]]:
     """Yields each value once, with the names of all that have it."""
     names: dict[Value, list[str]] = {}
     for name, value in values:
         names.setdefault(value, []).append(name)
     for value, holders in names.items():
-        yield value, "every cell" if len(names) == 1 else ", ".join(holders)
+        yield value, EVERYWHERE if len(names) == 1 else ", ".join(holders)
 
 
 _NO_ROWS = Table((), ())

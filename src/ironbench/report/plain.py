@@ -53,8 +53,8 @@ def section(part: Section, brief: bool = False, width: int | None = None) -> lis
     for name, content in tables:
         title = clean(f"{part.title}: {name}" if name else part.title)
         if content.counted:
-            more = counted(len(content.rows), "fact")
-            blocks.append(f"That is not all: the HTML and JSON reports name {more} more.")
+            more = counted(len(content.rows), "more fact")
+            blocks.append(f"The HTML and JSON reports list {more}.")
         elif content.ranks:
             blocks.append(f"{title}\n{fitted(columns(content), width)[0]}")
         else:

@@ -8,12 +8,14 @@ from ironbench.model.finding import Conclusion
 from ironbench.report import wording
 from ironbench.report.cell import TableCell
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import at_least, bounds, metric_words, ratio
-from ironbench.report.numbers import confidence, percent, quantity
+from ironbench.report.findings import at_least, metric_words, ratio
+from ironbench.report.numbers import confidence, percent, percent_change, quantity
 from ironbench.report.page import AnswerPoint
 from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Effect, Study
 from ironbench.words import counted, listed
+
+EFFECT, NO_EFFECT = "effect detected", "no effect detected"
 
 
 def levels(one: ScreenedFactor) -> str:
@@ -24,13 +26,13 @@ def levels(one: ScreenedFactor) -> str:
 def verdict(one: ScreenedFactor) -> str:
     """Returns what the screen shows for one factor; this is not a verdict of the lab."""
     if not one.matters:
-        return "no effect seen"
-    return f"matters, better at {one.better}" + (", which can lose data" if one.losses else "")
+        return NO_EFFECT
+    return f"{EFFECT}, better at {one.better}" + (", which risks data loss" if one.losses else "")
 
 
 def screened_table(screen: Screen) -> Table:
     """Returns a row per factor."""
-    head = ("factor", "levels", "ratio", "interval", "in the screen", "finds from", "p")
+    head = ("factor", "values", "ratio", "confidence interval", "result", "min. detectable effect", "p")
     rows = tuple(
         (
             one.name,
@@ -50,9 +52,9 @@ def points(study: Study, screen: Screen, compared: Sequence[AnswerPoint]) -> lis
     """Returns the answer of a screen and of its confirmation. `compared`: points about the comparisons."""
     if not screen.complete:
         over = f"{screen.trials} of {counted(screen.trials + screen.missing, 'trial')}"
-        return [AnswerPoint(f"The screen is not over ({over} measured): nothing can be told yet.")]
+        return [AnswerPoint(f"The screen is incomplete ({over} measured) and has no result yet.")]
     if not screen.factors:
-        return [AnswerPoint("The screen tells no effect: too few of its pairs have two usable trials.")]
+        return [AnswerPoint("The screen has no result: too few of its pairs have two usable trials.")]
     if not screen.matter:
         rest = [AnswerPoint(text) for text in (_none(screen), _support([], study))]
         return [*rest, *_interaction(screen)]
@@ -67,8 +69,8 @@ def points(study: Study, screen: Screen, compared: Sequence[AnswerPoint]) -> lis
 def _none(screen: Screen) -> str:
     count = counted(len(screen.factors), "factor")
     return (
-        f"None of the {count} shows an effect on {metric_words(screen.metric)}: one of {_seen(screen.factors)} would "
-        "have been seen in nine of ten such screens."
+        f"No effect on {metric_words(screen.metric)} was detected for any of the {count}. An effect of "
+        f"{_seen(screen.factors)} would have been detected with 90% power."
     )
 
 
@@ -87,11 +89,11 @@ def _faster(study: Study, screen: Screen) -> list[str]:
 def _support(cells: Sequence[str], study: Study) -> str:
     """States the recommendation, and no more: levels that were not measured may be better still."""
     if not cells:
-        return "These trials support no change of the baseline."
+        return "These trials support no change to the baseline."
     what = "one change" if len(cells) == 1 else f"{len(cells)} changes"
     lost = wording.texts(one for effect in study.effects if effect.finding.cell in cells for one in effect.losses)
     risk = "".join(f" {text}." for text in lost)
-    return f"These trials support {what} of {study.baseline}: {listed(cells)}.{risk}"
+    return f"These trials support {what} to {study.baseline}: {listed(cells)}.{risk}"
 
 
 def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
@@ -101,15 +103,17 @@ def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
         effect = by_cell.get(f"{one.name}={one.last}")
         if study.complete and effect is not None and effect.finding.conclusion is _opposite(one):
             yield (
-                f"{one.name} contradicts itself: in the screen {one.better} was better, over all settings of the "
-                "others, and fresh blocks against the baseline say the opposite. It depends on the other settings, or "
-                "one of the two is chance; these trials support neither level."
+                f"The results for {one.name} contradict each other: {one.better} was better in the screen, across all "
+                "settings of the other factors, and the later blocks against the baseline show the opposite. The "
+                f"effect of {one.name} depends on other settings, or one of the two results is chance; these trials "
+                "support neither value."
             )
         elif study.complete and effect is not None and _open(effect):
             yield (
-                f"In the screen, over all settings of the others, {one.name} at {one.last} had {ratio(one.ratio)} "
-                f"what it had at {one.first} ({bounds(one.low, one.high)}); alone against the baseline that is not "
-                "confirmed."
+                f"In the screen, across all settings of the other factors, {one.name}={one.last} instead of "
+                f"{one.first} changed {metric_words(screen.metric)} by {percent_change(one.ratio)} "
+                f"({percent_change(one.low)} to {percent_change(one.high)}); the comparison with the baseline does not "
+                "confirm this."
             )
 
 
@@ -125,10 +129,9 @@ def _open(effect: Effect) -> bool:
 def _others(screen: Screen) -> Iterator[str]:
     rest = [one for one in screen.factors if not one.matters]
     if rest:
-        verb = "shows" if len(rest) == 1 else "show"
         yield (
-            f"Of the others, {listed([one.name for one in rest])} {verb} no effect: one of {_seen(rest)} would have "
-            "been seen in nine of ten such screens."
+            f"No effect was detected for {listed([one.name for one in rest])}. An effect of {_seen(rest)} would have "
+            "been detected with 90% power."
         )
 
 
@@ -139,9 +142,9 @@ def _interaction(screen: Screen) -> Iterator[AnswerPoint]:
         more = len(found.pairs) - len(pairs)
         which = " or ".join(pairs) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
         yield AnswerPoint(
-            f"Two factors interact (p {_p(found.p)}). Both changes together, relative to the product of both alone: "
-            f"{which}.",
-            doubt="The screen cannot tell these pairs from each other; a lab with design full of one pair can.",
+            f"Two factors interact (p {_p(found.p)}). The effect of both changes together, divided by the product of "
+            f"their separate effects, is one of: {which}.",
+            doubt='A screen cannot distinguish these pairs; a lab with design = "full" for one pair can.',
         )
 
 
@@ -157,15 +160,15 @@ def lead(screen: Screen) -> str:
     noise = ""
     if screen.spread is not None:
         noise = (
-            f" The two runs of a pair differ by {percent(screen.spread)} from block to block ({screen.freedom} degrees "
-            "of freedom): that, and no effect taken for zero, is the error."
+            f" The error is estimated from the variation between blocks, SD {percent(screen.spread)} "
+            f"({screen.freedom} degrees of freedom); no effect is assumed to be zero."
         )
     return (
         f"{counted(screen.runs, 'run')} of a fractional factorial design of {len(screen.factors)} factors (Plackett "
-        f"and Burman, folded over: resolution IV) in {counted(screen.blocks, 'block')}. Each run and its mirror image, "
-        "with every factor at its other level, were measured one after the other. An effect is the ratio of a factor's "
-        "last level to its first over all settings of the others; no interaction of two factors is in it. Intervals "
-        f"share one chance of a false alarm among all factors (Holm).{noise}\n\n"
-        "The screen only chooses what fresh blocks compare: of many noisy effects the largest look larger than they "
-        "are. Between the two levels of a factor nothing was screened."
+        f"and Burman, folded over: resolution IV) in {counted(screen.blocks, 'block')}. Each run was measured next to "
+        "its mirror image, which has every factor at its other value. The effect of a factor is the ratio of its last "
+        "value to its first, across all settings of the other factors; interactions of two factors do not bias it. "
+        f"Confidence intervals are corrected for the number of factors (Holm).{noise}\n\n"
+        "The screen only selects what the later blocks compare, because the largest of many noisy effects look larger "
+        "than they are. Values between the two of a factor were not screened."
     )

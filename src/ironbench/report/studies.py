@@ -28,7 +28,9 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
         return formats.get(format)(labs), sum(study.trials for study in labs)
     records = select(selection, results)
     if not records:
-        raise InputError(results, "holds no records", "make some with `ironbench run`, or name another with --results")
+        raise InputError(
+            results, "contains no records", "create some with `ironbench run`, or give another directory with --results"
+        )
     return formats.get(format)(studies(records, store, sentences(records))), len(records)
 
 
@@ -38,7 +40,7 @@ def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
     labs = directories(selection, store)
     if labs and len(labs) < len(selection):
         other = next(word for word in selection if word not in labs)
-        raise InputError(other, "cannot be reported together with a lab", "make a report of each")
+        raise InputError(other, "cannot be reported together with a lab", "make a separate report for each")
     return [study_of(LabDirectory(Path(word))) for word in labs]
 
 

@@ -14,11 +14,12 @@ from ironbench.report.facts import fact_name, values
 from ironbench.report.findings import NO_INTERVAL, bounds, metric_words, ratio_bounds
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section, with_rows
+from ironbench.report.waits import wait_class
 from ironbench.study.differences import telling
 from ironbench.study.explain import Explanation, Measure, ScriptShare
 from ironbench.words import counted, cut
 
-ID, TITLE = "explain", "What the difference is made of"
+ID, TITLE = "explain", "Breakdown of the difference"
 FEW = 3
 """Most scripts, commands, plans and I/O metrics in the breakdown; sections below have all."""
 _FACTS = 6
@@ -27,14 +28,14 @@ WIDTH = 60
 _LEAST = 0.02
 """A part of the time whose change is a smaller share of the whole is left out of the breakdown."""
 LEAD = (
-    "From the top down; each level goes into the one above it. Intervals are at 95% one by one and carry no verdict: "
-    "of many some leave out no difference by chance."
+    "From top to bottom, each level is part of the level above it. Each confidence interval is at 95% and carries no "
+    "verdict: with many of them, some exclude zero difference by chance."
 )
 OBSERVED = (
-    "What slices cannot see (waits, I/O, plans, statement times) comes from one observed trial of each configuration, "
-    "run after the blocks; no verdict uses it."
+    "Waits, I/O, plans and statement times, which slices do not measure, come from one observed trial of each "
+    "configuration after the blocks; no verdict uses them."
 )
-_HEAD = ("level", "", "before", "after", "change", "interval")
+_HEAD = ("level", "", "before", "after", "change", "95% CI")
 
 
 def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool = True) -> Section:
@@ -60,10 +61,10 @@ def _rows(one: Explanation) -> Iterator[Row]:
         yield from ((level, *_measured(measure)) for measure in known)
     for script in one.scripts[:FEW]:
         parts = (TableCell(script.part_before_s, "s"), TableCell(script.part_after_s, "s"))
-        yield ("script", f"{script.name}, its part of the mean", *parts, *_change(script))
+        yield ("script", f"{script.name}, contribution to the mean", *parts, *_change(script))
     if others := one.scripts[FEW:]:
         of_a, of_b = sum(s.part_before_s for s in others), sum(s.part_after_s for s in others)
-        name = f"{counted(len(others), 'other script')}, their part of the mean"
+        name = f"{counted(len(others), 'other script')}, contribution to the mean"
         yield ("script", name, TableCell(of_a, "s"), TableCell(of_b, "s"), _more(of_b - of_a), EMPTY)
     for command, found in one.statements[:FEW]:
         yield (
@@ -79,16 +80,16 @@ def _rows(one: Explanation) -> Iterator[Row]:
     if one.waterfall:
         whole = (TableCell(one.waterfall.before_s, "s"), TableCell(one.waterfall.after_s, "s"))
         delta = one.waterfall.after_s - one.waterfall.before_s
-        yield ("time of a transaction", "all parts", *whole, _more(delta), EMPTY)
+        yield ("transaction time", "total", *whole, _more(delta), EMPTY)
         least = _LEAST * max(one.waterfall.before_s, one.waterfall.after_s)
         others_s = delta
         for step in sorted(one.waterfall.steps, key=lambda step: -abs(step.delta_s)):
             if abs(step.delta_s) >= least:
                 interval = Missing(NO_INTERVAL) if one.observed else _interval(step.low_s, step.high_s)
-                yield ("part of the time", step.part, EMPTY, EMPTY, _more(step.delta_s), interval)
+                yield ("wait class", wait_class(step.part), EMPTY, EMPTY, _more(step.delta_s), interval)
                 others_s -= step.delta_s
         if any(abs(step.delta_s) < least for step in one.waterfall.steps):
-            yield ("part of the time", "all other parts", EMPTY, EMPTY, _more(others_s), EMPTY)
+            yield ("wait class", "all others", EMPTY, EMPTY, _more(others_s), EMPTY)
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
         yield ("I/O", *_measured(measure))
     for plan in one.plans[:FEW]:
@@ -102,18 +103,18 @@ def _rows(one: Explanation) -> Iterator[Row]:
 
 
 def measure_table(found: Sequence[Measure]) -> Table:
-    return Table(("metric", "before", "after", "ratio", "interval"), tuple(map(_measured, found)), numbers=True)
+    return Table(("metric", "before", "after", "ratio", "95% CI"), tuple(map(_measured, found)), numbers=True)
 
 
 def scripts(one: Explanation) -> Table:
     head = (
         "script",
-        "its mean before",
-        "its mean after",
-        "part before",
-        "part after",
-        "change of its part",
-        "interval",
+        "mean before",
+        "mean after",
+        "contribution before",
+        "contribution after",
+        "change of the contribution",
+        "95% CI",
     )
     rows = (
         tuple(TableCell(value, "s") for value in (s.before_s, s.after_s, s.part_before_s, s.part_after_s))
@@ -158,4 +159,8 @@ def _interval(low_s: float, high_s: float) -> TableCell | Missing:
 
 
 def within(measure: Measure) -> str:
-    return f" (95% interval {bounds(measure.low, measure.high)})" if measure.known else " (no interval: too few trials)"
+    return (
+        f" (95% CI {bounds(measure.low, measure.high)})"
+        if measure.known
+        else " (no confidence interval: too few trials)"
+    )

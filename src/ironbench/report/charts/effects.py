@@ -13,7 +13,7 @@ from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.findings import effect_table, has_interval, metric_words
 from ironbench.report.findings import ratio as ratio_words
-from ironbench.report.numbers import percent
+from ironbench.report.numbers import percent, percent_change
 
 if TYPE_CHECKING:
     from ironbench.study.factors import Contrast
@@ -63,7 +63,7 @@ def effects(study: Study) -> list[Chart]:
     layers = _layers(len(shown), x, ended)
     repeated = [row for row, effect in zip(data, shown, strict=True) if has_interval(effect.finding)]
     datasets = {"effects": data, "intervals": repeated, "blocks": points, "margin": shaded}
-    keys = [Key(conclusion.value, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
+    keys = [Key(conclusion.word, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
     keys.append(Key(f"equivalent within {percent(margin)}", "rule", "square"))
     keys.append(Key("pale points: one block each", "muted", "dots"))
     return [
@@ -73,7 +73,9 @@ def effects(study: Study) -> list[Chart]:
             _alt(table, study.metric),
             base.specification(layers, datasets, rows.height(len(shown))),
             table,
-            "ratio with its interval, logarithmic" if repeated else "ratio, logarithmic; no interval of so few blocks",
+            "ratio with confidence interval, logarithmic scale"
+            if repeated
+            else "ratio, logarithmic scale; too few blocks for a confidence interval",
             tuple(keys),
             wide=True,
         )
@@ -83,14 +85,14 @@ def effects(study: Study) -> list[Chart]:
 def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str, Any]:
     """Returns the Vega data of one comparison. `words`: its row of the table."""
     finding = effect.finding
-    _, ratio, interval, *_ = words
+    _, _, interval, *_ = words
     return {
         "name": _short(effect.contrast),
         "ratio": finding.ratio,
         "low": min(max(finding.low, domain[0]), domain[1]),
         "high": max(min(finding.high, domain[1]), domain[0]),
         "conclusion": finding.conclusion.value,
-        "text": f"{ratio} {finding.conclusion.value}{', drifting' if finding.changed else ''}",
+        "text": f"{percent_change(finding.ratio)} · {finding.conclusion.word}{', drifting' if finding.changed else ''}",
         "interval": interval,
         "blocks": finding.blocks,
     }
@@ -122,8 +124,8 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
     y = rows.place(count)
     tooltip = [
         {"field": "name", "title": "comparison"},
-        {"field": "text", "title": "ratio"},
-        {"field": "interval", "title": "interval"},
+        {"field": "text", "title": "change"},
+        {"field": "interval", "title": "confidence interval"},
         {"field": "blocks", "title": "blocks"},
     ]
     margin = {

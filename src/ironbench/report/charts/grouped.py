@@ -53,7 +53,7 @@ def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
     # A bar has to start at zero; if small values would look flat, points are drawn on a logarithmic axis instead.
     centres, least = [bar.value.centre for bar in bars], min(bar.value.low for bar in bars)
     far = not shown.top and least > 0 and base.wide_apart(centres, _FAR)
-    ranges = f"{'Points' if far else 'Bars'}: the median of the trials. Strokes: the range of all of them."
+    ranges = f"{'Points' if far else 'Bars'}: median of the trials. Lines: range of the trials."
     values = [bound / factor for bar in bars for bound in (bar.value.low, bar.value.high)]
     note = " ".join(filter(None, (ranges if any(row["low"] != row["high"] for row in rows) else "", shown.note)))
     return [
@@ -139,7 +139,7 @@ def level_queries(levels: Levels | None) -> list[Chart]:
             for cell in own
             if query in cell.queries
         ]
-        title = f"Time of each query, {levels.second}={second}"
+        title = f"Query times, {levels.second}={second}"
         charts += grouped_bars(Shown(f"levels-queries-{number}", title, "s", top=top, wide=True), bars)
     return charts
 

@@ -22,7 +22,7 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
     if not known:
         return None
     table = Table(
-        ("comparison", "blocks", "ratio", "interval"),
+        ("comparison", "blocks", "ratio", "confidence interval"),
         tuple((name, count(one.blocks), ratio_cell(one), interval_cell(one)) for name, one in known),
     )
     rows: list[dict[str, Any]] = [
@@ -42,15 +42,15 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
     last = {name: row for name, *row in table.texts}
     return Chart(
         "narrowing",
-        f"Ratio of {metric_words(first.metric)} with its interval",
+        f"Ratio of {metric_words(first.metric)} with confidence interval",
         "; ".join(
             f"{name}: {ratio}, {interval} after {blocks} blocks" for name, (blocks, ratio, interval) in last.items()
         ),
         base.specification(_layers(names, first.margin, _ticks(rows)), {"steps": rows}, 220),
         table,
-        "after each block; a filled point is a look",
+        "after each block; large points are interim analyses",
         base.keys(names, "circle"),
-        f"The grey band is what counts as equivalent: within {percent(first.margin)}. Only a look decides.",
+        f"Grey band: equivalent, within {percent(first.margin)}. Only an interim analysis decides.",
         wide=True,
     )
 

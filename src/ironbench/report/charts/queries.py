@@ -80,7 +80,7 @@ def query_bars(queries: Queries | None) -> list[Chart]:
     return [
         Chart(
             "query-ratios",
-            f"Time of each query over that of {queries.subjects[0].name}",
+            f"Query times relative to {queries.subjects[0].name}",
             _alt(subjects, queries.subjects[0].name),
             base.specification(
                 _layers(names, every, domain, _labels(len({row["query"] for row in rows}))),
@@ -101,7 +101,7 @@ def query_table(queries: Queries) -> Table:
     repeated = any(one.known for subject in queries.compared for one in subject.ratios)
     head: tuple[str, ...] = ("query", queries.subjects[0].name)
     for subject in queries.compared:
-        head += (subject.name, "ratio", *(["interval"] if repeated else []))
+        head += (subject.name, "ratio", *(["95% CI"] if repeated else []))
     rows = []
     for query in queries.names:
         row: list[Content] = [query, _time(queries.subjects[0], query)]
@@ -134,7 +134,7 @@ def _layers(names: list[str], every: list[str], domain: list[float], labels: str
         {"field": "query"},
         {"field": "system"},
         {"field": "text", "title": "ratio"},
-        {"field": "interval", "title": "95% interval"},
+        {"field": "interval", "title": "95% CI"},
     ]
     bar = {
         "data": {"name": "queries"},
@@ -191,12 +191,12 @@ def _time(subject: QuerySubject, query: str) -> TableCell | Missing:
 
 
 def _note(queries: Queries, whiskers: bool) -> str:
-    mean = "The dashed line of each colour is the geometric mean of all queries."
+    mean = "Dashed lines: geometric mean of all queries."
     if not whiskers:
-        few = f"Of fewer than {LEAST_BLOCKS_SHOWN} blocks" if queries.in_blocks else "Without repeats"
-        return f"{few} no spread is known: a bar may be chance. {mean}"
-    kind = "of the blocks' ratios" if queries.in_blocks else "(Welch), since the trials were not run in turns"
-    return f"Whiskers are 95% intervals {kind}. {mean}"
+        few = f"With fewer than {LEAST_BLOCKS_SHOWN} blocks" if queries.in_blocks else "Without repeats"
+        return f"{few}, the variation is unknown: a bar may be chance. {mean}"
+    kind = "of the block ratios" if queries.in_blocks else "(Welch), because the trials were not interleaved"
+    return f"Whiskers: 95% confidence intervals {kind}. {mean}"
 
 
 def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:
@@ -210,14 +210,16 @@ def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:
     if not scores:
         return ""
     return (
-        " Dotted: what the processors' reference scores alone let expect, as they were declared: "
-        f"{', '.join(scores)}; what is left is not the processors'."
+        f" Dotted lines: predictions from the declared benchmark scores of the processors, {', '.join(scores)}; the "
+        "rest of the difference has other causes."
     )
 
 
 def _omitted_note(queries: Queries) -> str:
     rest = len(queries.compared) - _MOST
-    return f" Of {len(queries.compared)} systems the first {_MOST} are drawn; the table has all." if rest > 0 else ""
+    return (
+        f" Only the first {_MOST} of {len(queries.compared)} systems are drawn; the table has all." if rest > 0 else ""
+    )
 
 
 def _alt(shown: Sequence[QuerySubject], baseline: str) -> str:
@@ -226,9 +228,9 @@ def _alt(shown: Sequence[QuerySubject], baseline: str) -> str:
         best, worst = (pick(subject.ratios, key=lambda one: one.ratio) for pick in (min, max))
         words.append(
             f"{subject.name}: from {times(best.ratio)} for {best.query} to {times(worst.ratio)} for {worst.query}, "
-            f"{times(subject.overall or 1.0)} over all"
+            f"{times(subject.overall or 1.0)} overall"
         )
-    return f"Time of each query over that of {baseline}. {'; '.join(words)}."
+    return f"Query times relative to {baseline}. {'; '.join(words)}."
 
 
 _ROW = 24
@@ -262,7 +264,7 @@ def query_map(queries: Queries | None) -> list[Chart]:
     return [
         Chart(
             "query-map",
-            "Time of every query in every system",
+            "Query times by system",
             f"{len(names)} systems by {len(queries.names)} queries, darker where a query took longer than in the "
             f"fastest system; the table below has all times.",
             base.specification(_map_layers(names), {"map": rows}, _ROW * len(queries.names) + 30),
@@ -304,7 +306,7 @@ def _map_layers(names: list[str]) -> list[dict[str, Any]]:
         {"field": "query"},
         {"field": "system"},
         {"field": "text", "title": "time"},
-        {"field": "times", "title": "over the fastest"},
+        {"field": "times", "title": "relative to the fastest"},
     ]
     field = {
         "data": {"name": "map"},

@@ -45,18 +45,18 @@ def speed_up(queries: Queries | None) -> list[Chart]:
     return [
         Chart(
             "speed-up",
-            "Speed-up by parallelism, query by query",
-            f"With {last.parallelism} at work instead of {first.parallelism}, queries are {overall} times as fast over "
-            f"all; {ranked[-1]} gains most, {ranked[0]} least.",
+            "Speed-up by degree of parallelism",
+            f"With a degree of parallelism of {last.parallelism} instead of {first.parallelism}, queries are {overall} "
+            f"times as fast overall; {ranked[-1]} gains most, {ranked[0]} least.",
             base.specification(
                 _layers(list(ratios)), {"lines": lines, "whole": whole, "ideal": ideal, "ends": ends}, 340
             ),
             table,
-            "times as fast",
+            "speed-up",
             (
                 Key(_ALL, "s0", "line"),
                 Key("one query", "rule", "line"),
-                Key("as fast as there are more of them", "muted", "dash"),
+                Key("linear speed-up", "muted", "dash"),
             ),
         )
     ]
@@ -71,7 +71,7 @@ def _layers(degrees: list[int]) -> list[dict[str, Any]]:
         "field": "degree",
         "type": "quantitative",
         "scale": {"type": "log", "base": 2, "domain": [degrees[0], degrees[-1] * 1.12], "nice": False},
-        "axis": {"title": "processes or threads that work on a query", "values": degrees, "format": "d"},
+        "axis": {"title": "processes or threads per query", "values": degrees, "format": "d"},
     }
     y: dict[str, Any] = {
         "field": "gain",

@@ -25,13 +25,13 @@ WORDS = {"read": "read", "write": "write", "mix": "mixed"}
 _POINTS = (
     ("mean", "storage_latency_mean_s", "diamond"),
     ("median", "storage_latency_p50_s", "circle"),
-    ("99%", "storage_latency_p99_s", "triangle-right"),
-    ("99.9%", "storage_latency_p999_s", "tick"),
+    ("p99", "storage_latency_p99_s", "triangle-right"),
+    ("p99.9", "storage_latency_p999_s", "tick"),
 )
 _COST = "storage_cpu_per_io_s"
 _MEGABYTE = 1e6
 """The unit that the usual table of disk benchmarks has for bandwidth, whatever its size."""
-_RANGE = "Bars: the median pass, of KDiskMark's tests the mean of the passes. Strokes: the range of all passes."
+_RANGE = "Bars: median of the passes (KDiskMark's tests: mean). Lines: range of the passes."
 
 
 def rates(parts: Parts) -> list[Chart]:
@@ -51,7 +51,7 @@ def rates(parts: Parts) -> list[Chart]:
 
 def syncs(parts: Parts) -> list[Chart]:
     bars = [(name, one) for name, lines in parts for one in lines if one.kind == "sync"]
-    return _bars("syncs", "Log writes made safe, one at a time", bars, [name for name, _ in parts])
+    return _bars("syncs", "Synchronous log writes, queue depth 1", bars, [name for name, _ in parts])
 
 
 def costs(parts: Parts) -> list[Chart]:
@@ -62,7 +62,7 @@ def costs(parts: Parts) -> list[Chart]:
         for one in lines
         if one.kind == "cost" and _COST in one.figures
     ]
-    return grouped_bars(Shown("read-costs", "CPU time of a read, by its size", "s", wide=True), bars)
+    return grouped_bars(Shown("read-costs", "CPU time per read, by size", "s", wide=True), bars)
 
 
 def _cost_name(system: str, one: Tested, systems: int) -> str:
@@ -76,7 +76,7 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
         return []
     bandwidth, kind = bars[0][1].kind == "sequential", bars[0][1].kind
     factor = _MEGABYTE if bandwidth else 1.0
-    words = "MB/s" if bandwidth else "writes made safe per second" if kind == "sync" else "I/Os per second"
+    words = "MB/s" if bandwidth else "synchronous writes per second" if kind == "sync" else "IOPS"
     table = _table(names, bars, bandwidth)
     rows = [{**row, "label": number(row["value"])} for row in base.data(table, "test", "name", factor)]
     tests = [shown(test) for test, *_ in table.rows]
@@ -116,7 +116,7 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
         "x": {"field": "test", "type": "nominal", "sort": tests, "axis": axis, "scale": {"paddingInner": 0.25}},
         "xOffset": {"field": "name", "type": "nominal", "sort": names},
     }
-    tip = [{"field": "test"}, {"field": "name", "title": "what"}, {"field": "text", "title": "rate"}]
+    tip = [{"field": "test"}, {"field": "name", "title": "series"}, {"field": "text", "title": "rate"}]
     height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
     colour = {"field": "name", "type": "nominal", "scale": theme.system_colours(names)}
     bar = {**place, "y": {"field": "value", **height}, "color": colour, "tooltip": tip}
@@ -170,8 +170,8 @@ def latencies(parts: Parts) -> list[Chart]:
     return [
         Chart(
             "latencies",
-            "Time of an I/O, all passes together",
-            f"Time of an I/O by test. {base.each_row(table)}.",
+            "I/O latency, all passes",
+            f"I/O latency by test. {base.each_row(table)}.",
             base.specification([_dots(tests, names, kind, axis, points)], {"dots": rows}, 40 + 26 * len(tests)),
             table,
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
@@ -231,12 +231,12 @@ def sustained(lines: Sequence[tuple[str, TimelineSeries]]) -> list[Chart]:
     ends: Iterator[Row] = (
         (name, *(TableCell(end(line.value), "bytes/s") for end in (min, max))) for name, line in drawn
     )
-    table = Table(("", "least", "most"), tuple(ends), numbers=True)
+    table = Table(("", "minimum", "maximum"), tuple(ends), numbers=True)
     return [
         Chart(
             "sustained",
-            "A long sequential write",
-            f"A long sequential write, second by second. {base.each_row(table)}.",
+            "Sustained sequential write",
+            f"Sustained sequential write, second by second. {base.each_row(table)}.",
             base.specification([layer], {"seconds": rows}, 220),
             table,
             unit,

@@ -18,15 +18,15 @@ _TITLES = {
     "response_time_p50_s": ("Median response time over time", ""),
     "response_time_p99_s": ("99th percentile over time", ""),
     "errors": ("Errors over time", "errors/s"),
-    "device_write_bytes_per_s": ("Written to devices", ""),
-    "device_read_bytes_per_s": ("Read from devices", ""),
-    "device_writes_per_s": ("Writes completed", ""),
-    "device_reads_per_s": ("Reads completed", ""),
-    "device_write_latency_s": ("Time of a write", ""),
-    "device_read_latency_s": ("Time of a read", ""),
-    "device_flushes_per_s": ("Flushes completed", ""),
-    "device_flush_latency_s": ("Time of a flush", ""),
-    "device_utilisation_share": ("Time with a request at the device", ""),
+    "device_write_bytes_per_s": ("Device write throughput", ""),
+    "device_read_bytes_per_s": ("Device read throughput", ""),
+    "device_writes_per_s": ("Write IOPS", ""),
+    "device_reads_per_s": ("Read IOPS", ""),
+    "device_write_latency_s": ("Write latency", ""),
+    "device_read_latency_s": ("Read latency", ""),
+    "device_flushes_per_s": ("Flushes", ""),
+    "device_flush_latency_s": ("Flush latency", ""),
+    "device_utilisation_share": ("Device utilisation", ""),
 }
 DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
@@ -80,7 +80,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, TimelineSeries]]) -
     step = max((part.timeline.step_s for part in study.parts if part.timeline), default=1.0)
     few = max(len(line.t_s) for _, line in lines) <= _FEW
     table = _table(lines, unit)
-    note = f"Each point stands for {step:g} s." if few or step > 1 else ""
+    note = f"One point per {step:g} s." if few or step > 1 else ""
     layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, strokes, _seconds(lines), few)
     roles = tuple(Key(role, "muted", stroke) for role, stroke in strokes.items()) if len(strokes) > 1 else ()
     unit_text = words or {"/s": "per second", "%": "% of the time"}.get(suffix, suffix)
@@ -149,7 +149,7 @@ def _table(lines: list[tuple[str, TimelineSeries]], unit: str) -> Table:
         if ranked:
             figures = (ranked[0], ranked[(len(ranked) - 1) // 2], ranked[-1])
             rows.append((_name(name, line), *(TableCell(value, unit) for value in figures)))
-    return Table(("", "least", "middle", "most"), tuple(rows))
+    return Table(("", "minimum", "median", "maximum"), tuple(rows))
 
 
 def _name(name: str, line: TimelineSeries) -> str:
@@ -159,4 +159,4 @@ def _name(name: str, line: TimelineSeries) -> str:
 def typical_trials(study: Study) -> str:
     """Names the trials that are shown second by second."""
     ids = [part.timeline.trial for part in study.parts if part.timeline]
-    return f"One typical trial of each system, {wording.text(study.place)}: {', '.join(ids)}." if ids else ""
+    return f"A typical trial of each system, {wording.text(study.place)}: {', '.join(ids)}." if ids else ""

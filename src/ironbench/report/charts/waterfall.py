@@ -10,13 +10,14 @@ from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import scale
+from ironbench.report.waits import wait_class
 from ironbench.study.shares import ShareStep, Waterfall
 
 _ROW = 30
 _LEAST = 0.01
 """Smallest share of the whole for which a part gets its own bar."""
-_REST = "all else"
-_LESS, _MORE, _WHOLE = "takes less time", "takes more time", "before and after"
+_REST = "other wait classes"
+_LESS, _MORE, _WHOLE = "less time", "more time", "total"
 _KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
 
 
@@ -24,10 +25,10 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
     suffix, factor = scale("s", [waterfall.before_s, waterfall.after_s])
     steps = _worth_a_row(waterfall)
     table = Table(
-        ("part", "time", "interval"),
+        ("wait class", "time", "95% CI"),
         (
             ("before", TableCell(waterfall.before_s, "s"), EMPTY),
-            *((step.part, TableCell(step.delta_s, "s", signed=True), _interval(step)) for step in steps),
+            *((wait_class(step.part), TableCell(step.delta_s, "s", signed=True), _interval(step)) for step in steps),
             ("after", TableCell(waterfall.after_s, "s"), EMPTY),
         ),
     )
@@ -49,7 +50,7 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
         f"{suffix} per transaction",
         (
             *(Key(kind, colour.removeprefix("@"), "square") for kind, colour in _KINDS.items()),
-            *([] if all(row["clear"] for row in data) else [Key("pale: the interval holds 0", "rule", "square")]),
+            *([] if all(row["clear"] for row in data) else [Key("pale: the 95% CI includes 0", "rule", "square")]),
         ),
         wording.text(waterfall.method),
     )
@@ -94,7 +95,11 @@ def _layers(data: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:
         "axis": {"title": suffix, "tickCount": 5, "format": ",~r", "grid": True},
     }
     colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(_KINDS), "range": list(_KINDS.values())}}
-    tooltip = [{"field": "part"}, {"field": "text", "title": "change"}, {"field": "interval"}]
+    tooltip = [
+        {"field": "part", "title": "wait class"},
+        {"field": "text", "title": "change"},
+        {"field": "interval", "title": "95% CI"},
+    ]
     bar = {
         "data": {"name": "steps"},
         "mark": {"type": "bar", "cornerRadius": 1},

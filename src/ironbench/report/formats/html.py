@@ -28,5 +28,5 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
         template = markup.environment("ironbench.report").get_template("report.html")
         return template.render(title=title, pages=named, contents=contents, charts=charts, **trusted).encode()
     except TemplateError as error:
-        hint = "choose another format, e.g. text or md: they need no template"
+        hint = "choose another format, e.g. text or md"
         raise FailureError("HTML page", f"its template fails ({error})", hint) from error

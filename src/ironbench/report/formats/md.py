@@ -48,8 +48,8 @@ def section(part: Section) -> list[str]:
         blocks += [f"### {escaped(chart.title)}", table(chart.table)]
     for name, content in tables:
         if content.counted:
-            more = counted(len(content.rows), "fact")
-            blocks.append(f"That is not all: the HTML and JSON reports name {more} more.")
+            more = counted(len(content.rows), "more fact")
+            blocks.append(f"The HTML and JSON reports list {more}.")
         else:
             blocks += [f"### {escaped(name)}", table(content)] if name else [table(content)]
     return blocks + [f"### {escaped(name)}\n\n{fenced(text, 'sql')}" for name, text in texts]

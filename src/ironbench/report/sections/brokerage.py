@@ -17,18 +17,18 @@ from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE
 
 PLACE = 110
 _LEAD = (
-    "The score is the rate of Trade-Results: orders that the market has answered. One transaction in "
-    "ten is one; a trial whose mix or response times are not as specified is suspect. The market's lag is from "
-    "the instant at which its work is due to its start. The tolerance of a share is ironbench's own: 0.2% of it, and "
-    "three standard deviations of what chance does to so many transactions."
+    "The score is the rate of Trade-Results: orders that the market has answered, one in ten transactions. A trial is "
+    "flagged if its transaction mix or response times are outside the specification. The market lag is the time from "
+    "the scheduled start of the market's work to its actual start. The tolerance of the mix is ironbench's own: 0.2% "
+    "of the specified share, plus three standard deviations of sampling variation."
 )
 _FACTS = {
     "Trade-Results per second": SCORE,
-    "all transactions per second": "throughput",
-    "market's lag, 99th percentile": f"{LAG}_p99_s",
-    "orders taken back, of a trial": TAKEN_BACK,
-    "retries, of a trial": "retries",
-    "failed transactions, of a trial": "failed",
+    "transactions per second": "throughput",
+    "market lag, 99th percentile": f"{LAG}_p99_s",
+    "rolled-back orders per trial": TAKEN_BACK,
+    "retries per trial": "retries",
+    "failed transactions per trial": "failed",
 }
 
 
@@ -62,13 +62,13 @@ def sections(study: Study) -> Iterator[Section]:
     ]
     scores = [one.per_core for one in systems]
     rows[1:1] = [
-        ("the same for each core", *(centre(score, "1/s") for score in scores)),
-        ("cores that the server has", *(count(one.cores) if one.cores else UNKNOWN for one in systems)),
+        ("Trade-Results per second and core", *(centre(score, "1/s") for score in scores)),
+        ("server cores", *(count(one.cores) if one.cores else UNKNOWN for one in systems)),
     ]
     tables = [("", Table(head, tuple(rows), numbers=True))]
     tables += [(one.name, _mix(one)) for one in systems]
-    place = wording.text(study.place) if study.parts else "cell by cell"
-    yield Section("brokerage", f"The brokerage, {place}", _LEAD, tables=tuple(tables), at_end=True)
+    title = f"Brokerage workload, {wording.text(study.place)}" if study.parts else "Brokerage workload"
+    yield Section("brokerage", title, _LEAD, tables=tuple(tables), at_end=True)
 
 
 def _of_part(part: SubjectResults) -> _System | None:
@@ -103,11 +103,13 @@ def _mix(system: _System) -> Table:
                 _judged(abs(rates[name] / whole - share) <= within, slowest, LIMITS_S[name]),
             )
         )
-    head = ("transaction", "rate", "share", "specified", "tolerance", "90% within", "limit", "")
+    head = ("transaction", "rate", "share", "specified", "tolerance", "p90", "limit", "result")
     return Table(head, tuple(rows))
 
 
 def _judged(in_mix: bool, slowest: Summary | None, limit_s: float) -> str:
     over = slowest is not None and slowest.centre > limit_s
-    wrong = " and ".join(words for words, holds in (("out of mix", not in_mix), ("too slow", over)) if holds)
-    return wrong or ("kept" if slowest else "in mix")
+    wrong = " and ".join(
+        words for words, holds in (("outside the tolerance", not in_mix), ("over the limit", over)) if holds
+    )
+    return wrong or "pass"

@@ -12,19 +12,20 @@ from ironbench.report.page import Section
 from ironbench.study.study import Study
 
 PLACE = 2450
-_HEAD = ("of", "when", "command", "ended", "failed", "median time", "longest")
+_HEAD = ("scope", "when", "command", "runs", "failed", "median time", "longest")
 _LEAD = (
-    "Commands of the user's own, around the trials; what each wrote is in commands.log of a trial's record. A lab's "
-    "directory holds every one in commands.jsonl, the last cleanups too."
+    "Your commands around the trials. Their output is in commands.log of each trial's record. commands.jsonl in a "
+    "lab's directory lists all of them, including the last cleanups."
 )
 BY_US = (
-    "Commands of `control` are ironbench's own, sent over ssh to the server's machine as `--control ssh` allows. "
-    "That machine undoes every change that lasts when the trial, or the connection, ends."
+    "Commands of `control` are ironbench's own. They are sent over ssh to the server's machine, as `--control ssh` "
+    "allows, and that machine reverts every persistent change when the trial or the connection ends."
 )
 BY_HAND = (
-    "Where a person makes a change, the trials of a block that need it come together, and each block has it made anew: "
-    "a ratio of two such cells holds what making the change twice differs by, and blocks stay independent. Trials that "
-    "are compared lie further apart in time than in a fully random order, so drift within a block costs precision."
+    "If a person makes a change, the trials of a block that need it run one after another, and the change is made "
+    "again in each block. The ratio of two such configurations therefore includes the variation from making the change "
+    "again, and blocks stay independent. Compared trials are further apart in time than in a fully random order, so "
+    "drift within a block reduces precision."
 )
 
 

@@ -13,10 +13,10 @@ from ironbench.study.summarise import summarise
 
 PLACE = 1230
 _LEAD = (
-    "From the end of a transaction to the client's new connection. In a closed loop this time is in no response time; "
-    "the client does no work in it."
+    "Time from the end of a transaction until the client has its new connection. In a closed loop, no response time "
+    "includes this time, and the client does no work meanwhile."
 )
-_HEAD = ("", "new connections", "range", "time of each", "range", "share of clients' time", "range")
+_HEAD = ("", "new connections", "range", "time per connection", "range", "% of client time", "range")
 
 
 def sections(study: Study) -> Iterator[Section]:

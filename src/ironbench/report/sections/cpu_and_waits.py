@@ -19,8 +19,8 @@ PLACE = 1700
 
 
 def sections(study: Study) -> Iterator[Section]:
-    yield Section("cpu", "Where the CPU time went", charts=(*of_parts(study), *of_cells(study)))
-    yield Section("waits", "What backends waited for", charts=tuple(waits(study)))
+    yield Section("cpu", "CPU time by program", charts=(*of_parts(study), *of_cells(study)))
+    yield Section("waits", "Backend wait events", charts=tuple(waits(study)))
 
 
 _SCALE = {"scale": {"domain": [0, 1], "nice": False}, "axis": {"title": None, "format": ".0%", "tickCount": 5}}
@@ -53,12 +53,12 @@ def of_cells(study: Study) -> list[Chart]:
     bars = [
         RowBar(cell.name, {part: TableCell(cell.budget.get(part, 0.0), "share") for part in colours}) for cell in cells
     ]
-    table = Table(("cell", *colours), tuple((bar.name, *bar.parts.values()) for bar in bars))
+    table = Table(("configuration", *colours), tuple((bar.name, *bar.parts.values()) for bar in bars))
     return [
         Chart(
             "budget",
-            "CPU budget",
-            f"Share of the CPU time of all cores. {base.each_row(table)}.",
+            "CPU time",
+            f"Percentage of the CPU time of all cores. {base.each_row(table)}.",
             stacked(bars, colours, _SCALE),
             table,
             "% of the CPU time of all cores",
@@ -132,7 +132,7 @@ def by_clients(
     return Chart(
         id,
         name,
-        f"{subject} of {name}, share {what}. With {base.each_row(busiest)}.",
+        f"{subject} of {name}, percentage {what}. With {base.each_row(busiest)}.",
         base.specification([layer], {"shares": rows}, 230),
         table,
         f"% {what}",

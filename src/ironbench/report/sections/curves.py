@@ -34,7 +34,7 @@ def sections(study: Study) -> Iterator[Section]:
         self_titled=True,
         at_end=True,
     )
-    yield Section("rates", "Rates asked for, in open loops", _LEAD_RATES, tables=with_rows(rates(study)), at_end=True)
+    yield Section("rates", "Target rates (open loop)", _LEAD_RATES, tables=with_rows(rates(study)), at_end=True)
 
 
 def bars(study: Study) -> Bars | None:
@@ -110,9 +110,9 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
 def _note(points: list[tuple[str, CurvePoint]], place: str) -> str:
     """Explains lines, bands and the figures above the marks."""
     repeated = any(len(p.trials) > 1 for _, p in points)
-    lines = "; lines join the medians of repeats, bands span their smallest to largest value" if repeated else ""
-    texts = [f"Each point is one trial{lines}."]
-    texts += [f"Each figure is the throughput {place}; a dotted line leads to it."] if place else []
+    lines = "; lines join the medians of repeats, bands show their range" if repeated else ""
+    texts = [f"Points are single trials{lines}."]
+    texts += [f"Labels give the throughput {place}; a dotted line leads to each."] if place else []
     return " ".join(texts)
 
 
@@ -124,7 +124,7 @@ def _trial(name: str, record: Record, metric: str, unit: str, factor: float) -> 
         "value": None if value is None else value / factor,
         "text": quantity(value, unit),
         "kind": Purpose.CONFIRMATION if record.purpose == Purpose.CONFIRMATION else Purpose.SWEEP,
-        "status": record.status.value,
+        "status": record.status.word,
         "cause": wording.cause(record),
     }
 
@@ -218,7 +218,7 @@ def _points(
     }
     doubtful = {
         "data": {"name": "trials"},
-        "transform": [{"filter": f"datum.status == '{Status.SUSPECT.value}'"}],
+        "transform": [{"filter": f"datum.status == '{Status.SUSPECT.word}'"}],
         "mark": {
             "type": "point",
             "shape": "circle",
@@ -264,20 +264,20 @@ def _table(names: list[str], points: list[tuple[str, CurvePoint]], metric: str, 
 def _cell(point: CurvePoint, metric: str, unit: str) -> TableCell:
     """Returns a rate together with its failures."""
     summary = point.metrics[metric]
-    single = "n=1: no spread" if summary.n == 1 else ""
+    single = "n=1: no range" if summary.n == 1 else ""
     lost = failed_note(point.trials) if metric == "throughput" else ""
     return with_range(summary, unit, ", ".join(filter(None, (single, lost))))
 
 
 _LEAD_RATES = (
-    "In an open loop, transactions start at the rate asked for, however slow the system is: it keeps the rate or "
-    "does not. If it does not, response times grow as long as the trial lasts."
+    "In an open loop, transactions start at the target rate, however slow the system is. If the system does not "
+    "sustain the rate, response times grow as long as the trial lasts."
 )
 
 
 def rates(study: Study) -> Table:
     """Returns one row per rate and number of clients: whether the system sustained it."""
-    head = ("system", "rate asked for", "clients", "kept", "finished", "failed", "trials", "median", "99th percentile")
+    head = ("system", "target rate", "clients", "outcome", "completed", "failed", "trials", "median", "99th percentile")
     rows: list[Row] = []
     for part in study.parts:
         if (rate := part.subject.records[0].cell.load.rate) is None:

@@ -25,11 +25,11 @@ def sections(study: Study) -> Iterator[Section]:
     title, lead = ("I/O of emulated devices", "") if study.lab else ("Devices", typical_trials(study))
     seconds = (replace(chart, depth=Depth.PAGE) for chart in devices(study))
     yield Section("devices", title, lead, (*seconds, *role_latency(study.role_latencies)))
-    lead = f"Every I/O of the emulated devices during the trials {wording.text(study.place)}, by what it belonged to."
-    yield Section("device-io", "I/Os by latency and by size", lead, tuple(device_io(study)), depth=Depth.DOCUMENT)
+    lead = f"All I/O of the emulated devices during the trials {wording.text(study.place)}, by role."
     yield Section(
-        "read-cost", "What a read costs the processor", _LEAD_READS, tables=(("", read_cost_table(study.read_costs)),)
+        "device-io", "Distribution of I/O latency and size", lead, tuple(device_io(study)), depth=Depth.DOCUMENT
     )
+    yield Section("read-cost", "CPU cost of a read", _LEAD_READS, tables=(("", read_cost_table(study.read_costs)),))
 
 
 def role_latency(latencies: Sequence[RoleLatency]) -> list[Chart]:
@@ -37,9 +37,9 @@ def role_latency(latencies: Sequence[RoleLatency]) -> list[Chart]:
     return grouped_bars(
         Shown(
             "role-latency",
-            "Time of an I/O by role",
+            "I/O latency by role",
             "s",
-            "Mean over the measured time, waiting in the kernel's queue for the device included; 99% without that.",
+            "Means over the measured window include time in the kernel's queue; the 99th percentile does not.",
             _role_table(latencies),
             wide=True,
         ),
@@ -59,16 +59,16 @@ def _role_table(latencies: Sequence[RoleLatency]) -> Table:
         )
         for one in latencies
     )
-    head = ("I/O", "mean with the kernel's queue", "range", "99% without it", "I/Os", "mean size")
+    head = ("I/O", "mean incl. kernel queue", "range", "p99 excl. kernel queue", "IOPS", "mean size")
     return Table(head, rows, numbers=True)
 
 
 _TITLES = {
-    "device_read_latency_s": "How long reads took",
-    "device_write_latency_s": "How long writes took",
-    "device_flush_latency_s": "How long flushes took",
-    "device_read_size_bytes": "How large reads were",
-    "device_write_size_bytes": "How large writes were",
+    "device_read_latency_s": "Read latency",
+    "device_write_latency_s": "Write latency",
+    "device_flush_latency_s": "Flush latency",
+    "device_read_size_bytes": "Read size",
+    "device_write_size_bytes": "Write size",
 }
 _QUANTILES = (0.5, 0.99)
 _MICRO, _KIB = 1e-6, 1024.0
@@ -101,7 +101,7 @@ def _chart(study: Study, metric: str, distributions: list[tuple[str, Distributio
         f"{_TITLES[metric]}. {base.each_row(table)}.",
         base.specification([layer], {"io": rows}, 190),
         table,
-        "% of them" + (f", {next(iter(dashes))} device" if len(dashes) == 1 else ""),
+        "% of I/Os" + (f", {next(iter(dashes))} device" if len(dashes) == 1 else ""),
         (*base.keys(names, "line"), *roles),
     )
 
@@ -162,20 +162,20 @@ def _io_table(distributions: list[tuple[str, Distribution]]) -> Table:
         )
         for name, one in distributions
     )
-    return Table(("", "I/Os", "half at most", "99% at most", "all at most"), rows, numbers=True)
+    return Table(("", "I/Os", "median", "p99", "maximum"), rows, numbers=True)
 
 
 _LEAD_READS = (
-    "CPU time for each read of the device: the same work, once with its data on the device and once with them "
-    "cached, and the difference of the two. The engine's figure is user and system time of its processes. The "
-    "figure next to it adds the kernel's own threads, interrupts and other programs."
+    "CPU time per device read: the same work runs once with its data on the device and once with all data cached, and "
+    "the difference in CPU time is divided by the number of reads. Engine CPU is user and system time of the engine's "
+    "processes; total CPU also includes kernel threads, interrupts and other programs."
 )
 
 
 def read_cost_table(costs: Sequence[ReadCost]) -> Table:
     rows = tuple(
         (
-            f"{one.name} over {one.cached}",
+            f"{one.name} vs. {one.cached}",
             count(one.reads.centre),
             centre(one.size_bytes, "bytes"),
             _cost(one.engine_s),
@@ -184,7 +184,14 @@ def read_cost_table(costs: Sequence[ReadCost]) -> Table:
         )
         for one in costs
     )
-    head = ("reads over cached", "reads", "mean size", "CPU of the engine per read", "with the rest", "engine per GB")
+    head = (
+        "from device vs. cached",
+        "reads",
+        "mean size",
+        "engine CPU per read",
+        "total CPU per read",
+        "engine CPU per GB",
+    )
     return Table(head, rows, numbers=True)
 
 

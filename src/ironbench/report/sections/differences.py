@@ -24,23 +24,25 @@ PLACE = 2200
 
 def sections(study: Study) -> Iterator[Section]:
     yield Section("others", "Other metrics", _LEAD, tables=tuple(metric_tables(study.others)))
-    yield Section("balance", "Balance sheet", _LEAD_BALANCE, tables=with_rows(balance(study)))
+    yield Section("balance", "Sizing ratios", _LEAD_BALANCE, tables=with_rows(balance(study)))
     if study.lab:
-        lead = "Every recorded fact that differs between cells: what the lab varied, and what changed with it."
-        yield Section("differences", "What differs between the cells", lead, tables=with_rows(between_cells(study)))
+        lead = (
+            "All recorded facts that differ between configurations: the factors of the lab, and what changed with them."
+        )
+        yield Section("differences", "Differences between configurations", lead, tables=with_rows(between_cells(study)))
     else:
-        yield Section("differences", "What differs", _lead(study), tables=tuple(between_parts(study)))
+        yield Section("differences", "Differences between systems", _lead(study), tables=tuple(between_parts(study)))
 
 
 _LEAD = (
-    "The same trials by other metrics. These carry no verdict: the lab declared one metric to decide by, and among "
-    "many others some differ by chance."
+    "Other metrics of the same trials. They carry no verdict: the lab declares one metric to decide by, and with many "
+    "others, some differ by chance."
 )
 
 
 _LEAD_BALANCE = (
-    "Ratios decide whether a small system stands for a big one: compare these with the system you have in mind, "
-    "not the sizes."
+    "Whether results from a small system apply to a large one depends on ratios: compare these ratios, not the sizes, "
+    "with the system you have in mind."
 )
 _SIDE_BY_SIDE = 4
 """Most configurations that fit side by side."""
@@ -63,7 +65,7 @@ def balance(study: Study) -> Table:
         head = wording.text(study.place) if study.parts else "ratio"
         return Table((head, *(side.name for side in sides)), tuple(rows), words=True)
     rows = [(name, value, cells) for name in shown for value, cells in by_value(shown[name])]
-    return Table(("ratio", "value", "in"), tuple(rows), words=True)
+    return Table(("ratio", "value", "configurations"), tuple(rows), words=True)
 
 
 def ratio_of(entry: SizingRatio | None) -> TableCell | Missing:
@@ -78,7 +80,7 @@ def ratio_of(entry: SizingRatio | None) -> TableCell | Missing:
     )
 
 
-REST = "Everything else that differs"
+REST = "Other differences"
 
 
 def between_parts(study: Study) -> list[tuple[str, Table]]:
@@ -99,12 +101,12 @@ def between_cells(study: Study) -> Table:
             (cell.name, fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)
         ]
         rows += [(f"{row.room}: {fact_name(row.name)}", value, cells) for value, cells in by_value(by_cell)]
-    return Table(("fact", "value", "in"), tuple(rows), words=True)
+    return Table(("fact", "value", "configurations"), tuple(rows), words=True)
 
 
 def _lead(study: Study) -> str:
     if len(study.parts) < 2:
         return ""
     if not study.differences:
-        return "Nothing that was recorded differs between these systems."
-    return "Every recorded fact that differs between the systems."
+        return "These systems have no recorded differences."
+    return "All recorded facts that differ between the systems."

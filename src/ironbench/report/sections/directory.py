@@ -14,10 +14,10 @@ from ironbench.study.summarise import Summary
 
 PLACE = 1260
 _OPERATIONS = "directory_operations_per_s"
-_THREADS = {"directory_threads_active": "threads at work", "directory_operations_waiting": "operations waiting"}
+_THREADS = {"directory_threads_active": "busy threads", "directory_operations_waiting": "waiting operations"}
 _LEAD = (
-    "By its own monitor: operations completed in a second by kind, those of checks and observers and the second bind "
-    "of clients that bind as people among them; how many threads were at work and operations waited, on average."
+    "From the server's monitor: completed operations per second by kind, including those of checks and observers and "
+    "the second bind of clients that bind as users; average numbers of busy threads and of waiting operations."
 )
 
 
@@ -27,7 +27,7 @@ def sections(study: Study) -> Iterator[Section]:
     ]
     found += [(cell.name, cell.metrics) for cell in study.cells]
     counting = [(name, metrics) for name, metrics in found if any(map(_is_shown, metrics))]
-    title = f"The directory's own counts, {wording.text(study.place)}" if study.parts else "The directory's own counts"
+    title = f"Directory server counters, {wording.text(study.place)}" if study.parts else "Directory server counters"
     table = _table(counting)
     yield Section("directory", title, _LEAD, tables=(("", table),) if table else ())
 

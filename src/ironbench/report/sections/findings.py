@@ -18,8 +18,8 @@ PLACE = 100
 
 
 def sections(study: Study) -> Iterator[Section]:
-    asked = with_rows(claimed_table(study.claimed), "Findings that only a claim asks for")
-    yield Section("claims", "What was expected", tables=(*with_rows(claims(study)), *asked), at_end=True)
+    asked = with_rows(claimed_table(study.claimed), "Findings for claims only")
+    yield Section("claims", "Claims", tables=(*with_rows(claims(study)), *asked), at_end=True)
     # The table has the same figures as the charts.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *level_bars(study.levels)))
     yield Section("findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), at_end=True)
@@ -31,7 +31,7 @@ def sections(study: Study) -> Iterator[Section]:
 def claims(study: Study) -> Table:
     """Returns each claim in the words of the lab file, with its verdict."""
     rows = tuple((judged.claim.text, judged.verdict, _because(judged)) for judged in study.claims)
-    return Table(("claim", "outcome", "because"), rows, words=True)
+    return Table(("claim", "outcome", "reason"), rows, words=True)
 
 
 def _because(judged: JudgedClaim) -> str:
@@ -39,9 +39,8 @@ def _because(judged: JudgedClaim) -> str:
 
 
 _LEAD_EARLIER = (
-    "Blocks that are added after findings were seen form a round of their own. The findings above are those of the "
-    "last round. These are the findings of the rounds before it, each from its own blocks; a later round does not "
-    "revoke them."
+    "Blocks that are added after the findings are known form a new round. The findings above are those of the last "
+    "round. The findings of earlier rounds follow, each from its own blocks; a later round does not revoke them."
 )
 
 
@@ -51,6 +50,6 @@ def earlier(study: Study) -> list[tuple[str, Table]]:
     judgements = [(str(one.number), judged) for one in study.earlier for judged in one.claims]
     findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in rows), numbers=True)
     expected = tuple((number, judged.claim.text, judged.verdict, _because(judged)) for number, judged in judgements)
-    claims = Table(("round", "claim", "outcome", "because"), expected, words=True)
-    tables = [("Findings", findings), ("What was expected", claims)]
+    claims = Table(("round", "claim", "outcome", "reason"), expected, words=True)
+    tables = [("Findings", findings), ("Claims", claims)]
     return [(name, table) for name, table in tables if table.rows]

@@ -12,7 +12,7 @@ from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCel
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import scale
-from ironbench.report.page import Section, by_value, with_rows
+from ironbench.report.page import EVERYWHERE, Section, by_value, with_rows
 from ironbench.report.walk import OBSERVED
 from ironbench.study.inside import ServerUse
 from ironbench.study.queries import difference
@@ -31,14 +31,14 @@ _WIDTH = 100
 _REST = "all other statements"
 _COLOURS = ("@p0", "@p1", "@p3", "@p2", "@p8", "@p5")
 _STATEMENTS = (
-    "As the server counts it: waiting for the client is not in it, and what ironbench asks itself is left out. "
-    "Planning and commits are in it where the server counts them with the statement. Values are replaced."
+    "As counted by the server, without waits for the client and without ironbench's own queries. Planning and commits "
+    "are included if the server counts them with the statement. Constants are replaced by placeholders."
 )
 _PLANS = (
-    "Asked before the trials with typical values, and not executed. A prepared statement may go over to a plan for any "
-    "values after some executions."
+    "Plans from before the trials, for typical values and not executed. A prepared statement may switch to a generic "
+    "plan after several executions."
 )
-_TABLES = "As the server counts it over the measured time; it counts up to a second late."
+_TABLES = "As counted by the server over the measured window. Its counters lag by up to a second."
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -46,7 +46,7 @@ def sections(study: Study) -> Iterator[Section]:
     sentences = tuple(_with_names((one.name, text) for one in subjects for text in wording.texts(one.notes)))
     yield Section(
         "server-statements",
-        _placed("What statements cost the server", study),
+        _placed("Statement cost in the server", study),
         _STATEMENTS + observed,
         tuple(by_statement(subjects)),
         (*side_by_side(subjects), *statement_tables(subjects)),
@@ -54,15 +54,15 @@ def sections(study: Study) -> Iterator[Section]:
     )
     yield Section(
         "server-plans",
-        "How the server runs the commands of the scripts",
+        "Query plans of the scripts",
         _PLANS + observed,
         tables=(*plan_tables(study), *executed(subjects), *unplanned(subjects)),
         sentences=tuple(plan_sentences(study)),
         texts=tuple(plan_texts(study)),
     )
-    tables = _placed("How tables and indexes were used", study)
+    tables = _placed("Table and index usage", study)
     yield Section("server-tables", tables, _TABLES + observed, tables=tuple(use_tables(subjects)))
-    yield Section("server-hides", "What the server does not show", tables=with_rows(missing(subjects)))
+    yield Section("server-hides", "Not available from the server", tables=with_rows(missing(subjects)))
 
 
 def _placed(title: str, study: Study) -> str:
@@ -100,8 +100,8 @@ def by_statement(subjects: Sequence[ServerUse]) -> list[Chart]:
     return [
         Chart(
             "server-statements",
-            "Time of statements per transaction",
-            f"Time that the server executes statements, per transaction. {text}.",
+            "Server time per transaction, by statement",
+            f"Execution time of statements in the server, per transaction. {text}.",
             stacked(bars, colours, x, factor),
             Table(("statement", *(bar.name for bar in bars)), tuple(rows)),
             f"{suffix} per transaction",
@@ -122,8 +122,8 @@ def _labels(texts: Sequence[str]) -> dict[str, str]:
 
 def statement_tables(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     head = (
-        *("statement", "of the time", "calls", "mean", "of it I/O", "rows", "examined", "read"),
-        *("temporary", "temporary tables", "WAL"),
+        *("statement", "% of time", "calls", "mean", "% I/O", "rows", "rows examined", "read"),
+        *("temp files", "temp tables", "WAL"),
     )
     for one in subjects:
         rows = tuple(_statement(one, statement) for statement in one.statements[:_SHOWN])
@@ -176,27 +176,27 @@ def side_by_side(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
             cells += [ABSENT if mean is None else TableCell(mean, "s"), ratio]
         rows.append((cut(text, _WIDTH), *cells))
     if rows:
-        name = f"Mean time of a call, and its ratio to {known[0].name}: without a verdict"
+        name = f"Mean time per call, and ratio to {known[0].name} (no verdict)"
         more = (head for one in known[1:] for head in (one.name, "ratio"))
         yield name, Table(("statement", known[0].name, *more), tuple(rows))
 
 
 def plan_tables(study: Study) -> Iterator[tuple[str, Table]]:
     rows = tuple(
-        (cut(one.plan.statement, _WIDTH), one.name, f"{wording.text(one.words)} (against {one.baseline_name})")
+        (cut(one.plan.statement, _WIDTH), one.name, f"{wording.text(one.words)} (compared with {one.baseline_name})")
         for one in study.other_plans
     )
     if rows:
-        yield "Plans that differ", Table(("command", "in", "what differs"), rows, words=True)
+        yield "Plans that differ", Table(("command", "where", "difference"), rows, words=True)
 
 
 def plan_sentences(study: Study) -> Iterator[str]:
     known = [one for one in study.inside if any(plan.steps for plan in one.plans)]
     if len(known) > 1 and not study.other_plans:
-        yield "All plans have the same steps everywhere."
+        yield "All plans have the same steps."
     for one in known:
         if one.varied:
-            yield f"{one.name}: in {counted(one.varied, 'trial')} of {one.trials} some plan was another one."
+            yield f"{one.name}: at least one plan differed in {one.varied} of {counted(one.trials, 'trial')}."
 
 
 def executed(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
@@ -207,14 +207,14 @@ def executed(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
         for own in one.executed:
             before = asked.get((own.script, own.number))
             same = before is None or Counter(before.steps) == Counter(own.steps)
-            words = "as asked before"
+            words = "same as before the trials"
             if before is not None and not same:
                 words = wording.text(difference(Counter(own.steps), Counter(before.steps)))
             figures = (count(own.count), TableCell(own.slowest_s, "s"))
             rows.append((cut(own.statement, _WIDTH), one.name, *figures, words))
     if rows:
-        head = ("command", "in", "plans in the server's log", "the slowest", "its plan")
-        yield "As they were executed (auto_explain)", Table(head, tuple(rows), words=True)
+        head = ("command", "where", "logged plans", "slowest", "plan of the slowest")
+        yield "Executed plans (auto_explain)", Table(head, tuple(rows), words=True)
 
 
 def unplanned(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
@@ -223,7 +223,7 @@ def unplanned(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     )
     refused = tuple((*value, names) for value, names in by_value(rows))
     if refused:
-        yield "Commands without a plan", Table(("command", "why", "in"), refused, words=True)
+        yield "Commands without a plan", Table(("command", "reason", "where"), refused, words=True)
 
 
 def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
@@ -234,7 +234,7 @@ def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
     yield f"Plans, {known[0].name}", "\n\n".join(_plan(plan) for plan in known[0].plans if plan.text)
     for one in known:
         if slowest := [f"-- {own.script}, command {own.number}: {own.statement}\n{own.text}" for own in one.executed]:
-            yield f"The slowest as they were executed, {one.name}", "\n\n".join(slowest)
+            yield f"Slowest executed plans, {one.name}", "\n\n".join(slowest)
     for one in known[1:]:
         own = [_plan(other.plan) for other in study.other_plans if other.name == one.name]
         if own:
@@ -242,15 +242,15 @@ def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
 
 
 def _plan(plan: StatementPlan) -> str:
-    for_any = ", for any values" if plan.generic else ""
+    for_any = ", generic plan" if plan.generic else ""
     return f"-- {plan.script}, command {plan.number}{for_any}: {plan.statement}\n{plan.text}"
 
 
 def use_tables(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     time = "time per transaction"
-    head = ("table", time, "sequential scans", "rows without index", "index scans", "rows by index", "changed rows")
-    more = ("HOT updates", "in cache", "dead rows before", "after", "size", "grown by", "vacuumed")
-    of_index = ("index", "table", time, "scans", "rows", "in cache", "read")
+    head = ("table", time, "sequential scans", "rows from scans", "index scans", "rows from indexes", "changed rows")
+    more = ("HOT updates", "cache hits", "dead tuples before", "dead tuples after", "size", "growth", "vacuums")
+    of_index = ("index", "table", time, "scans", "rows", "cache hits", "read")
     for one in subjects:
         if tables := [_table(one, own) for own in one.tables[:_SHOWN]]:
             yield f"Tables, {one.name}", _without_empty((*head, *more), tables)
@@ -258,7 +258,7 @@ def use_tables(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
             yield f"Indexes, {one.name}", _without_empty(of_index, indexes)
         if one.vacuums:
             rows = tuple((own.table, TableCell(own.share, "share"), ", ".join(own.phases)) for own in one.vacuums)
-            yield f"Vacuums at work, {one.name}", Table(("table", "of the time", "phases seen"), rows, words=True)
+            yield f"Vacuum activity, {one.name}", Table(("table", "% of time", "phases"), rows, words=True)
 
 
 def _table(use: ServerUse, one: Used) -> Row:
@@ -309,11 +309,11 @@ def _hits(hit: float, read: float) -> TableCell | Missing:
 def missing(subjects: Sequence[ServerUse]) -> Table:
     reasons = ((one.name, (own.what, own.why, own.remedy)) for one in subjects for own in one.missing)
     rows = [(*value, names) for value, names in by_value(reasons)]
-    if all(names == "every cell" for *_, names in rows):
-        return Table(("what", "why", "how to get it"), tuple(row[:3] for row in rows), words=True)
-    return Table(("what", "why", "how to get it", "where"), tuple(rows), words=True)
+    if all(names == EVERYWHERE for *_, names in rows):
+        return Table(("missing", "reason", "how to enable it"), tuple(row[:3] for row in rows), words=True)
+    return Table(("missing", "reason", "how to enable it", "where"), tuple(rows), words=True)
 
 
 def _with_names(texts: Iterator[tuple[str, str]]) -> Iterator[str]:
     for text, names in by_value(texts):
-        yield text[0].upper() + text[1:] + ("." if names == "every cell" else f" ({names}).")
+        yield text[0].upper() + text[1:] + ("." if names == EVERYWHERE else f" ({names}).")

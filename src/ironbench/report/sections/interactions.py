@@ -16,12 +16,12 @@ PLACE = 900
 
 _LEAD = (
     "The effect of two changes together, divided by the product of their single effects. At 1 the effects multiply;"
-    " above 1 each helps the other; below 1 they overlap. These ratios carry no verdict."
+    " above 1 they reinforce each other; below 1 they overlap. These ratios carry no verdict."
 )
 
 
 def sections(study: Study) -> Iterator[Section]:
-    yield Section("interactions", "Together and alone", _LEAD, tables=with_rows(together(study)))
+    yield Section("interactions", "Interactions of two changes", _LEAD, tables=with_rows(together(study)))
 
 
 def together(study: Study) -> Table:
@@ -35,4 +35,4 @@ def together(study: Study) -> Table:
         )
         for one in study.interactions
     )
-    return Table(("changes", "together over alone", "95% interval", "blocks"), rows)
+    return Table(("changes", "combined / product of separate effects", "95% CI", "blocks"), rows)

@@ -21,7 +21,7 @@ PLACE = 1200
 
 def sections(study: Study) -> Iterator[Section]:
     yield Section("latency", "Latency", charts=tuple(latency(study)), self_titled=True)
-    by_script, tables = f"Script by script, {wording.text(study.place)}", tuple(scripts(study))
+    by_script, tables = f"Results by script, {wording.text(study.place)}", tuple(scripts(study))
     several = any(part.curve.main and len(part.curve.main.trials) > 1 for part in study.parts)
     medians = (_MEDIANS,) if tables and several else ()
     yield Section("scripts", by_script, tables=tables, sentences=medians, at_end=True)
@@ -57,7 +57,7 @@ def latency(study: Study) -> list[Chart]:
             table,
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
             (*(key for key in base.keys(names, "line") if key.label in drawn), *strokes),
-            f"Read it so: at 99%, one {study.counts[0]} in a hundred took longer than the line shows."
+            f"At 99%, one {study.counts[0]} in a hundred took longer than the line shows."
             + _without_line([part for part in study.parts if part.name not in drawn]),
             wide=True,
         )
@@ -69,9 +69,12 @@ def _without_line(parts: Sequence[SubjectResults]) -> str:
     late = [part.name for part in parts if _is_late(part)]
     rest = [part.name for part in parts if not _is_late(part)]
     text = (
-        f" No line of {', '.join(late)}: the rate was not kept; response times then grow without end." if late else ""
+        f" Not shown: {', '.join(late)}, because the target rate was not sustained and response times grow as long as "
+        "the trial lasts."
+        if late
+        else ""
     )
-    return text + (f" No line of {', '.join(rest)}: no response times were kept." if rest else "")
+    return text + (f" Not shown: {', '.join(rest)}, without recorded response times." if rest else "")
 
 
 def _is_late(part: SubjectResults) -> bool:
@@ -95,7 +98,7 @@ def _layer(names: list[str], drawn: Collection[str], value: dict[str, Any], stud
             "type": "quantitative",
             "scale": {"type": "log", "nice": False},
             "axis": {
-                "title": f"share of {study.counts[1]} that took no longer",
+                "title": f"% of {study.counts[1]} that took no longer",
                 "values": [2, 10, 100, 1000, 10000, 100000],
                 "labelExpr": "format(100 * (1 - 1 / datum.value), '.6~f') + '%'",
                 "grid": True,
@@ -147,8 +150,8 @@ _BY_SCRIPT = (
     ("response_time_p99_s", "s"),
 )
 _MEDIANS = (
-    "Throughputs and means are the median of the trials, taken script by script: the throughputs of the scripts need "
-    "not add up to that of the whole, which is a median of its own. Percentiles are those of all transactions together."
+    "Throughput and mean are medians over the trials, for each script separately, so the throughputs of the scripts "
+    "need not add up to the total. Percentiles are over the transactions of all trials."
 )
 
 

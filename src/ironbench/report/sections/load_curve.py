@@ -16,8 +16,8 @@ from ironbench.study.timelines import LoadCourse
 from ironbench.words import counted
 
 PLACE = 450
-_LEAD = "One typical trial of each system along its curve: the load that was asked for, and what came of it."
-_ASKED = {"rate": "rate asked for", "clients": "clients active"}
+_LEAD = "A typical trial of each system over time: the requested load, and what the system did."
+_ASKED = {"rate": "requested rate", "clients": "active clients"}
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -40,13 +40,13 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
         return ""
     last = _asked(one, one.curve.most)
     if one.knee is None:
-        way = "finished what was asked for" if one.curve.of == "rate" else f"finished more {counts} with more clients"
-        return f"{name} {way} to the end of the ramp, {last}: its knee lies higher."
+        way = "sustained the requested rate" if one.curve.of == "rate" else f"completed more {counts} with more clients"
+        return f"{name} {way} up to the end of the ramp, {last}, so its knee is higher."
     knee = float(f"{one.knee:.2g}")  # an estimate has no more digits
     measure = f"--{one.curve.of} auto:{max(1, round(knee / 2))}-{round(knee * 2)}"
     return (
-        f"{name} has its knee at about {_asked(one, knee)}: an estimate from a ramp, in which queues and caches "
-        f"lag behind the load. {measure} measures it with steady loads."
+        f"{name} has its knee at about {_asked(one, knee)}. This is an estimate from a ramp, in which queues and "
+        f"caches lag behind the load; {measure} measures it with steady loads."
     )
 
 
@@ -55,8 +55,8 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     suffix, factor = scale("s", [value for _, value in one.p99_s])
     keys = (
         Key(_ASKED[one.curve.of], "muted", "dash"),
-        Key("finished per second", "s0", "line"),
-        Key(f"99th percentile, {suffix} (right)", "s1", "dot"),
+        Key("completed per second", "s0", "line"),
+        Key(f"99th percentile, {suffix} (right axis)", "s1", "dot"),
     )
     asked = [_row(m.t_s, keys[0], _asked_cell(one, m.asked)) for m in one.moments]
     done = [_row(m.t_s, keys[1], TableCell(m.done, "1/s")) for m in one.moments]
@@ -78,7 +78,7 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     return Chart(
         f"load-curve-{place}",
         f"{name}: {one.curve.text}",
-        f"{name}, {one.curve.text}: asked for up to {_asked(one, one.curve.most)}, finished up to "
+        f"{name}, {one.curve.text}: requested up to {_asked(one, one.curve.most)}, completed up to "
         f"{quantity(most, '1/s')}{slow}.",
         specification,
         _table(one),
@@ -108,7 +108,7 @@ def _layer(data: str, keys: Sequence[Key], axis: dict[str, Any] | None) -> dict[
             "color": _by_line(names, [f"@{key.colour}" for key in keys]),
             "strokeDash": _by_line(names, [DASHES[key.mark] for key in keys]),
             "tooltip": [
-                {"field": "line", "title": "what"},
+                {"field": "line", "title": "series"},
                 {"field": "t", "title": "second"},
                 {"field": "text", "title": "value"},
             ],
@@ -133,4 +133,4 @@ def _table(one: LoadCourse) -> Table:
         )
         for moment in one.moments[::step]
     )
-    return Table(("second", _ASKED[one.curve.of], "finished", "99th percentile"), rows, numbers=True)
+    return Table(("second", _ASKED[one.curve.of], "completed", "99th percentile"), rows, numbers=True)

@@ -16,14 +16,15 @@ from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section
 from ironbench.study.same_load import RatedSide, SameLoad
 from ironbench.study.study import Study
+from ironbench.words import counted
 
 PLACE = 800
 _LEAD = (
-    "In a closed loop the faster system is given more work, so its response times are not at the same load. Here both "
-    "serve the same transactions per second, a share of what the baseline does at its peak; response times count from "
-    "the intended start, and a percentile is that of the transactions of all trials of a cell together. Ratios "
-    "are means of those within each block, and need not be the ratio of two such percentiles. They carry no verdict; "
-    "where a claim names cells at a rate, its verdict stands with the claims."
+    "In a closed loop, a faster system is given more work, so two systems are not compared at the same load. Here both "
+    "serve the same transaction rate, a percentage of the baseline's peak throughput. Response times count from the "
+    "scheduled start, and percentiles are over the transactions of all trials of a configuration. Ratios are means of "
+    "the ratios within each block and can differ from the ratio of two percentiles. They carry no verdict; a claim "
+    "about configurations at a target rate has its verdict among the claims."
 )
 
 
@@ -90,7 +91,7 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
     behind = any(not row["kept"] for row in points)
     repeated = any(time.summary.low < time.summary.high for time in times)
     words = metric_words(metric)
-    x = places("share of the baseline's peak", [rate.words for rate in rates])
+    x = places("% of the baseline's peak throughput", [rate.words for rate in rates])
     return Chart(
         f"same-load-{metric}",
         f"{words.capitalize()} at the same load",
@@ -103,9 +104,9 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
 
 
 def _marks(behind: bool, repeated: bool) -> tuple[Key, ...]:
-    keys = [Key("smallest to largest of the blocks", "muted", "line")] if repeated else []
+    keys = [Key("range of the blocks", "muted", "line")] if repeated else []
     keys.append(Key("pale point: one block", "muted", "circle"))
-    return (*keys, *([Key("ring: fell behind the rate", "warn", "ring")] if behind else []))
+    return (*keys, *([Key("ring: target rate not sustained", "warn", "ring")] if behind else []))
 
 
 def _rows(
@@ -152,9 +153,9 @@ def _layers(
     looks: tuple[dict[str, Any], dict[str, Any]], x: dict[str, Any], y: dict[str, Any], behind: bool
 ) -> list[dict[str, Any]]:
     colour, _ = looks
-    common = [{"field": "system", "title": "cell"}, {"field": "at", "title": "rate"}]
+    common = [{"field": "system", "title": "configuration"}, {"field": "at", "title": "rate"}]
     of_block = [*common, {"field": "block"}, {"field": "text", "title": "value"}]
-    of_mean = [*common, {"field": "text", "title": "all blocks together"}]
+    of_mean = [*common, {"field": "text", "title": "all blocks"}]
     point = {
         "data": {"name": "points"},
         "mark": {"type": "point", "filled": True, "shape": "circle", "size": 34, "opacity": 0.5},
@@ -171,7 +172,9 @@ def _layers(
 
 
 def _alt(metric: str, table: Table) -> str:
-    return f"{metric_words(metric).capitalize()} at shares of the baseline's peak. {base.each_row(table)}."
+    return (
+        f"{metric_words(metric).capitalize()} at percentages of the baseline's peak throughput. {base.each_row(table)}."
+    )
 
 
 def _table(metric: str, shown: list[str], rates: Sequence[_Rate]) -> Table:
@@ -179,10 +182,10 @@ def _table(metric: str, shown: list[str], rates: Sequence[_Rate]) -> Table:
     for rate in rates:
         times = [rate.sides[name].times.get(metric) if name in rate.sides else None for name in shown]
         rows.append((" · ".join(rate.words), *(with_range(time.summary, "s") if time else EMPTY for time in times)))
-    return Table(("at", *shown), tuple(rows), numbers=True)
+    return Table(("load", *shown), tuple(rows), numbers=True)
 
 
-_SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "99th perc."))
+_SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "p99"))
 """Percentiles in the tables; the JSON document has all."""
 _LEAST_BLOCKS = 3
 """With two points, Student's t has one degree of freedom and intervals span many powers of ten: they are useless."""
@@ -196,8 +199,8 @@ def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
 
 def _times_table(loads: Sequence[SameLoad]) -> Table:
     behind = any(map(_behind, loads))
-    head = ["at", "rate", *(word for _, name in _SHOWN for word in (name, "baseline's", "ratio", "interval")), "blocks"]
-    head += ["to know"] if behind else []
+    head = ["load", "rate", *(word for _, name in _SHOWN for word in (name, "baseline", "ratio", "95% CI")), "blocks"]
+    head += ["caveat"] if behind else []
     rows: list[Row] = []
     for one in loads:
         by_metric = {finding.metric: finding for finding in one.findings}
@@ -225,5 +228,9 @@ def _time(side: RatedSide, metric: str) -> TableCell | Missing:
 def _behind(one: SameLoad) -> str:
     """Names the sides that did not sustain the rate."""
     names = [(one.contrast.cell, one.cell), (one.contrast.baseline, one.baseline)]
-    texts = [f"{name} fell behind in {side.behind} of {side.trials}" for name, side in names if side.behind]
+    texts = [
+        f"{name} did not sustain the rate in {side.behind} of {counted(side.trials, 'trial')}"
+        for name, side in names
+        if side.behind
+    ]
     return "; ".join(texts)

@@ -54,12 +54,12 @@ def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
         x = {**x, "scale": {**x["scale"], "domain": [x["scale"]["domain"][0], end]}}
     chart = Chart(
         "scalability",
-        "The scalability law's curve",
+        "Fit of the Universal Scalability Law",
         " ".join(f"{one.name}: {' '.join(wording.sentences(one.sentences))}" for one in scalings),
         base.specification(_law_layers(names, x), {"curve": curve, "means": means}, _HEIGHT),
         _law_table(scalings),
         f"{units}/s",
-        (*base.keys(names), Key("beyond the measured range", "muted", "dash")),
+        (*base.keys(names), Key("extrapolation", "muted", "dash")),
         wide=True,
     )
     return [chart]
@@ -122,15 +122,15 @@ def _law_table(scalings: Sequence[Scaling]) -> Table:
     rows: list[Row] = [
         ("contention α", *(_figure(one.fit.curve.alpha, "share") for one in scalings)),
         ("coherency β", *(_figure(one.fit.curve.beta, "1") for one in scalings)),
-        ("one client alone γ", *(_figure(one.fit.curve.gamma, "1/s") for one in scalings)),
+        ("throughput of one client γ", *(_figure(one.fit.curve.gamma, "1/s") for one in scalings)),
         ("clients at the knee 1/α", *(_figure(one.fit.curve.knee, "1") for one in scalings)),
         ("clients at the peak", *(_figure(one.fit.curve.peak_clients, "1") for one in scalings)),
         ("throughput at the peak", *(_figure(one.fit.curve.peak_throughput, "1/s") for one in scalings)),
-        ("trials around the curve", *(TableCell(one.fit.residual_error, "± share") for one in scalings)),
+        ("residual error", *(TableCell(one.fit.residual_error, "± share") for one in scalings)),
     ]
     clients = sorted({row.clients for one in scalings for row in one.fit.residuals})
     for number in clients:
-        rows.append((f"measured over curve, {counted(number, 'client')}", *(_missed(one, number) for one in scalings)))
+        rows.append((f"measured / fitted, {counted(number, 'client')}", *(_missed(one, number) for one in scalings)))
     return Table(("Universal Scalability Law", *(one.name for one in scalings)), tuple(rows))
 
 
@@ -149,7 +149,7 @@ _LEAD = (
 _WANTED = (("throughput", 320), ("response_time_p99_s", 240))
 _LOG_TIMES = 40
 _STEPS = 48
-_FITTED = (Key("fitted law", "muted", "line"),)
+_FITTED = (Key("fitted curve", "muted", "line"),)
 
 
 def growth(study: Study) -> list[Chart]:
@@ -222,7 +222,7 @@ def _curves(study: Study, factor: float) -> list[dict[str, Any]]:
 
 def _growth_layers(names: list[str], x: dict[str, Any], y: dict[str, Any], fitted: bool) -> list[dict[str, Any]]:
     tooltip = [
-        {"field": "system", "title": "cells"},
+        {"field": "system", "title": "configurations"},
         *({"field": name} for name in ("clients", "block", "status")),
         {"field": "text", "title": "value"},
     ]
@@ -265,7 +265,10 @@ def laws(study: Study) -> Table:
             _caveats(curve.fit),
         )
         rows.append((curve.name, *values))
-    head = ("cells", "contention", "coherency", "one client", "knee", "peak at", "peak", "to know")
+    head = (
+        *("configurations", "contention", "coherency", "throughput of one client", "clients at the knee"),
+        *("clients at the peak", "peak throughput", "caveats"),
+    )
     return Table(head, tuple(rows))
 
 
@@ -276,9 +279,9 @@ def _figure(value: float, unit: str) -> TableCell | Missing:
 def _caveats(fit: Fit) -> str:
     caveats = []
     if fit.misfit:
-        caveats.append("the curve misses the means by more than repeats differ")
+        caveats.append("poor fit: the curve misses the means by more than the repeats vary")
     if fit.peak_is_beyond:
-        caveats.append(f"the peak lies beyond the {fit.last:g} clients that were measured: a prediction")
+        caveats.append(f"the peak is extrapolated: at most {counted(int(fit.last), 'client')} were measured")
     if len(fit.residuals) < ENOUGH_DISTINCT:
-        caveats.append(f"few numbers of clients ({len(fit.residuals)})")
+        caveats.append(f"only {counted(len(fit.residuals), 'number')} of clients")
     return "; ".join(caveats)

@@ -11,8 +11,9 @@ from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.effects import axis_of, ticks
 from ironbench.report.findings import metric_words, ratio
+from ironbench.report.numbers import percent_change
 from ironbench.report.page import Section, with_rows
-from ironbench.report.screen import lead, screened_table
+from ironbench.report.screen import EFFECT, NO_EFFECT, lead, screened_table
 from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Study
 
@@ -25,10 +26,12 @@ def sections(study: Study) -> Iterator[Section]:
         return
     # The table has the same figures as the chart.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(screen))
-    yield Section("screen", "The screen", lead(screen), charts, with_rows(screened_table(screen)), at_end=True)
+    yield Section(
+        "screen", "Screening of factors", lead(screen), charts, with_rows(screened_table(screen)), at_end=True
+    )
 
 
-_LOOKS = {"matters": ("s2", "triangle-up"), "no effect seen": ("muted", "circle")}
+_LOOKS = {EFFECT: ("s2", "triangle-up"), NO_EFFECT: ("muted", "circle")}
 _ROOM = 0.06
 
 
@@ -50,15 +53,15 @@ def screened(screen: Screen) -> list[Chart]:
     return [
         Chart(
             "screen",
-            f"{words.capitalize()}: effects in the screen",
+            f"{words.capitalize()}: effects of the factors",
             _alt(table, words),
             base.specification(
-                _layers(len(data), domain, axis_of(screen.metric, "ratio of the last level to the first")),
+                _layers(len(data), domain, axis_of(screen.metric, "ratio of the last value to the first")),
                 {"effects": data, "blocks": points},
                 rows.height(len(data)),
             ),
             table,
-            "ratio with its interval, logarithmic",
+            "ratio with confidence interval, logarithmic scale",
             (*(Key(name, *look) for name, look in _LOOKS.items()), Key("pale points: one block each", "muted", "dots")),
             wide=True,
         )
@@ -67,14 +70,14 @@ def screened(screen: Screen) -> list[Chart]:
 
 def _row(one: ScreenedFactor, words: Sequence[str]) -> dict[str, Any]:
     """Returns the Vega data of one factor. `words`: its row of the table."""
-    name, levels, ratio, interval, verdict, *_ = words
+    name, levels, _, interval, verdict, *_ = words
     return {
         "name": f"{name}: {levels}",
         "ratio": one.ratio,
         "low": one.low,
         "high": one.high,
-        "kind": "matters" if one.matters else "no effect seen",
-        "text": f"{ratio} {verdict}",
+        "kind": EFFECT if one.matters else NO_EFFECT,
+        "text": f"{percent_change(one.ratio)} · {verdict}",
         "interval": interval,
     }
 
@@ -83,8 +86,8 @@ def _layers(count: int, domain: list[float], title: str) -> list[dict[str, Any]]
     x, y = rows.ratio_axis(title, domain, ticks(domain)), rows.place(count)
     tooltip = [
         {"field": "name", "title": "factor"},
-        {"field": "text", "title": "ratio"},
-        {"field": "interval", "title": "interval"},
+        {"field": "text", "title": "change"},
+        {"field": "interval", "title": "confidence interval"},
     ]
     one: dict[str, Any] = {
         "mark": {"type": "rule", "color": "@muted", "strokeWidth": 1.2},
@@ -103,4 +106,4 @@ def _alt(table: Table, metric: str) -> str:
     words = [
         f"{name} {levels}: {ratio}, {interval}, {verdict}" for name, levels, ratio, interval, verdict, *_ in table.texts
     ]
-    return f"Ratios of {metric}, last level over first. {'; '.join(words)}."
+    return f"Ratios of {metric}, last value over first. {'; '.join(words)}."

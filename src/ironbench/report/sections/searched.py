@@ -17,8 +17,8 @@ from ironbench.study.study import Study
 PLACE = 620
 
 _LEAD = (
-    "Before the first block, a search chose the load of each cell. Its trials enter no finding: the blocks measured"
-    " every cell anew at that load, so that a lucky trial of the search is not reported."
+    "Before the first block, a search chose the load of each configuration. The trials of the search do not enter the "
+    "findings: the blocks measured every configuration again at that load, so that a lucky trial does not count."
 )
 
 
@@ -26,7 +26,7 @@ def sections(study: Study) -> Iterator[Section]:
     found = ((one.cell.name, one.best.result or text_note(one.best.sentence)) for one in study.searched if one.best)
     sentences = tuple(f"{name}: {wording.text(result)}." for name, result in found)
     tables = with_rows(tried(study))
-    yield Section("searched", "Best load of each cell", _LEAD, tables=tables, sentences=sentences, at_end=True)
+    yield Section("searched", "Best load of each configuration", _LEAD, tables=tables, sentences=sentences, at_end=True)
 
 
 def tried(study: Study) -> Table:
@@ -38,10 +38,8 @@ def tried(study: Study) -> Table:
         if one.search and one.best:
             rows += _rows(one.cell.name, one.search, one.best)
     of = searches[0].of if searches else ""
-    bounds = (
-        f"{metric_words(limit.metric)}, at most {quantity(limit.most, unit_of(limit.metric))}" for limit in limits
-    )
-    return Table(("cell", of, "", "trials", "throughput", *bounds), tuple(rows))
+    bounds = (f"{metric_words(limit.metric)} (limit {quantity(limit.most, unit_of(limit.metric))})" for limit in limits)
+    return Table(("configuration", of, "", "trials", "throughput", *bounds), tuple(rows))
 
 
 def _rows(cell: str, search: Search, best: ChosenLoad) -> Iterator[Row]:

@@ -25,11 +25,11 @@ CPU_TAKEN = "cpu-taken"
 
 def sections(study: Study) -> Iterator[Section]:
     if study.lab:
-        title = "The plan and what became of it"
+        title = "Plan and trials"
         yield Section("plan", title, _lead(study), tuple(order(study)), tuple(plan(study)))
-    yield Section("texts", "The scripts", texts=study.scripts, depth=Depth.DOCUMENT)
+    yield Section("texts", "Scripts", texts=study.scripts, depth=Depth.DOCUMENT)
     tables = tuple(configuration(study.shared))
-    yield Section("configuration", "Configuration in common", tables=tables, depth=Depth.PAGE)
+    yield Section("configuration", "Common configuration", tables=tables, depth=Depth.PAGE)
 
 
 def plan(study: Study) -> list[tuple[str, Table]]:
@@ -39,14 +39,14 @@ def plan(study: Study) -> list[tuple[str, Table]]:
     rows: list[tuple[str, ...]] = []
     for cell in study.cells:
         tally = {status: sum(record.status is status for record in cell.trials) for status in Status}
-        fate = ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "none run"
+        fate = ", ".join(f"{count} {status.word}" for status, count in tally.items() if count) or "not run"
         base = "baseline" if cell.name == study.baseline else ""
         rows.append((cell.name, base, f"{len(cell.trials)} of {cell.planned}", fate, _retried(cell)))
     rows += [(name, "", "not measured", why, "") for name, why in study.skipped]
-    head: tuple[str, ...] = ("cell", "", "trials", "how they ended", "tried twice")
+    head: tuple[str, ...] = ("configuration", "", "trials", "outcomes", "retried")
     if changes := _changes(study.cells, study.baseline):
-        head, rows = (*head, "unlike the baseline"), [(*row, changes.get(row[0], "")) for row in rows]
-    return [("Factors", factors), ("Cells", Table(head, tuple(rows), words=True))]
+        head, rows = (*head, "changes from the baseline"), [(*row, changes.get(row[0], "")) for row in rows]
+    return [("Factors", factors), ("Configurations", Table(head, tuple(rows), words=True))]
 
 
 def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
@@ -66,7 +66,7 @@ def _retried(cell: CellResults) -> str:
     """Counts trials that were repeated, and the outcomes of their first attempts."""
     count = sum(record.attempt > 1 for record in cell.trials)
     reasons = dict.fromkeys(
-        f"{one.status.value}: {shortened(why)}" for one in cell.repeated if (why := wording.cause(one))
+        f"{one.status.word}: {shortened(why)}" for one in cell.repeated if (why := wording.cause(one))
     )
     return f"{count}{' (' if reasons else ''}{'; '.join(reasons)}{')' if reasons else ''}" if count else ""
 
@@ -77,24 +77,23 @@ def _lead(study: Study) -> str:
     blocks = "1 block" if lab.method.blocks == 1 else f"{lab.method.blocks} blocks"
     stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
     fixed = 'the order of the lab file (order = "fixed")' if lab.method.order == "fixed" else ""
-    order = fixed or f"an order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike"
-    design = f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}"
+    order = fixed or f"a random order (seed {lab.method.seed}), so that machine drift affects all configurations alike"
+    design = f"{lab.design.capitalize()} design: {counted(cells, 'configuration')} in {blocks}{stages}"
     if lab.method.slice_s is not None:
-        side_by_side = f"{design}, by slices: the systems of a block stood side by side{_anew(lab)}"
+        how = f"{design}, interleaved in slices: within a block, all systems are up at the same time{_anew(lab)}"
         if any(one.method == DUET for cell in study.cells for one in cell.trials):
             return (
-                f"{side_by_side}, and were driven at once in slices of {_length(study, lab.method.slice_s)}, each on "
-                f"one half of the cores, which they exchanged: a duet. What each does with half the "
-                f"machine is compared, while the other one works.{_dropped(study)}"
+                f"{how} and run simultaneously in slices of {_length(study, lab.method.slice_s)}, each on one "
+                "half of the cores, and swap halves (a duet). The comparison is of each system on half of the machine "
+                f"while the other one is working.{_dropped(study)}"
             )
         return (
-            f"{side_by_side}, and took turns of "
-            f"{_length(study, lab.method.slice_s)}, in {fixed or 'an order drawn for each rotation'}; the others "
-            f"{'were idle meanwhile, on one server that was not frozen' if _given(lab) else 'were frozen meanwhile'}."
-            f"{_dropped(study)}"
+            f"{how} and run in turn, {_length(study, lab.method.slice_s)} each, in "
+            f"{fixed or 'a random order for each rotation'}. Meanwhile, the others are "
+            f"{'idle, on one server that is not paused' if _given(lab) else 'paused'}.{_dropped(study)}"
         )
-    why = f" Not by slices: {lab.method.why_trials}." if lab.method.why_trials else ""
-    return f"{design}; every block runs each cell once, in {order}.{why}"
+    why = f" Not interleaved in slices: {lab.method.why_trials}." if lab.method.why_trials else ""
+    return f"{design}; every block runs each configuration once, in {order}.{why}"
 
 
 def _given(lab: Lab) -> bool:
@@ -102,7 +101,7 @@ def _given(lab: Lab) -> bool:
 
 
 def _anew(lab: Lab) -> str:
-    return "" if _given(lab) else ", each started anew"
+    return "" if _given(lab) else ", each newly started,"
 
 
 def _length(study: Study, planned_s: float) -> str:
@@ -120,16 +119,26 @@ def _dropped(study: Study) -> str:
         return ""
     stayed = sum(one.warned(CPU_TAKEN) for one in trials)
     return (
-        f" {dropped} of {counted(dropped + kept, 'slice')} were dropped and repeated: whole rotations, for all systems "
-        "alike, in which others had disturbed one slice or more."
-        + (f" In {stayed} of {counted(len(trials), 'record')} disturbed ones stayed: see there." if stayed else "")
+        f" {dropped} of {counted(dropped + kept, 'slice')} were dropped and repeated: whole rotations, for all "
+        "systems, because other programs disturbed at least one of their slices."
+        + (
+            f" {stayed} of {counted(len(trials), 'record')} still contain disturbed slices; see their warnings."
+            if stayed
+            else ""
+        )
     )
 
 
 _SQUARE = 24
 _MOST = 24
 """Most blocks or configurations in the chart; the table has all."""
-_SIGNS = {"suspect": "?", "voided": "×", "failed": "×", "cut-short": "×", "not run": "–"}
+_NOT_RUN = "not run"
+_USABLE = tuple(status.word for status in Status if status.comparable)
+_SIGNS = {
+    Status.SUSPECT.word: "?",
+    **dict.fromkeys((Status.VOIDED.word, Status.FAILED.word, Status.CUT_SHORT.word), "×"),
+    _NOT_RUN: "–",
+}
 
 
 def order(study: Study) -> list[Chart]:
@@ -152,19 +161,20 @@ def order(study: Study) -> list[Chart]:
         Chart(
             "order",
             "Order of the trials",
-            f"{len(blocks)} blocks of {len(names)} trials, each in the order it was run; "
-            f"{sum(row['status'] not in ('ok', 'suspect') for row in data)} trials did not end well.",
+            f"{len(blocks)} blocks of {len(names)} trials in execution order; "
+            f"{sum(row['status'] not in _USABLE for row in data)} trials without a usable result.",
             base.specification(_layers(names), {"order": data}, len(blocks) * _SQUARE + 40),
             _table(blocks, done),
-            "left to right: first to last of a block" + (", rated cells left out" if study.lab.rated else ""),
+            "left to right: first to last of a block"
+            + (", configurations at a target rate left out" if study.lab.rated else ""),
             tuple(Key(name, f"s{place % theme.SYSTEMS}", "square") for place, name in enumerate(names)),
-            "× failed, voided or cut short; ? suspect; – not run." if any(row["sign"] for row in data) else "",
+            "× failed, invalid or aborted; ? flagged; – not run." if any(row["sign"] for row in data) else "",
         )
     ]
 
 
 def _place(name: str, block: int, place: int, record: Record | None) -> dict[str, Any]:
-    status = record.status.value if record else "not run"
+    status = record.status.word if record else _NOT_RUN
     row: dict[str, Any] = {"system": name, "block": block + 1, "place": place + 1, "status": status}
     return row | {"sign": _SIGNS.get(status, ""), "cause": wording.cause(record) if record else ""}
 
@@ -182,7 +192,10 @@ def _layers(names: list[str]) -> list[dict[str, Any]]:
         "axis": {"title": "block", "domain": False, "ticks": False, "labelOverlap": "greedy"},
         "scale": {"paddingInner": 0.14, "paddingOuter": 0},
     }
-    tooltip = [{"field": "system", "title": "cell"}, *({"field": name} for name in ("block", "status", "cause"))]
+    tooltip = [
+        {"field": "system", "title": "configuration"},
+        *({"field": name} for name in ("block", "status", "cause")),
+    ]
     square = {
         "data": {"name": "order"},
         "mark": {"type": "rect", "cornerRadius": 2},
@@ -191,7 +204,7 @@ def _layers(names: list[str]) -> list[dict[str, Any]]:
             "y": y,
             "color": base.colour(names),
             "opacity": {
-                "condition": {"test": "datum.status == 'ok' || datum.status == 'suspect'", "value": 0.9},
+                "condition": {"test": " || ".join(f"datum.status == '{one}'" for one in _USABLE), "value": 0.9},
                 "value": 0.25,
             },
             "tooltip": tooltip,
@@ -211,7 +224,7 @@ def _table(blocks: dict[int, list[str]], done: dict[tuple[str, int], Record]) ->
         cells = []
         for name in names:
             record = done.get((name, block))
-            status = "not run" if record is None else "" if record.status is Status.OK else record.status.value
+            status = _NOT_RUN if record is None else "" if record.status is Status.OK else record.status.word
             cells.append(f"{name} ({status})" if status else name)
         rows.append((count(block + 1), *cells))
     widest = max(len(row) for row in rows)

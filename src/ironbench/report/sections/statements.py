@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import bounds, ratio_bounds
-from ironbench.report.numbers import times
+from ironbench.report.findings import ratio_bounds
+from ironbench.report.numbers import percent_change
 from ironbench.report.page import Section
 from ironbench.report.walk import OBSERVED
 from ironbench.study.queries import QueryRatio
@@ -25,15 +25,15 @@ _NAMED = 3
 """Most commands named in a sentence; the table has all."""
 _HEADS = {"p50_s": "median", "p95_s": "95th percentile", "p99_s": "99th percentile"}
 _LEAD = (
-    "From sending a command to its answer; the time between commands is not in it. "
-    "Percentiles are those of the answers of all trials together."
+    "Time from sending a statement to receiving its result; the time between statements is not included. "
+    "Percentiles are over all trials together."
 )
-_NO_VERDICT = "Each ratio has a 95% interval of its own and carries no verdict: of many, some exclude 1 by chance."
+_NO_VERDICT = "Each ratio has its own 95% CI and carries no verdict: with many ratios, some exclude 1 by chance."
 
 
 def sections(study: Study) -> Iterator[Section]:
     subjects = study.timed
-    title = f"Statement by statement, {wording.text(study.place)}" if study.parts else "Statement by statement"
+    title = f"Response time by statement, {wording.text(study.place)}" if study.parts else "Response time by statement"
     tables = (*side_by_side(subjects), *((one.name, _table(one)) for one in subjects))
     by_slices = any(record.statements for cell in study.cells for record in cell.usable)
     lead = f"{_LEAD} {OBSERVED}" if study.observed and not by_slices else _LEAD
@@ -46,12 +46,12 @@ def sentences(study: Study) -> Iterator[str]:
     names = [one.name for one in study.timed]
     every = [part.name for part in study.parts] or [cell.name for cell in study.cells if cell.usable]
     if untimed := [name for name in every if name not in names]:
-        yield f"Statements were not timed (report_per_statement) in {listed(untimed)}."
+        yield f"Statements were not timed in {listed(untimed)}: report_per_statement is off."
     apart = list(sure(study.timed))
     for name in dict.fromkeys(name for name, _, _ in apart):
         own = [f"{_title(one, 60)} {_ratio(ratio)}" for other, one, ratio in apart if other == name]
         more = f"; and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
-        yield f"Times of {name} over those of {names[0]}: {'; '.join(own[:_NAMED])}{more}."
+        yield f"Response times of {name} relative to {names[0]}: {'; '.join(own[:_NAMED])}{more}."
     if any(one is not None and one.ratio is not None for subject in study.timed for one in subject.statements):
         yield _NO_VERDICT
 
@@ -66,8 +66,8 @@ def side_by_side(subjects: tuple[StatementTimings, ...]) -> Iterator[tuple[str, 
         figures = (cell for one in others for cell in (_mean(one), *_ratio_cells(one)))
         rows.append((_titles(own), _mean(first), *figures))
     names = [one.name for one in subjects]
-    more = (head for name in names[1:] for head in (name, "ratio", "interval"))
-    yield "Mean time of an answer", Table(("statement", names[0], *more), tuple(rows))
+    more = (head for name in names[1:] for head in (name, "ratio", "95% CI"))
+    yield "Mean response time", Table(("statement", names[0], *more), tuple(rows))
     slow = [
         (
             _titles(own),
@@ -77,7 +77,7 @@ def side_by_side(subjects: tuple[StatementTimings, ...]) -> Iterator[tuple[str, 
         if any(one is not None and "p99_s" in one.percentiles for one in own)
     ]
     if slow:
-        yield "99th percentile of the times of answers", Table(("statement", *names), tuple(slow))
+        yield "99th-percentile response time", Table(("statement", *names), tuple(slow))
 
 
 def _percentile(one: TimedCommand, name: str) -> TableCell | Missing:
@@ -96,7 +96,8 @@ def _ratio_cells(one: TimedCommand | None) -> tuple[TableCell | Missing, TableCe
 
 
 def _ratio(one: QueryRatio) -> str:
-    return f"{times(one.ratio)}, {bounds(one.low, one.high)}" if one.known else times(one.ratio)
+    change = percent_change(one.ratio)
+    return f"{change} (95% CI {percent_change(one.low)} to {percent_change(one.high)})" if one.known else change
 
 
 def _table(subject: StatementTimings) -> Table:
@@ -113,8 +114,8 @@ def _table(subject: StatementTimings) -> Table:
             ratio = _ratio_cells(one) if compared else ()
             rows.append((_title(one), *times, *ratio, count(one.count), count(one.failed)))
     percentiles = (_HEADS[name] for name in shown)
-    ratio_head = ("ratio", "interval") if compared else ()
-    head = ("statement", "mean", "standard deviation", *percentiles, *ratio_head, "answers", "failed")
+    ratio_head = ("ratio", "95% CI") if compared else ()
+    head = ("statement", "mean", "standard deviation", *percentiles, *ratio_head, "calls", "failed")
     return Table(head, tuple(rows))
 
 

@@ -13,16 +13,17 @@ from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section, with_rows
+from ironbench.report.waits import wait_class
 
 if TYPE_CHECKING:
     from ironbench.study.study import Study
 
 PLACE = 1600
 _LEAD = (
-    "A client's time per transaction, divided among what its backend did or waited for. A share of 50% means: "
-    "without that part, about twice the throughput if all else takes as long as before. Waits that the part causes go "
-    "with it (more), and queues elsewhere grow (less), so this is an estimate. A cell with that part made free "
-    "(`ideal`) measures the gain."
+    "A client's time per transaction, by wait class. A wait class with 50% of the time means that throughput would "
+    "about double without it, if everything else takes as long as before. This is an estimate: waits caused by that "
+    "wait class would also go away, and queues elsewhere would grow. To measure the gain, add a configuration in which "
+    "that part has zero latency (`ideal`)."
 )
 
 
@@ -35,7 +36,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 def limits(study: Study) -> Table:
     rows = tuple((cell.name, limit_sentence(cell.time, study.ceilings)) for cell in study.cells if cell.time)
-    return Table(("cell", "what limits"), rows, words=True)
+    return Table(("configuration", "bottleneck"), rows, words=True)
 
 
 def ceilings(study: Study) -> Table:
@@ -44,11 +45,12 @@ def ceilings(study: Study) -> Table:
         (" and ".join(one.parts), " ".join(filter(None, (ceiling_sentence(one), unexplained(one)))))
         for one in study.ceilings
     )
-    return Table(("made free", "what that brings"), rows, words=True)
+    return Table(("zero-latency part", "measured gain"), rows, words=True)
 
 
-COLOURS = dict(zip(PARTS, ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6"), strict=True))
-"""Part → colour, the same in every chart of a lab."""
+_TOKENS = ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6")
+COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
+"""Wait class → colour, the same in every chart of a lab."""
 
 
 def spent(study: Study) -> list[Chart]:
@@ -57,12 +59,15 @@ def spent(study: Study) -> list[Chart]:
     if not known:
         return []
     suffix, factor = scale("s", [time.total_s for _, time in known])
-    drawn = {part.name for _, time in known for part in time.parts if part.share >= 0.0005}
+    drawn = {wait_class(part.name) for _, time in known for part in time.parts if part.share >= 0.0005}
     colours = {name: colour for name, colour in COLOURS.items() if name in drawn}
     bars = [
         RowBar(
             name,
-            {part.name: TableCell(part.time_s, "s", note=quantity(part.share, "share")) for part in time.parts},
+            {
+                wait_class(part.name): TableCell(part.time_s, "s", note=quantity(part.share, "share"))
+                for part in time.parts
+            },
             TableCell(time.total_s, "s"),
         )
         for name, time in known
@@ -76,11 +81,11 @@ def spent(study: Study) -> list[Chart]:
     return [
         Chart(
             "time",
-            "Time of a transaction",
+            "Transaction time by wait class",
             f"Where a client's time per transaction goes. {words}.",
             stacked(bars, colours, x, factor),
             _table(study),
-            f"{suffix} of a client's time",
+            f"{suffix} per transaction",
             keys(colours),
             wide=True,
         )
@@ -93,8 +98,12 @@ def _table(study: Study) -> Table:
         for part in cell.time.parts if cell.time else ():
             known = TableCell(None, "share", part.low, part.high, CONFIDENCE)
             figures = (TableCell(part.time_s, "s"), TableCell(part.share, "share"))
-            rows.append((f"{cell.name}: {part.name}", *figures, known if part.low < part.high else Missing("counted")))
-    return Table(("cell and part", "per transaction", "share", "interval"), tuple(rows))
+            rows.append(
+                (f"{cell.name}: {wait_class(part.name)}", *figures, known if part.low < part.high else Missing("exact"))
+            )
+    return Table(
+        ("configuration and wait class", "time per transaction", "% of transaction time", "95% CI"), tuple(rows)
+    )
 
 
 def waterfalls(study: Study) -> list[Chart]:

@@ -26,7 +26,7 @@ PLACE = 1400
 
 def sections(study: Study) -> Iterator[Section]:
     over_blocks = (replace(chart, depth=Depth.DOCUMENT) for chart in by_block(study))
-    yield Section("trials", "Every trial", charts=(*points(study), *over_blocks), self_titled=True)
+    yield Section("trials", "All trials", charts=(*points(study), *over_blocks), self_titled=True)
     yield Section("over-time", "Over time", typical_trials(study), tuple(timelines(study)), depth=Depth.PAGE)
 
 
@@ -57,15 +57,15 @@ def points(study: Study) -> list[Chart]:
         "scale": kind,
         "axis": {**axis, "title": _title(study, suffix, kind)},
     }
-    some_suspect = {trial["status"] for trial in trials} == {"ok", "suspect"}
+    some_suspect = {trial["status"] for trial in trials} == {Status.OK.word, Status.SUSPECT.word}
     layers = [*rows.frame(len(cells), "cells", "text"), *_points(len(cells), x, _colours(cells), some_suspect)]
     keys = [Key("pale point: one trial", "muted", "circle"), Key("median", "ink", "tick")]
-    keys += [Key("dashed ring: suspect trial", "warn", "ring")] if some_suspect else []
+    keys += [Key("dashed ring: flagged trial", "warn", "ring")] if some_suspect else []
     return [
         Chart(
             "points",
-            f"{metric_words(study.metric).capitalize()}, every trial",
-            f"{metric_words(study.metric).capitalize()} of every trial. {base.each_row(table, ('median',))}.",
+            f"{metric_words(study.metric).capitalize()}, all trials",
+            f"{metric_words(study.metric).capitalize()} of all trials. {base.each_row(table, ('median',))}.",
             base.specification(layers, {"cells": names, "trials": trials}, rows.height(len(cells))),
             table,
             _title(study, suffix, kind),
@@ -111,19 +111,19 @@ def by_block(study: Study) -> list[Chart]:
         Chart(
             "by-block",
             "Block by block",
-            f"{metric_words(study.metric).capitalize()} of each cell in blocks 1 to {last}.",
+            f"{metric_words(study.metric).capitalize()} of each configuration in blocks 1 to {last}.",
             base.specification(layers, {"trials": data}, 280),
             _by_block_table(cells, study.metric),
             _title(study, suffix, kind),
             base.keys(names),
-            "Lines that rise or fall together are the machine's doing, not the cells'.",
+            "If all lines rise or fall together, the machine changed, not the configurations.",
             wide=True,
         )
     ]
 
 
 _TOOLTIP = [
-    {"field": "cell", "title": "cell"},
+    {"field": "cell", "title": "configuration"},
     {"field": "text", "title": "value"},
     {"field": "block", "title": "block"},
     {"field": "status", "title": "status"},
@@ -144,7 +144,7 @@ def _trial(cell: CellResults, record: Record, metric: str, factor: float, unit: 
         "value": value / factor,
         "text": quantity(value, unit),
         "block": record.block + 1,
-        "status": record.status.value,
+        "status": record.status.word,
     }
 
 
@@ -184,7 +184,7 @@ def _points(count: int, x: dict[str, Any], colour: dict[str, Any], some_suspect:
     }
     doubtful = {
         "data": {"name": "trials"},
-        "transform": [{"filter": f"datum.status == '{Status.SUSPECT.value}'"}],
+        "transform": [{"filter": f"datum.status == '{Status.SUSPECT.word}'"}],
         "mark": {"type": "point", "shape": "circle", "size": 170, "stroke": "@warn", "strokeDash": [2, 2]},
         "encoding": {"x": x, "y": y, "tooltip": _TOOLTIP},
     }
@@ -207,7 +207,7 @@ def _table(cells: Sequence[CellResults], metric: str) -> Table:
                 count(suspect),
             )
         )
-    return Table(("cell", "trials", "median", "smallest to largest", "failed", "suspect trials"), tuple(lines))
+    return Table(("configuration", "trials", "median", "range", "failed", "flagged trials"), tuple(lines))
 
 
 def _by_block_table(cells: Sequence[CellResults], metric: str) -> Table:

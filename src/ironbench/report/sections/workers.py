@@ -14,20 +14,20 @@ from ironbench.words import counted
 
 PLACE = 1710
 _LEAD = (
-    "Each worker had its share of the clients, or of the rate, and its own clock; their histograms of times were "
-    "merged. Throughput is the mean of the trials, every other figure the highest of them."
+    "Each worker drove its share of the clients, or of the rate, by its own clock; their latency histograms were "
+    "merged. Throughput is the mean of the trials; all other figures are the highest of the trials."
 )
 
 
 def sections(study: Study) -> Iterator[Section]:
     tables = tuple((one.name, _table(one)) for one in study.workers)
-    yield Section("workers", "Who drove it", _LEAD, tables=tables, sentences=tuple(map(sentence, study.workers)))
+    yield Section("workers", "Workers", _LEAD, tables=tables, sentences=tuple(map(sentence, study.workers)))
 
 
 def sentence(one: Workers) -> str:
     hosts = len({share.host for share in one.shares})
     many = f"{counted(len(one.shares), 'worker')} on {counted(hosts, 'machine')}"
-    return f"{one.name}: {many} began each trial within {span(one.start_spread_s)}."
+    return f"{one.name}: {many} started each trial within {span(one.start_spread_s)}."
 
 
 def _table(one: Workers) -> Table:
@@ -40,7 +40,7 @@ def _table(one: Workers) -> Table:
         "threads busy",
         "machine busy",
         "start",
-        "clock ahead",
+        "clock offset",
     )
     rows = tuple(
         (
