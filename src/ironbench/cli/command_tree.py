@@ -83,13 +83,13 @@ def _value(parameter: Any, context: Any) -> Value:
     text = " ".join((parameter.help or "").split())
     words = () if switch else tuple(str(one.value) for one in parameter.shell_complete(context, ""))
     return Value(
-        (placeholder,) if argument else (*parameter.opts, *parameter.secondary_opts),
-        text,
-        placeholder,
-        parameter.multiple or parameter.nargs == -1,
-        words,
-        bool(re.search("FILE|DIR", placeholder)) or (argument and (parameter.nargs == -1 or not words)),
-        parameter.required,
-        "" if switch or parameter.default in (None, "") or "[default:" in text else str(parameter.default),
-        str(parameter.envvar or ""),
+        names=(placeholder,) if argument else (*parameter.opts, *parameter.secondary_opts),
+        help=text,
+        placeholder=placeholder,
+        many=parameter.multiple or parameter.nargs == -1,
+        words=words,
+        files=bool(re.search("FILE|DIR", placeholder)) or (argument and (parameter.nargs == -1 or not words)),
+        required=parameter.required,
+        default="" if switch or parameter.default in (None, "") or "[default:" in text else str(parameter.default),
+        variable=str(parameter.envvar or ""),
     )
