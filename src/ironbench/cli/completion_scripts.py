@@ -12,7 +12,10 @@ _WORD = re.compile(r"[\w.+/-]+")
 
 
 def bash(root: Command) -> str:
-    words, options, values, files = [], [], [], []
+    words: list[str] = []
+    options: list[str] = []
+    values: list[str] = []
+    files: list[str] = []
     for command in root.every():
         options.append(_case([command.path], f"words={_quoted(_names(command.options))}"))
         if command.commands:
