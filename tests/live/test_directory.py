@@ -258,7 +258,7 @@ def test_what_tls_protects_may_be_required(place: Path) -> None:
         with pytest.raises((InputError, FailureError)) as caught:
             connected(f"ldap://127.0.0.1:{port}/{BASE}").query("search ,")
         assert "confidentialityRequired (13)" in str(caught.value)
-        assert caught.value.hint == "ask for TLS (tls=require, or ldaps://)"
+        assert caught.value.hint == "use TLS (tls=require, or ldaps://)"
         session = connected(f"ldap://127.0.0.1:{port}/{BASE}?tls=require")
         assert session.query("search ,")[0][0] == BASE
         session.stop()

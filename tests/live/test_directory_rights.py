@@ -49,7 +49,7 @@ def test_after_a_bind_as_a_person_a_client_works_as_its_own_user_again(server: D
 
 def test_binding_back_by_scram_is_refused(server: DirectoryServer) -> None:
     session = connected(server.dsn("user.3:password", "mechanism=SCRAM-SHA-256"))
-    with pytest.raises(InputError, match="takes one message"):
+    with pytest.raises(InputError, match="must take only one message"):
         driven(session, "search ,;", bind_back=True)
     session.stop()
 

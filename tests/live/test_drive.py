@@ -143,7 +143,7 @@ def test_gset_of_no_row_fails_the_transaction_and_the_client_goes_on(engine: dic
     script = "BEGIN;\nSELECT v AS a FROM t WHERE id = -1 \\gset\nEND;\n"
     summary = run(engine, script, stop={"transactions": N}).summary
     assert (summary["transactions"], summary["failed"], summary["errors"]) == (0, N * 4, {"script": N * 4})
-    assert "\\gset wants one row, the server gave 0" in summary["error_messages"]["script"]
+    assert "\\gset needs one row, but the server returned 0" in summary["error_messages"]["script"]
 
 
 @pytest.mark.parametrize("io", TRANSPORTS)

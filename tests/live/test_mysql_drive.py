@@ -142,10 +142,10 @@ def test_a_lock_wait_that_timed_out_is_repeated_with_the_whole_transaction(serve
     ("text", "error", "words"),
     [
         ("SELECT 1;\nSELEC 2;", "1064", "script s.sql, line 2, command 2"),
-        ("SELECT 1 WHERE false \\gset\n", "script", "\\gset wants one row, the server gave 0"),
+        ("SELECT 1 WHERE false \\gset\n", "script", "\\gset needs one row, but the server returned 0"),
         ("BEGIN;\nSELECT 1;", "script", "the script ends inside a transaction"),
-        ("SELECT ?;", "script", "the server finds 1 parameters in it, and the script has 0"),
-        ("LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE accounts;", "script", "a script has none to give"),
+        ("SELECT ?;", "script", "the server found 1 parameters, but the script has 0"),
+        ("LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE accounts;", "script", "scripts cannot send files"),
     ],
 )
 def test_a_mistake_of_a_script_is_named_with_its_place(server: RawMysql, text: str, error: str, words: str) -> None:
@@ -250,7 +250,7 @@ def test_a_population_arrives_whole_by_every_method(server: RawMysql, method: st
 
 def test_a_population_that_the_server_refuses_ends_the_trial_with_its_words(server: RawMysql) -> None:
     server.query(WIDE.replace("varchar(200)", "varchar(20)"))
-    for method, words in [("rows", "Data too long"), ("copy", "the server warned")]:
+    for method, words in [("rows", "Data too long"), ("copy", "the server issued")]:
         table = {"count": 100, "width": 100, "keys": "number", "seed": 1}
         work = {"kind": "populate", "table": table, "method": method, "commit": 10, "batch": 5}
         load = Load(clients=1, threads=1, transactions=None, duration_s=60)

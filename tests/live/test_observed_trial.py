@@ -70,7 +70,7 @@ def test_a_trial_is_watched_and_its_cpu_time_shared_out(raw_server: RawServer, d
     observation, budget = observe.observed(driven)
 
     # If other programs use the CPU, some samples are late, which is reported.
-    late = "samples came too late and were left out"
+    late = "samples were late and were skipped"
     assert [note for note in summary["observer_notes"] if late not in note] == []
     metrics = observation.metrics
     for name in metrics:

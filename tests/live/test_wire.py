@@ -50,7 +50,7 @@ def test_a_wrong_password_is_an_input_error_that_does_not_repeat_it(raw_server: 
 
 
 def test_a_missing_password_names_the_ways_to_give_one(raw_server: RawServer) -> None:
-    with pytest.raises(InputError, match="asks for a password and none was given") as caught:
+    with pytest.raises(InputError, match="requires a password, but none was given") as caught:
         raw_server.connect(user="scram_user")
     assert "~/.pgpass" in caught.value.hint
 
@@ -62,7 +62,7 @@ def test_a_missing_password_names_the_ways_to_give_one(raw_server: RawServer) ->
         ({"user": "rejected_user"}, "pg_hba.conf rejects connection"),
         ({"database": "nothing"}, 'database "nothing" does not exist'),
         ({"host": "no-such-host.invalid"}, "the name cannot be resolved"),
-        ({"sslmode": "maybe"}, "there is no such TLS mode"),
+        ({"sslmode": "maybe"}, "unknown TLS mode"),
         ({"host": "/" + "long/" * 30}, "the path is longer than the system allows"),
         ({"options": [["no_such_parameter", "1"]]}, 'unrecognized configuration parameter "no_such_parameter"'),
     ],
@@ -77,7 +77,7 @@ def test_what_the_user_got_wrong_is_an_input_error_with_a_way_out(
 
 
 def test_a_server_that_is_not_there_is_a_failure_that_says_how_to_go_on(raw_server: RawServer) -> None:
-    with pytest.raises(FailureError, match="there is no such socket") as caught:
+    with pytest.raises(FailureError, match="the socket does not exist") as caught:
         raw_server.connect(port=1)
     assert "start the server" in caught.value.hint
     with pytest.raises(FailureError, match="connection refused"):
@@ -170,11 +170,11 @@ def test_a_server_full_of_notices_does_not_stop_a_copy(raw_server: RawServer, da
 
 def test_copy_in_of_something_else_is_refused_and_harmless(raw_server: RawServer) -> None:
     connection = raw_server.connect()
-    with pytest.raises(FailureError, match="no COPY … FROM STDIN"):
+    with pytest.raises(FailureError, match="not COPY … FROM STDIN"):
         connection.copy_in("select 1", b"1\n")
     with pytest.raises(FailureError, match="does not exist"):
         connection.copy_in("copy nothing from stdin", b"1\n")
-    with pytest.raises(FailureError, match="come through copy_in only"):
+    with pytest.raises(FailureError, match="only through copy_in"):
         connection.query("create temp table t (a int); copy t from stdin")
     assert connection.query("select 1") == [("1",)]
 
@@ -239,7 +239,7 @@ def test_ctrl_c_does_not_wait_for_a_server_that_does_not_answer(raw_server: RawS
     os.kill(backend, signal.SIGSTOP)
     try:
         child.send_signal(signal.SIGINT)
-        assert "the connection to it is closed" in child.communicate()[0]
+        assert "the connection is closed" in child.communicate()[0]
         assert child.returncode == 0
     finally:
         os.kill(backend, signal.SIGCONT)
@@ -284,7 +284,7 @@ def test_a_server_killed_in_the_middle_of_a_statement_is_named(road: str) -> Non
         assert str(server.port) in error.subject
         assert "select pg_sleep(600)" in error.cause
         assert "log" in error.hint
-        with pytest.raises(FailureError, match="the connection to it is closed"):
+        with pytest.raises(FailureError, match="the connection is closed"):
             connection.query("select 1")
 
 
@@ -320,7 +320,7 @@ def test_something_that_is_no_postgres_is_recognised(sslmode: str) -> None:
         thread.start()
         port = listener.getsockname()[1]
         plan = {"host": "127.0.0.1", "port": port, "user": "u", "database": "d", "sslmode": sslmode}
-        with pytest.raises(FailureError, match="no PostgreSQL message") as caught:
+        with pytest.raises(FailureError, match="not a PostgreSQL message") as caught:
             _core.Connection(json.dumps(plan).encode())
         thread.join()
     assert "check host and port" in caught.value.hint

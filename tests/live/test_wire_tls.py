@@ -45,7 +45,7 @@ def test_prefer_goes_on_without_tls_where_the_server_has_none(raw_server: RawSer
 @pytest.mark.parametrize("sslmode", ["require", "verify-ca", "verify-full"])
 def test_a_server_without_tls_is_refused_where_tls_is_demanded(raw_server: RawServer, sslmode: str) -> None:
     root = str(CERTIFICATES / "root.crt")
-    with pytest.raises(InputError, match="it offers no TLS") as caught:
+    with pytest.raises(InputError, match="does not support TLS") as caught:
         raw_server.connect(host="127.0.0.1", sslmode=sslmode, sslrootcert=root)
     assert "ssl = on" in caught.value.hint
 
@@ -67,7 +67,7 @@ def test_a_certificate_of_another_authority_is_not_trusted(
     raw_server: RawServer, tls_proxy: TlsProxy, sslmode: str
 ) -> None:
     root = str(CERTIFICATES / "other_root.crt")
-    with pytest.raises(InputError, match="its certificate is not trusted") as caught:
+    with pytest.raises(InputError, match="the certificate is not trusted") as caught:
         over_tls(raw_server, tls_proxy, sslmode=sslmode, sslrootcert=root)
     assert root in caught.value.hint
 
@@ -86,7 +86,7 @@ def test_a_self_signed_certificate_is_its_own_authority(raw_server: RawServer) -
         assert over_tls(raw_server, proxy, sslmode="verify-full", sslrootcert=own).tls
         with pytest.raises(InputError, match="not valid for name"):
             over_tls(raw_server, proxy, host="127.0.0.1", sslmode="verify-full", sslrootcert=own)
-        with pytest.raises(InputError, match="its certificate is not trusted"):
+        with pytest.raises(InputError, match="the certificate is not trusted"):
             over_tls(raw_server, proxy, sslmode="verify-full", sslrootcert=str(CERTIFICATES / "root.crt"))
 
 
@@ -107,7 +107,9 @@ def test_prefer_does_not_go_without_tls_in_silence_where_the_certificate_is_of_n
     assert "sslmode=disable" in caught.value.hint
 
 
-@pytest.mark.parametrize(("file", "cause"), [("missing.crt", "cannot be read"), ("README.md", "holds no certificate")])
+@pytest.mark.parametrize(
+    ("file", "cause"), [("missing.crt", "cannot be read"), ("README.md", "contains no certificate")]
+)
 def test_a_file_of_roots_that_is_of_no_use_is_named(raw_server: RawServer, file: str, cause: str) -> None:
     root = str(CERTIFICATES / file)
     with pytest.raises(InputError, match=cause) as caught:

@@ -121,11 +121,11 @@ def test_a_model_that_is_not_whole_is_refused_with_its_place(text: str, said: st
 
 def test_figures_that_contradict_each_other_are_refused_when_the_device_is_built() -> None:
     for text, said in (
-        ('[a]\nlike = "hdd-10k"\n[a.figures]\nseek_average_read = "8 ms"', "seek times are those of no arm"),
+        ('[a]\nlike = "hdd-10k"\n[a.figures]\nseek_average_read = "8 ms"', "seek times are impossible"),
         ('[a]\nlike = "hdd-10k"\n[a.figures]\nrate_inner = "1 GB/s"', "rate_inner is above rate_outer"),
-        ('[a]\nlike = "ssd-sata"\n[a.figures]\nread_rate = "900 MB/s"', "faster than its interface"),
+        ('[a]\nlike = "ssd-sata"\n[a.figures]\nread_rate = "900 MB/s"', "exceeds the rate of the interface"),
         ('[a]\nlike = "ssd-sata"\n[a.figures]\nread_latency = "900 us"', "less than read_latency"),
-        ('[a]\nlike = "ssd-sata"\n[a.figures]\nunits = 70000', "70000 units are more than any device has"),
+        ('[a]\nlike = "ssd-sata"\n[a.figures]\nunits = 70000', "70000 units exceed the maximum"),
     ):
         found = catalogue.read(text, "ours.toml", catalogue.device_models())
         with pytest.raises(InputError, match=said):

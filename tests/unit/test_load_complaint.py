@@ -18,7 +18,7 @@ WORDS = "PANIC: could not write to file: No space left on device"
     [("57P02", WORDS, True), ("08006", WORDS, True), ("23505", WORDS, False), ("57P02", "", False)],
 )
 def test_what_the_server_wrote_when_connections_broke_is_in_the_error(sqlstate: str, words: str, told: bool) -> None:
-    error = FailureError("PostgreSQL server", "it ended the connection", "see its log")
+    error = FailureError("PostgreSQL server", "the server ended the connection", "see its log")
     error.sqlstate = sqlstate
     session: Any = SimpleNamespace(last_words=lambda: words)
     found = complained(session, error)

@@ -113,7 +113,7 @@ def test_a_server_may_ask_for_another_method_than_it_greeted_with() -> None:
 
 
 def test_a_method_that_is_not_known_is_named() -> None:
-    with pytest.raises(InputError, match="the plug-in dialog, which ironbench does not know"):
+    with pytest.raises(InputError, match="the plug-in dialog, which ironbench does not support"):
         connected("mysql_native_password", lambda line, _: line.send(b"\xfedialog\0"))
 
 

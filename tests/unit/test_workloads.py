@@ -176,9 +176,9 @@ def test_files_of_the_script_workload_have_weights(tmp_path: Path) -> None:
     ("files", "cause"),
     [
         ((), "a script file is missing"),
-        (("{}/a.sql@x",), '"x" is no weight'),
-        (("{}/a.sql@-1",), '"-1" is no weight'),
-        (("{}/a.sql@0",), "none has a weight above zero"),
+        (("{}/a.sql@x",), '"x" is not a weight'),
+        (("{}/a.sql@-1",), '"-1" is not a weight'),
+        (("{}/a.sql@0",), "no script has a weight greater than zero"),
         (("{}/b.sql",), "no such file"),
         (("{}",), "cannot be read"),
     ],

@@ -104,8 +104,8 @@ impl Template {
         }
         match template.lines.iter().find(|line| line.name == RDN) {
             Some(line) if line.percent == 100 => Ok(template),
-            Some(_) => Err((0, "gives not every entry a uid, by which entries are named".to_owned())),
-            None => Err((0, "gives no uid, by which entries are named".to_owned())),
+            Some(_) => Err((0, "does not give every entry a uid, which names the entries".to_owned())),
+            None => Err((0, "contains no uid, which names the entries".to_owned())),
         }
     }
 
@@ -147,12 +147,12 @@ impl Template {
 
     fn add(&mut self, row: &str) -> Result<(), String> {
         let (percent, rest) = presence(row);
-        let (name, value) = rest.split_once(':').ok_or_else(|| format!("{rest:?} is no `attribute: value`"))?;
+        let (name, value) = rest.split_once(':').ok_or_else(|| format!("{rest:?} is not `attribute: value`"))?;
         let name = name.trim();
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ';' | '-'));
         if !is_name {
-            return Err(format!("{rest:?} is no `attribute: value`"));
+            return Err(format!("{rest:?} is not `attribute: value`"));
         }
         let parts = self.parts(value.trim())?;
         let slot = self.slots.iter().position(|known| known == name).unwrap_or_else(|| {
@@ -190,7 +190,7 @@ impl Template {
 
     fn reference(&self, name: &str, most: Option<usize>) -> Result<Part, String> {
         let slot = self.slots.iter().position(|known| known == name);
-        slot.map(|slot| Part::Value(slot, most)).ok_or_else(|| format!("{{{name}}} names no attribute above"))
+        slot.map(|slot| Part::Value(slot, most)).ok_or_else(|| format!("{{{name}}} does not match any attribute above"))
     }
 }
 
@@ -268,7 +268,7 @@ fn tag(text: &str) -> Result<Part, String> {
         ("random", Some(given)) => random(given),
         _ => None,
     };
-    part.ok_or_else(|| format!("<{text}> is no tag"))
+    part.ok_or_else(|| format!("<{text}> is not a tag"))
 }
 
 /// Maximum number of letters or digits in one value.
@@ -331,12 +331,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, line, words) in [
-            ("uid: <nothing>", 1, "<nothing> is no tag"),
-            ("uid: <number>\n\ncn: {sn}", 3, "{sn} names no attribute above"),
-            ("uid: <number>\ncn", 2, "is no `attribute: value`"),
-            ("cn: x", 0, "gives no uid"),
-            ("<presence:50>uid: x", 0, "gives not every entry a uid"),
-            ("uid: <random:numeric:5:4>", 1, "is no tag"),
+            ("uid: <nothing>", 1, "<nothing> is not a tag"),
+            ("uid: <number>\n\ncn: {sn}", 3, "{sn} does not match any attribute above"),
+            ("uid: <number>\ncn", 2, "is not `attribute: value`"),
+            ("cn: x", 0, "contains no uid"),
+            ("<presence:50>uid: x", 0, "does not give every entry a uid"),
+            ("uid: <random:numeric:5:4>", 1, "is not a tag"),
         ] {
             let (at, cause) = Template::read(text).unwrap_err();
             assert!(at == line && cause.contains(words), "{text}: {at} {cause}");

@@ -37,7 +37,7 @@ impl Region {
         };
         if start == libc::MAP_FAILED {
             let cause = std::io::Error::last_os_error();
-            return Err(Error::failure("memory", format!("{bytes} bytes cannot be had: {cause}")));
+            return Err(Error::failure("memory", format!("cannot allocate {bytes} bytes: {cause}")));
         }
         let region = Self { start: start.cast(), bytes };
         let advice = match huge {

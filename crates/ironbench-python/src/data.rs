@@ -100,7 +100,7 @@ impl ArrowRows {
     fn new(generator: &[u8], table: String, first: u64, past: u64, progress: &LoadProgress) -> PyResult<Self> {
         let generator: Generator = serde_json::from_slice(generator).map_err(unreadable("generator"))?;
         let Generator::Tpch(tpch) = generator else {
-            return Err(raise(Error::input(table, "rows of this workload do not come as Arrow")));
+            return Err(raise(Error::input(table, "rows of this workload are not available as Arrow")));
         };
         Ok(Self { tpch, table, units: first..past, progress: progress.shared.clone() })
     }

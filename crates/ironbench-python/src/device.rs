@@ -58,7 +58,7 @@ pub fn ask_device(
         .map_err(|error| raise(Error::input("I/Os", format!("cannot be read: {error}"))))?;
     let (places, rest) = places.as_chunks::<8>();
     if !rest.is_empty() {
-        return Err(raise(Error::input("I/Os", "their places are no whole numbers of 8 bytes")));
+        return Err(raise(Error::input("I/Os", "the offsets are not numbers of 8 bytes")));
     }
     let places: Vec<u64> = places.iter().map(|place| u64::from_le_bytes(*place)).collect();
     let mut device = built(text, models, capacity, load.seed).map_err(raise)?;

@@ -249,7 +249,7 @@ pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>
 pub fn job_variables(kind: &str) -> PyResult<Vec<&'static str>> {
     match kind {
         "brokerage" => Ok(ironbench_data::brokerage::roles::VARIABLES.to_vec()),
-        _ => Err(raise(Error::input("kind of jobs", format!("there is no {kind}")))),
+        _ => Err(raise(Error::input("kind of jobs", format!("unknown kind {kind}")))),
     }
 }
 

@@ -30,7 +30,7 @@ pub fn compile_scripts(
             Ok(())
         }
         _ => {
-            let error = Error::input(format!("protocol \"{protocol}\""), "this is no protocol");
+            let error = Error::input(format!("protocol \"{protocol}\""), "unknown protocol");
             return Err(raise(error.hint(
                 "known: extended, ldap, library, mysql_library, mysql_prepared, mysql_simple, prepared, simple",
             )));

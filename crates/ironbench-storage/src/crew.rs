@@ -162,9 +162,9 @@ fn chosen(pass: &Pass) -> Result<(&'static str, String)> {
     }
     match uring::refusal() {
         None => Ok(("io_uring", String::new())),
-        Some(cause) if pass.io == Io::Auto => Ok(("threads", format!("no io_uring here: {cause}"))),
-        Some(cause) => Err(Error::input("io_uring", format!("it is not to be had here: {cause}"))
-            .hint("leave the choice to ironbench, which takes threads then")),
+        Some(cause) if pass.io == Io::Auto => Ok(("threads", format!("io_uring is not available here: {cause}"))),
+        Some(cause) => Err(Error::input("io_uring", format!("is not available here: {cause}"))
+            .hint("use io=auto, which uses threads here")),
     }
 }
 

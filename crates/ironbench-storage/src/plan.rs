@@ -87,20 +87,20 @@ impl Pass {
     pub fn validate(&self) -> Result<()> {
         let block = u64::from(self.block_bytes);
         let wrong = [
-            (self.files.is_empty(), "it names no file"),
-            (block == 0 || self.block_bytes > LARGEST_BLOCK, "a block has 1 byte to 64 MiB"),
+            (self.files.is_empty(), "names no file"),
+            (block == 0 || self.block_bytes > LARGEST_BLOCK, "a block must have 1 byte to 64 MiB"),
             (
                 block > 0 && (self.file_bytes < block || !self.file_bytes.is_multiple_of(block)),
-                "a file holds whole blocks",
+                "a file must consist of whole blocks",
             ),
-            (!(1..=MOST_DEPTH).contains(&self.depth), "1 to 1024 I/Os of a thread can be under way"),
-            (!(1..=MOST_THREADS).contains(&self.threads), "1 to 256 threads can work on a file"),
-            (self.read_percent > 100 || self.zero_percent > 100, "a percentage is at most 100"),
+            (!(1..=MOST_DEPTH).contains(&self.depth), "a thread must have 1 to 1024 I/Os in flight"),
+            (!(1..=MOST_THREADS).contains(&self.threads), "a file must have 1 to 256 threads"),
+            (self.read_percent > 100 || self.zero_percent > 100, "a percentage must be at most 100"),
             (
                 matches!(self.until, Until::Seconds(s) | Until::FirstOf { seconds: s, .. } if !(s > 0.0 && s < 1e6)),
-                "it lasts more than 0 s",
+                "must last longer than 0 s",
             ),
-            (self.sync != Sync::None && self.depth > 1, "a write that is synced has no other beside it in its thread"),
+            (self.sync != Sync::None && self.depth > 1, "synced writes need queue depth 1"),
         ];
         match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
             Some((_, cause)) => Err(Error::input("storage pass", *cause)),

@@ -264,7 +264,7 @@ impl Compiler<'_> {
             return Err(Fault::new(block.offset, "this \\if has no \\endif"));
         }
         if self.done.commands.is_empty() {
-            return Err(Fault::new(0, "the script has no command"));
+            return Err(Fault::new(0, "the script contains no command"));
         }
         pipeline::check(&self.done.commands, &self.offsets)?;
         Ok(self.done)

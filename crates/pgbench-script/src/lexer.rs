@@ -151,6 +151,6 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), Fault> {
         Ok(integer) => Ok((Token::Integer(integer), length)),
         Err(_) if text == "9223372036854775808" => Ok((Token::IntegerLimit, length)),
         Err(_) => Err(Fault::new(at, format!("{text} is out of the range of a bigint"))
-            .hint("write it with a point to make it a double")),
+            .hint("write it with a decimal point to make it a double")),
     }
 }

@@ -79,11 +79,11 @@ pub fn find(name: Word<'_>) -> Result<Meta, Fault> {
     let is = |known: &str| name.text.eq_ignore_ascii_case(known);
     if is("shell") || is("setshell") {
         return Err(Fault::new(name.offset, format!("\\{} is not supported", name.text))
-            .hint("a shell command inside the measured time would be measured too; set variables by -D instead"));
+            .hint("a shell command during the measured time would also be measured; set variables with -D instead"));
     }
     if is("setrandom") {
-        return Err(Fault::new(name.offset, "\\setrandom is no command since pgbench 9.6".to_owned())
-            .hint("write \\set NAME random(MIN, MAX)"));
+        return Err(Fault::new(name.offset, "\\setrandom was removed in pgbench 9.6".to_owned())
+            .hint("use \\set NAME random(MIN, MAX)"));
     }
     COMMANDS.iter().find(|(known, _)| is(known)).map(|(_, meta)| *meta).ok_or_else(|| {
         let hint = nearest(name.text, COMMANDS.iter().map(|(known, _)| *known));
@@ -104,8 +104,8 @@ pub fn variable(text: &str, name: Word<'_>, symbols: &mut Symbols) -> Result<(Sl
     let word =
         word(text, name.end()).map_err(|end| Fault::new(end, "\\set needs a variable name and an expression"))?;
     if !is_variable_name(word.text) {
-        return Err(Fault::new(word.offset, format!("\"{}\" is no variable name", word.text))
-            .hint("a name has letters, digits and underscores and does not begin with a digit"));
+        return Err(Fault::new(word.offset, format!("\"{}\" is not a variable name", word.text))
+            .hint("use letters, digits and underscores, and do not start with a digit"));
     }
     Ok((symbols.slot(word.text), word.end()))
 }
@@ -119,14 +119,15 @@ pub fn sleep(words: &[Word<'_>], name: Word<'_>, symbols: &mut Symbols) -> Resul
     let mut unit = words.get(1).copied();
     let argument = if let Some(variable) = first.text.strip_prefix(':') {
         if !is_variable_name(variable) {
-            return Err(Fault::new(first.offset + 1, format!("\"{variable}\" is no variable name")));
+            return Err(Fault::new(first.offset + 1, format!("\"{variable}\" is not a variable name")));
         }
         Operand::Variable(symbols.slot(variable))
     } else {
         let sign = usize::from(first.text.starts_with(['+', '-']));
         let digits = first.text[sign..].bytes().take_while(u8::is_ascii_digit).count();
         let (number, rest) = first.text.split_at(sign + digits);
-        let wrong = || Fault::new(first.offset, format!("\"{}\" is no sleep time, which is an integer", first.text));
+        let wrong =
+            || Fault::new(first.offset, format!("\"{}\" is not a sleep time, which must be an integer", first.text));
         if !rest.is_empty() {
             if unit.is_some() || digits == 0 {
                 return Err(wrong());
@@ -142,7 +143,7 @@ pub fn sleep(words: &[Word<'_>], name: Word<'_>, symbols: &mut Symbols) -> Resul
             .find(|(known, _)| unit.text.eq_ignore_ascii_case(known))
             .map(|(_, unit_ns)| unit_ns)
             .ok_or_else(|| {
-                Fault::new(unit.offset, format!("\"{}\" is no unit of time", unit.text)).hint("use us, ms or s")
+                Fault::new(unit.offset, format!("\"{}\" is not a unit of time", unit.text)).hint("use us, ms or s")
             })?,
     };
     Ok((argument, unit_ns))

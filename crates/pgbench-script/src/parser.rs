@@ -397,5 +397,5 @@ fn constant(value: Value) -> Node {
 
 fn too_deep(offset: usize) -> Fault {
     Fault::new(offset, format!("the expression is nested more than {HIGHEST} deep"))
-        .hint("compute parts of it by \\set commands of their own")
+        .hint("compute parts of it with separate \\set commands")
 }

@@ -39,7 +39,7 @@ pub fn check(commands: &[Command], offsets: &[usize]) -> Result<(), Fault> {
             Command::Sql(sql) if !matches!(sql.gather, Gather::Discard) && here.only_open() => {
                 return wrong("\\gset and \\aset cannot be used in a pipeline");
             }
-            Command::StartPipeline if here.only_open() => return wrong("a pipeline is open already"),
+            Command::StartPipeline if here.only_open() => return wrong("a pipeline is already open"),
             Command::SyncPipeline | Command::EndPipeline if here.only_closed() => return wrong("no pipeline is open"),
             Command::StartPipeline => {
                 opened_at = offsets[index];

@@ -31,8 +31,8 @@ impl Program {
     pub fn compile_for(dialect: Dialect, sources: &[Source], variables: &[(String, String)]) -> Result<Self> {
         let total_weight = sources.iter().map(|source| u64::from(source.weight)).sum();
         if total_weight == 0 {
-            return Err(Error::new("scripts", "none has a weight above zero, so none would run")
-                .hint("give at least one script a weight of 1 or more"));
+            return Err(Error::new("scripts", "no script has a weight greater than zero")
+                .hint("set the weight of at least one script to 1 or more"));
         }
         let mut shared = Shared { dialect, ..Shared::default() };
         for name in AUTOMATIC {
@@ -40,8 +40,8 @@ impl Program {
         }
         for (name, _) in variables {
             if !is_variable_name(name) {
-                return Err(Error::new(format!("variable \"{name}\""), "this is no variable name")
-                    .hint("a name has letters, digits and underscores and does not begin with a digit"));
+                return Err(Error::new(format!("variable \"{name}\""), "is not a variable name")
+                    .hint("use letters, digits and underscores, and do not start with a digit"));
             }
             shared.symbols.slot(name);
         }
@@ -136,7 +136,7 @@ fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::resu
     let Some(Read { slot, offset, .. }) = script.read.iter().find(undefined) else { return Ok(()) };
     let name = shared.symbols.name(*slot);
     Err(Fault::new(*offset, format!("variable \"{name}\" is never defined"))
-        .hint(format!("{}; define it by \\set before, or by -D {name}=VALUE", shared.nearest(name, defined))))
+        .hint(format!("{}; define it with \\set before, or with -D {name}=VALUE", shared.nearest(name, defined))))
 }
 
 /// Finds undefined variables that may be a mistake: in SQL, and in a part of an expression that need not be evaluated.
@@ -181,7 +181,7 @@ impl Caution {
         let fate = match (in_sql, simple) {
             (true, true) => "stays in the statement as written",
             (true, false) => "is sent as null",
-            (false, _) => "fails when a transaction comes to it",
+            (false, _) => "fails when a transaction reaches it",
         };
         format!("{subject}: the variable :{name} is never defined and {fate}; {hint}")
     }

@@ -25,9 +25,9 @@ impl Program {
                 match command {
                     Command::StartPipeline => {
                         let cause = "\\startpipeline needs a server; this engine runs inside the client";
-                        return Err(Error::new(script.name.as_str(), cause).hint("leave the pipeline out"));
+                        return Err(Error::new(script.name.as_str(), cause).hint("remove the pipeline"));
                     }
-                    Command::Sql(sql) => self.check_quoted(script, sql, "write the variable outside of the quotes")?,
+                    Command::Sql(sql) => self.check_quoted(script, sql, "write the variable outside the quotes")?,
                     _ => {}
                 }
             }
@@ -42,7 +42,7 @@ impl Program {
             if let Some(at) = script.commands.iter().position(starts) {
                 let subject = format!("{}:{}", script.name, script.places[at].line);
                 let cause = "\\startpipeline cannot be used: MySQL's protocol has no pipelines";
-                return Err(Error::new(subject, cause).hint("leave the pipeline out"));
+                return Err(Error::new(subject, cause).hint("remove the pipeline"));
             }
         }
         Ok(())
@@ -57,7 +57,7 @@ impl Program {
     fn check_quoted(&self, script: &Script, sql: &Sql, hint: &str) -> Result<()> {
         let Some(slot) = sql.quoted.iter().find(|slot| self.defined[**slot]) else { return Ok(()) };
         let name = self.symbols.name(*slot);
-        let cause = format!("the variable :{name} is inside quotes, where a server takes no parameter");
+        let cause = format!("the variable :{name} is inside quotes, where a server accepts no parameter");
         Err(Error::new(place(script, sql), cause).hint(hint))
     }
 
@@ -70,9 +70,7 @@ impl Program {
             }
             if sql.parameters.len() > MOST_PARAMETERS {
                 let count = sql.parameters.len();
-                return refuse(format!(
-                    "{count} variables in one statement; the protocol has room for {MOST_PARAMETERS}"
-                ));
+                return refuse(format!("{count} variables in one statement; the protocol allows {MOST_PARAMETERS}"));
             }
             self.check_quoted(script, sql, "use --protocol simple")?;
         }
@@ -123,6 +121,6 @@ mod tests {
         let pipeline = checked("\\startpipeline\nSELECT 1;\n\\endpipeline").unwrap_err();
         assert_eq!(pipeline, "s.sql: \\startpipeline needs a server; this engine runs inside the client");
         let quoted = checked("SELECT 1;\nSELECT ':a';").unwrap_err();
-        assert_eq!(quoted, "s.sql:2: the variable :a is inside quotes, where a server takes no parameter");
+        assert_eq!(quoted, "s.sql:2: the variable :a is inside quotes, where a server accepts no parameter");
     }
 }

@@ -307,7 +307,7 @@ impl<'a> Command<'a> {
         }
         let mark = &self.text[self.at..=tag_end];
         let Some(length) = self.text[tag_end + 1..].find(mark) else {
-            return Err(Fault::new(self.at, format!("this dollar-quoted string is not closed by {mark}")));
+            return Err(Fault::new(self.at, format!("this dollar-quoted string is not closed with {mark}")));
         };
         self.protect(tag_end + 1 + length + mark.len(), false);
         Ok(())

@@ -162,7 +162,7 @@ fn gathering_belongs_to_the_command_before() {
 #[test]
 fn pipelines_are_checked_on_every_way() {
     assert!(refusal("\\startpipeline\nSELECT 1;").contains("ends with this pipeline open"));
-    assert!(refusal("\\startpipeline\n\\startpipeline\n\\endpipeline").contains("open already"));
+    assert!(refusal("\\startpipeline\n\\startpipeline\n\\endpipeline").contains("already open"));
     assert!(refusal("\\syncpipeline").contains("no pipeline"));
     assert!(refusal("\\startpipeline\nSELECT 1 \\gset\n\\endpipeline").contains("in a pipeline"));
     let open = "\\if :i\n\\startpipeline\n\\endif\nSELECT 1;\n\\if :i\n\\syncpipeline\n\\endpipeline\n\\endif\n";

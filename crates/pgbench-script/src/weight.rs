@@ -9,7 +9,7 @@ pub fn parse_weighted(text: &str) -> Result<(&str, u32)> {
     };
     match weight.parse::<i32>() {
         Ok(weight) if weight >= 0 => Ok((file, weight.unsigned_abs())),
-        _ => Err(Error::new(format!("script \"{text}\""), format!("\"{weight}\" is no weight"))
+        _ => Err(Error::new(format!("script \"{text}\""), format!("\"{weight}\" is not a weight"))
             .hint(format!("a weight is an integer from 0 to {}; a file name with @ needs one: {text}@1", i32::MAX))),
     }
 }

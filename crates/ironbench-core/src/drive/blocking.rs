@@ -334,7 +334,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         self.recorder.tally.commits += u64::from(!after && (!before || !is_rollback(&sql.text)));
         let (Gather::Gset { prefix } | Gather::Aset { prefix }) = &sql.gather else { return Ok(()) };
         if matches!(sql.gather, Gather::Gset { .. }) && answer.rows != 1 {
-            let message = format!("\\gset wants one row, the engine gave {}", answer.rows);
+            let message = format!("\\gset needs one row, but the engine returned {}", answer.rows);
             return Err(Trouble { class: SCRIPT_ERROR.into(), message, retryable: false, lasting: false });
         }
         for (name, value) in answer.gathered {

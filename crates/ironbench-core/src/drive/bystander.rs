@@ -41,7 +41,7 @@ pub struct Bystander {
 impl Bystander {
     pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
         if plan.clients != THREADS {
-            return Err(Error::input("bystander", format!("it takes {THREADS} clients")));
+            return Err(Error::input("probe client", format!("needs {THREADS} clients")));
         }
         let kind = |name: &str| Kind { name: name.to_owned(), weight: 1, statements: 0, places: Vec::new() };
         super::work(plan, control, THREADS, &[kind("select"), kind("connect")], |orders| match plan.engine.server() {
@@ -51,8 +51,8 @@ impl Bystander {
             Some(Server::Mysql(connection)) => {
                 self.run::<mysql::Session>(orders, &mysql::Connector::new(connection)?, poll)
             }
-            Some(Server::Ldap(_)) => Err(Error::input("bystander", "a directory has no tables to watch")),
-            None => Err(Error::input("bystander", "only a server has connections to open")),
+            Some(Server::Ldap(_)) => Err(Error::input("probe client", "a directory has no tables to query")),
+            None => Err(Error::input("probe client", "needs a server to connect to")),
         })
     }
 
@@ -89,7 +89,7 @@ impl<S: Session> Watcher<'_, S> {
                 if rows.len() == 1 {
                     return Ok(());
                 }
-                Err(Error::failure("bystander", format!("{} rows have the key {key}", rows.len())))
+                Err(Error::failure("probe client", format!("{} rows have the key {key}", rows.len())))
             }
             CONNECT => S::open(self.connector, wish(control)).map(drop),
             _ => unreachable!("there are two threads"),

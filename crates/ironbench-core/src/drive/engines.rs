@@ -44,7 +44,7 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             let open = |_| sqlite::Client::open(path, pragmas, program.statements, give_up.clone());
             blocking(orders, &clients, open, patience, poll)
         }
-        Engine::Called { .. } => Err(Error::input("drive plan", "its connections were not brought")),
+        Engine::Called { .. } => Err(Error::input("drive plan", "the connections are missing")),
         Engine::Postgres { connection, protocol, io, reconnect } => {
             let (statements, timed) = (Statements::of(program), orders.plan.statements);
             let script =
@@ -286,8 +286,9 @@ fn carried<S: Opened, X: Transaction>(
             Ok(ServerLoop::Uring(EventLoop::new(transport, transactions).cancelling(cancels).reconnecting(again)?))
         }
         Err(_) if io == Io::Auto => by_epoll(streams, transactions, cancels, again),
-        Err(error) => Err(Error::failure("io_uring", format!("cannot be used here: {error}"))
-            .hint("let ironbench choose, or use epoll")),
+        Err(error) => {
+            Err(Error::failure("io_uring", format!("cannot be used here: {error}")).hint("use auto or epoll"))
+        }
     }
 }
 

@@ -17,11 +17,11 @@ use crate::{Error, Result};
 /// # Errors
 /// Input: there is no outcome, or one of them was not driven as a part. Also the errors of `parts`.
 pub fn merged(parts: impl IntoIterator<Item = Result<Outcome>>) -> Result<Outcome> {
-    let bad = |cause: &str| Error::input("results of several drives", cause.to_owned());
+    let bad = |cause: &str| Error::input("results of workers", cause.to_owned());
     let (mut whole, mut seconds, mut lateness) = (None::<Outcome>, Vec::new(), Histogram::new());
     for part in parts {
         let mut part = part?;
-        let kept = part.mergeable.take().ok_or_else(|| bad("one of them was not driven as a part"))?;
+        let kept = part.mergeable.take().ok_or_else(|| bad("one result does not come from a worker"))?;
         lateness.merge(&kept.lateness);
         seconds.push(kept.seconds);
         match &mut whole {
@@ -29,7 +29,7 @@ pub fn merged(parts: impl IntoIterator<Item = Result<Outcome>>) -> Result<Outcom
             Some(sum) => add(sum, part),
         }
     }
-    let mut sum = whole.ok_or_else(|| bad("there is none"))?;
+    let mut sum = whole.ok_or_else(|| bad("there are no results"))?;
     sum.samples.clear();
     response_columns(&mut sum.seconds, &merged_seconds(&seconds)?);
     sum.summary.set_lateness(&lateness);

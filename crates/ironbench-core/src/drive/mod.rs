@@ -139,22 +139,25 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
         return bad("clients", format!("{clients} is not between 1 and {MOST_CLIENTS}"));
     }
     if plan.threads == 0 {
-        return bad("threads", "there must be at least one".to_owned());
+        return bad("threads", "must be at least 1".to_owned());
     }
     let positive = |seconds: f64| seconds.is_finite() && seconds > 0.0;
     match plan.stop {
         Stop::DurationS(seconds) if !positive(seconds) => {
-            return bad("duration", format!("{seconds} s is not a time to measure for"));
+            return bad("duration", format!("{seconds} s is not a valid duration"));
         }
-        Stop::Transactions(0) => return bad("transactions", "there must be at least one per client".to_owned()),
+        Stop::Transactions(0) => return bad("transactions", "must be at least 1 per client".to_owned()),
         _ => {}
     }
     if let Some(part) = plan.part {
         if plan.work.is_some() || plan.log.is_some() {
-            return bad("drive plan", "only scripts can be driven in parts, and without a transaction log".to_owned());
+            return bad(
+                "drive plan",
+                "only scripts can be divided among workers, and only without a transaction log".to_owned(),
+            );
         }
         if part.number >= part.of || part.first_client + plan.clients > part.all_clients {
-            return bad("drive plan", format!("there is no part {} of {}", part.number, part.of));
+            return bad("drive plan", format!("part {} of {} does not exist", part.number, part.of));
         }
     }
     if let Some(log) = &plan.log {
@@ -162,21 +165,21 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
             return bad("transaction log", "the work has no scripts".to_owned());
         }
         if !(log.sampling_rate > 0.0 && log.sampling_rate <= 1.0) {
-            return bad("sampling rate", format!("{} is not above 0 and up to 1", log.sampling_rate));
+            return bad("sampling rate", format!("{} is not greater than 0 and at most 1", log.sampling_rate));
         }
     }
     match &plan.schedule {
-        Schedule::Open { rate, .. } if !positive(*rate) => bad("rate", format!("{rate}/s is not above zero")),
+        Schedule::Open { rate, .. } if !positive(*rate) => bad("rate", format!("{rate}/s is not greater than zero")),
         Schedule::ClosedCurve { pieces, .. } | Schedule::OpenCurve { pieces, .. } if Curve::new(pieces).is_none() => {
-            bad("curve", "a piece takes no time, or a value of it is below zero".to_owned())
+            bad("curve", "a segment has no duration, or a negative value".to_owned())
         }
         Schedule::Closed { think_time_s } | Schedule::ClosedCurve { think_time_s, .. }
             if !(think_time_s.is_finite() && *think_time_s >= 0.0) =>
         {
-            bad("think time", format!("{think_time_s} s is not a time to think for"))
+            bad("think time", format!("{think_time_s} s is not a valid think time"))
         }
         _ if !(plan.warmup_s.is_finite() && plan.warmup_s >= 0.0) => {
-            bad("warm-up", format!("{} s is not a time to warm up for", plan.warmup_s))
+            bad("warm-up", format!("{} s is not a valid warm-up time", plan.warmup_s))
         }
         _ => Ok(()),
     }
@@ -185,13 +188,13 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
 /// Checks that the plan can be driven in turns. Turns need closed-loop clients in an event loop.
 fn check_turns(plan: &Plan) -> Result<()> {
     let cause = if !matches!(plan.schedule, Schedule::Closed { .. }) {
-        "only a closed loop without a curve goes by turns"
+        "slices need a closed loop without a curve"
     } else if !matches!(plan.stop, Stop::DurationS(_)) {
-        "a number of transactions does not end a trial that goes by turns"
+        "slices need a duration, not a number of transactions"
     } else if plan.jobs.is_some() || plan.work.is_some() || plan.part.is_some() || plan.log.is_some() {
-        "only scripts that weights choose, driven in one place and without a transaction log, go by turns"
+        "slices need weighted scripts in one process, without a transaction log"
     } else if matches!(plan.engine, Engine::Sqlite { .. } | Engine::Called { .. }) {
-        "only servers go by turns"
+        "slices need a server"
     } else {
         return Ok(());
     };
@@ -200,7 +203,7 @@ fn check_turns(plan: &Plan) -> Result<()> {
 
 fn compile(plan: &Plan, jobs: Option<&dyn Jobs>) -> Result<Program> {
     if plan.jobs.is_some() && jobs.is_none() {
-        return Err(Error::input("drive plan", "its source of jobs was not made"));
+        return Err(Error::input("drive plan", "the source of jobs is missing"));
     }
     let source = |script: &plan::ScriptSource| Source {
         name: script.name.clone(),

@@ -230,7 +230,7 @@ impl Packed {
 
     fn decode(bytes: &[u8]) -> Result<Self> {
         let bad = |cause: &str| Error::input("result of a trial", cause.to_owned());
-        let short = || bad("it ends too early");
+        let short = || bad("is truncated");
         let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(short)?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| short())?;
         let (head, mut rest) = rest.split_at_checked(length).ok_or_else(short)?;

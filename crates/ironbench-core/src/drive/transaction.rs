@@ -24,7 +24,7 @@ pub enum Step {
 }
 
 /// The cause of failure when a server replies to a message before it has read all of it.
-pub const EARLY: &str = "the server answered before it had read the whole message";
+pub const EARLY: &str = "the server answered before it had read the whole request";
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

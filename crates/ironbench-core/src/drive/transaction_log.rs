@@ -91,13 +91,13 @@ impl TransactionLog {
     fn refused(&self, error: &TrySendError<Vec<u8>>) -> Error {
         match error {
             TrySendError::Full(_) => {
-                let cause = "the disk is slower than the transactions, and 64 MiB of lines wait for it; log a sample of them, or \
+                let cause = "the disk is slower than the transactions, and 64 MiB of lines are waiting; log a sample of them, or \
                              log to another disk";
                 Error::failure(&self.path, cause)
             }
             TrySendError::Disconnected(_) => {
                 self.gate.ended(1, Duration::from_secs(1));
-                self.gate.error().unwrap_or_else(|| Error::failure(&self.path, "writing it has failed"))
+                self.gate.error().unwrap_or_else(|| Error::failure(&self.path, "writing the log failed"))
             }
         }
     }

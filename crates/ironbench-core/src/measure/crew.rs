@@ -87,7 +87,7 @@ impl Post {
             return Ok(());
         }
         let error = std::io::Error::last_os_error();
-        Err(Error::failure(format!("CPUs {:?}", self.cpus), format!("no thread can be kept on them: {error}")))
+        Err(Error::failure(format!("CPUs {:?}", self.cpus), format!("cannot pin threads to them: {error}")))
     }
 }
 
@@ -354,7 +354,7 @@ mod tests {
         // SAFETY: the function takes no arguments.
         let here = unsafe { libc::sched_getcpu() };
         assert_eq!(there(&[here as usize]).unwrap(), here);
-        assert!(there(&[1023]).unwrap_err().cause.starts_with("no thread can be kept on them"));
+        assert!(there(&[1023]).unwrap_err().cause.starts_with("cannot pin threads to them"));
     }
 
     #[test]

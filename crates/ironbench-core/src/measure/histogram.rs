@@ -122,7 +122,7 @@ impl Histogram {
                 return Err(Error::input("histogram", "these bytes are not values and counts"));
             };
             if self.count().checked_add(count).is_none() {
-                return Err(Error::input("histogram", "it counts more than there can be"));
+                return Err(Error::input("histogram", "the counts overflow"));
             }
             self.record_n(value, count);
         }
@@ -143,16 +143,16 @@ impl Histogram {
 /// The deserializer would allocate any length and digits that the header claims.
 /// Source: https://github.com/HdrHistogram/HdrHistogram, `AbstractHistogram.encodeIntoByteBuffer`
 fn inflated(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
-    let compressed = bytes.get(8..).ok_or("it is cut short")?;
+    let compressed = bytes.get(8..).ok_or("the data are truncated")?;
     let mut plain = Vec::new();
     ZlibDecoder::new(compressed).take(MOST_BYTES + 1).read_to_end(&mut plain).map_err(|e| e.to_string())?;
     let field = |at: usize| plain.get(at..at + 4).map(|four| u32::from_be_bytes(four.try_into().expect("four bytes")));
-    let (Some(payload), Some(digits)) = (field(4), field(12)) else { return Err("it is cut short".into()) };
+    let (Some(payload), Some(digits)) = (field(4), field(12)) else { return Err("the data are truncated".into()) };
     if plain.len() as u64 > MOST_BYTES || payload as usize != plain.len() - HEADER_BYTES.min(plain.len()) {
-        return Err("its length is not what it says".into());
+        return Err("the length does not match the header".into());
     }
     if digits > u32::from(DIGITS) {
-        return Err(format!("it has {digits} digits, and {DIGITS} are the most"));
+        return Err(format!("{digits} digits exceed the maximum of {DIGITS}"));
     }
     Ok(plain)
 }

@@ -28,7 +28,7 @@ pub fn write(histograms: &BTreeMap<String, Histogram>, start_unix_s: f64, interv
         .map_err(|e| bad(&e.to_string()))?;
     for (name, histogram) in histograms {
         let tag = escaped(name);
-        let tag = Tag::new(&tag).ok_or_else(|| bad(&format!("`{name}` cannot be a tag")))?;
+        let tag = Tag::new(&tag).ok_or_else(|| bad(&format!("`{name}` is not a valid tag")))?;
         log.write_histogram(histogram.inner(), start, duration(interval_s)?, Some(tag))
             .map_err(|e| bad(&e.to_string()))?;
     }

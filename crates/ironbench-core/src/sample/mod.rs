@@ -190,7 +190,7 @@ impl Prepared {
                 let commits = Some(opened.commits);
                 self.groups.push(Group { thread, places, watched, give_up: opened.give_up, commits, requests });
             }
-            Err(error) => self.notes.push(format!("the observers' connection: {error}")),
+            Err(error) => self.notes.push(format!("connection of the observers: {error}")),
         }
     }
 }
@@ -276,10 +276,10 @@ impl Worker {
         let ended = self.thread.ended(patience);
         if !ended {
             self.give_up.store(true, Ordering::Relaxed);
-            samples.notes.push("the last round of samples was still waiting for its answer".to_owned());
+            samples.notes.push("the last samples were still waiting for the server's answer".to_owned());
             self.thread.leave();
         } else if self.thread.join().is_err() {
-            samples.notes.push("a sampling thread broke off".to_owned());
+            samples.notes.push("a sampling thread crashed".to_owned());
         }
         if let Some(commits) = &self.commits {
             samples.own.connections += 1;
@@ -295,9 +295,7 @@ impl Worker {
             samples.dropped += series.dropped;
             samples.missed += series.missed;
             if series.missed > 0 {
-                samples
-                    .notes
-                    .push(format!("{}: {} samples came too late and were left out", series.name, series.missed));
+                samples.notes.push(format!("{}: {} samples were late and were skipped", series.name, series.missed));
             }
             taken.push((place, series.into_samples()));
         }
@@ -320,11 +318,11 @@ fn check(source: &ObserverSource, connection: Option<&Server>) -> Result<()> {
         );
     }
     if !(source.period_s.is_finite() && source.period_s >= SHORTEST_PERIOD_S) {
-        return Err(Error::input(subject(), format!("a period of {} s cannot be kept", source.period_s))
-            .hint(format!("the shortest is {SHORTEST_PERIOD_S} s")));
+        return Err(Error::input(subject(), format!("a period of {} s is too short", source.period_s))
+            .hint(format!("use at least {SHORTEST_PERIOD_S} s")));
     }
     if source.kind != "file" && connection.is_none() {
-        return Err(Error::input(subject(), "SQL can only be sampled on a server"));
+        return Err(Error::input(subject(), "SQL can be sampled only on a server"));
     }
     Ok(())
 }

@@ -192,8 +192,8 @@ fn sources_that_cannot_be_meant_are_refused_before_anything_starts() {
         (source("x", "http", "/", 1.0), "unknown kind"),
         (source("x", "file", "/", 0.0), "a period of 0 s"),
         (source("x", "file", "/", f64::NAN), "a period of NaN s"),
-        (source("x", "sql", "select 1", 1.0), "only be sampled on a server"),
-        (source("x", "request", "checkpoint", 1.0), "only be sampled on a server"),
+        (source("x", "sql", "select 1", 1.0), "be sampled only on a server"),
+        (source("x", "request", "checkpoint", 1.0), "be sampled only on a server"),
     ] {
         let error = Prepared::new(&[wrong], None).err().unwrap();
         assert_eq!(error.subject, "observer source x");

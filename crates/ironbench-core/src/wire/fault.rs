@@ -86,19 +86,18 @@ pub(super) fn not_reached(error: &io::Error, server: String, address: &Address, 
     use io::ErrorKind as E;
     let start = format!("start the server, or correct {place}");
     match error.kind() {
-        E::NotFound => Error::failure(server, "no server listens: there is no such socket").hint(start),
+        E::NotFound => Error::failure(server, "no server listens: the socket does not exist").hint(start),
         E::ConnectionRefused if address.is_unix() => {
-            Error::failure(server, "no server listens: the socket is a leftover of one that is gone").hint(start)
+            Error::failure(server, "no server listens: the socket was left by a server that has ended").hint(start)
         }
         E::ConnectionRefused => Error::failure(server, "connection refused: no server listens there").hint(start),
-        E::PermissionDenied => {
-            Error::failure(server, "permission denied on the socket").hint("run as a user who may open that directory")
-        }
+        E::PermissionDenied => Error::failure(server, "permission denied on the socket")
+            .hint("run as a user with permission to open that directory"),
         E::TimedOut => Error::failure(server, "no answer in time")
             .hint("check that the server is not overloaded or stopped and that no firewall drops the packets"),
         E::UnexpectedEof | E::ConnectionReset | E::BrokenPipe => {
-            Error::failure(server, "the connection was closed before it was set up")
-                .hint("the server's log says why; it may be starting, stopping or out of resources")
+            Error::failure(server, "the connection was closed before it was established")
+                .hint("see the server's log: the server may be starting, stopping or out of resources")
         }
         E::Interrupted => Error::failure(server, "interrupted while connecting"),
         _ => Error::failure(server, format!("cannot connect: {error}")),
@@ -115,25 +114,25 @@ pub(super) fn not_trusted(error: &rustls::Error, server: String, wanted: &Wanted
     {
         let verifies = Mode::of(wanted).is_ok_and(Mode::verifies);
         let way_out = if verifies { format!("{mode}=require without {roots}") } else { format!("{mode}=disable") };
-        return Error::input(server, "its certificate is of version 1, which cannot be verified").hint(format!(
-            "make one of version 3 (openssl x509 -req -extfile, with subjectAltName), or use {way_out}"
+        return Error::input(server, "the certificate has version 1, which cannot be verified").hint(format!(
+            "create one with version 3 (openssl x509 -req -extfile, with subjectAltName), or use {way_out}"
         ));
     }
     let hint = match reason {
         rustls::CertificateError::UnknownIssuer => match wanted.roots {
-            Some(file) => format!("put the certificate of the authority that signed it into {file} ({roots})"),
+            Some(file) => format!("add the certificate of its CA to {file} ({roots})"),
             None => format!(
-                "name the authority's certificate file with {roots}, or use {mode}=require to encrypt without \
-                 knowing whom one talks to"
+                "set {roots} to the CA's certificate file, or use {mode}=require to encrypt without \
+                 verifying the server"
             ),
         },
         rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. } => {
-            format!("connect by a name that is in the certificate, or use {mode}=verify-ca")
+            format!("connect with a name that is in the certificate, or use {mode}=verify-ca")
         }
         _ if Mode::of(wanted).is_ok_and(|mode| !mode.verifies()) => {
-            format!("let the server have another certificate, or use {mode}=disable")
+            format!("replace the server's certificate, or use {mode}=disable")
         }
         _ => String::new(),
     };
-    Error::input(server, format!("its certificate is not trusted: {reason}")).hint(hint)
+    Error::input(server, format!("the certificate is not trusted: {reason}")).hint(hint)
 }

@@ -211,7 +211,10 @@ impl Pipe {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                     if self.unread().len() > MOST_MEANWHILE {
-                        return Err(io::Error::new(io::ErrorKind::InvalidData, "the server sends and does not read"));
+                        return Err(io::Error::new(
+                            io::ErrorKind::InvalidData,
+                            "the server sends data without reading any",
+                        ));
                     }
                 }
                 Err(error) => return Err(error.into()),

@@ -18,8 +18,8 @@ pub(super) enum Pushed {
 
 /// The error for a connection whose server sent [`Pushed::TooMuch`].
 pub(super) fn too_much() -> Error {
-    Error::failure("connection", format!("the server's answer takes more than {} MiB", MOST >> 20))
-        .hint("this may not be the server it seems to be")
+    Error::failure("connection", format!("the server's answer is larger than {} MiB", MOST >> 20))
+        .hint("this may not be the server that it claims to be")
 }
 
 /// Rows and the names of their columns.

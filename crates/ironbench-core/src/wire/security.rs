@@ -51,7 +51,7 @@ impl Security {
         }
         let channel = match self {
             Self::Plain => "an unencrypted connection",
-            Self::UnverifiedTls | Self::Trusted => "TLS with a certificate that is not verified",
+            Self::UnverifiedTls | Self::Trusted => "TLS with an unverified certificate",
         };
         let cause = format!("the password itself would be sent over {channel}");
         Err(Error::input("authentication", cause).hint(way_out))

@@ -62,7 +62,7 @@ impl Mode {
             ("require", None) => Ok(Self::Require),
             ("require", Some(_)) | ("verify-ca", _) => Ok(Self::VerifyCa),
             ("verify-full", _) => Ok(Self::VerifyFull),
-            (other, _) => Err(Error::input(format!("{} {other}", wanted.words.mode), "there is no such TLS mode")
+            (other, _) => Err(Error::input(format!("{} {other}", wanted.words.mode), "unknown TLS mode")
                 .hint("known: disable, allow, prefer, require, verify-ca, verify-full")),
         }
     }
@@ -89,7 +89,7 @@ pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>
             let chain = certificates("sslcert", certificate)?;
             let subject = || format!("sslkey {key}");
             let private = PrivateKeyDer::from_pem_file(key).map_err(|error| {
-                Error::input(subject(), format!("cannot be read: {error}")).hint("name an unencrypted key in PEM form")
+                Error::input(subject(), format!("cannot be read: {error}")).hint("use an unencrypted key in PEM format")
             })?;
             builder
                 .with_client_auth_cert(chain, private)
@@ -106,7 +106,7 @@ pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>
 pub(super) fn client(config: &Arc<ClientConfig>, host: &str) -> Result<ClientConnection> {
     let unusable = |cause: String| Error::input(format!("host {host}"), cause);
     let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| unusable("the name cannot stand in a certificate, so TLS cannot be used with it".to_owned()))?;
+        .map_err(|_| unusable("the name cannot appear in a certificate, so TLS cannot be used with it".to_owned()))?;
     ClientConnection::new(config.clone(), name).map_err(|error| unusable(format!("TLS cannot be set up: {error}")))
 }
 
@@ -116,8 +116,8 @@ fn roots(wanted: &Wanted) -> Result<Vec<CertificateDer<'static>>> {
     let Some(file) = wanted.roots.filter(|&file| file != "system") else {
         let found = rustls_native_certs::load_native_certs().certs;
         return if found.is_empty() {
-            Err(Error::input("trusted certificates", "this machine has none of its own")
-                .hint(format!("name a file with {word}, or install the system's package of CA certificates")))
+            Err(Error::input("trusted certificates", "this machine has none")
+                .hint(format!("set {word} to a file, or install the system's package of CA certificates")))
         } else {
             Ok(found)
         };
@@ -132,7 +132,7 @@ fn certificates(word: &str, file: &str) -> Result<Vec<CertificateDer<'static>>> 
         CertificateDer::pem_file_iter(Path::new(file)).and_then(Iterator::collect);
     match found {
         Err(error) => Err(Error::input(subject(), format!("cannot be read: {error}"))),
-        Ok(found) if found.is_empty() => Err(Error::input(subject(), "holds no certificate in PEM form")),
+        Ok(found) if found.is_empty() => Err(Error::input(subject(), "contains no certificate in PEM format")),
         Ok(found) => Ok(found),
     }
 }
@@ -188,7 +188,7 @@ impl Verifier {
             let mut store = RootCertStore::empty();
             let (usable, _) = store.add_parsable_certificates(roots.iter().cloned());
             if usable == 0 {
-                return Err(Error::input(words.roots, "none of its certificates can be used as an authority's"));
+                return Err(Error::input(words.roots, "contains no usable CA certificate"));
             }
             let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone());
             Some(builder.build().map_err(|error| Error::failure("TLS", error.to_string()))?)

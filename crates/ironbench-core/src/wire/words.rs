@@ -25,7 +25,7 @@ pub(super) fn shortened(sql: &str) -> String {
 
 /// The error for a reply that belongs to no request.
 /// The connection is closed, because the reply could be taken for the reply to the next request.
-pub const UNASKED: &str = "the server answered what nobody asked";
+pub const UNASKED: &str = "the server sent an unexpected answer";
 
 /// Maximum length of a server message in bytes: PostgreSQL may send up to 8 MiB.
 const LONGEST_TEXT: usize = 4000;
@@ -53,12 +53,12 @@ pub(super) fn sqlstate(code: &[u8; 5]) -> Option<&str> {
 
 /// Words the error of a statement that exceeded its time limit.
 pub(super) fn late(statement: &str) -> String {
-    format!("it did not answer within the limit: {statement}")
+    format!("no answer within the time limit: {statement}")
 }
 
 /// Words the error of a statement that a hung server never answered.
 pub(super) fn unanswered(statement: &str) -> String {
-    format!("it stopped answering, on this connection and on a new one, in the middle of: {statement}")
+    format!("the server stopped answering, on this connection and on a new one, during: {statement}")
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ fn pieces(plan: &LoadPlan, workers: usize) -> Result<Vec<Piece>> {
     }
     let piece = |units: &Units| {
         let table = tables.iter().find(|table| table.name == units.table && units.past <= table.units);
-        let table = *table.ok_or_else(|| Error::input(&units.table, "these data have no such piece"))?;
+        let table = *table.ok_or_else(|| Error::input(&units.table, "these data do not have this piece"))?;
         Ok(Piece { table, units: units.first..units.past })
     };
     plan.only.iter().map(piece).collect()
@@ -191,7 +191,9 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             1
         }
         Engine::Ldap { .. } => return Err(Error::input("load plan", "a directory has no tables to fill")),
-        Engine::Called { .. } => return Err(Error::input("load plan", "whoever brings the connections loads by them")),
+        Engine::Called { .. } => {
+            return Err(Error::input("load plan", "this engine loads data through its own connections"));
+        }
         Engine::Null { .. } => {
             let queue = Queue::new(pieces(plan, plan.connections)?);
             in_parallel(plan.connections, progress, || discard(&plan.generator, &queue, progress))?;

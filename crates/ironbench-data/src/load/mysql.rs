@@ -41,7 +41,7 @@ pub(super) fn copy(
         sink.finish().map_err(explain)?;
         let taken = copy.finish().map_err(explain)?;
         if taken != made {
-            let cause = format!("the server took {taken} of {made} rows");
+            let cause = format!("the server accepted {taken} of {made} rows");
             return Err(Error::failure(format!("table {}", piece.table.name), cause));
         }
         if !note.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn copy(
 /// a table's file cannot grow (`EE_CANT_CHSIZE`).
 fn explain(error: Error) -> Error {
     if matches!(error.number, 14 | 1021 | 1114) {
-        return error.hint("free some space or choose a smaller scale; the part that was loaded is not used");
+        return error.hint("free some space or choose a smaller scale; the loaded part is not used");
     }
     error
 }

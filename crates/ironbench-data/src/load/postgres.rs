@@ -51,7 +51,7 @@ pub(super) fn copy(
 /// Adds a hint to errors of a full disk. SQLSTATE 53100 is `disk_full` (PostgreSQL 18 documentation, appendix A).
 fn explain(error: Error) -> Error {
     if error.sqlstate == "53100" {
-        return error.hint("free some space or choose a smaller scale; the part that was loaded is not used");
+        return error.hint("free some space or choose a smaller scale; the loaded part is not used");
     }
     error
 }

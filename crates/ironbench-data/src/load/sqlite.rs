@@ -114,7 +114,7 @@ impl Sink for Inserts<'_> {
 fn explain(path: &str, error: &rusqlite::Error) -> Error {
     let failure = Error::failure(path, error.to_string());
     if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull) {
-        return failure.hint("free some space or choose a smaller scale; the part that was loaded is not used");
+        return failure.hint("free some space or choose a smaller scale; the loaded part is not used");
     }
     failure
 }

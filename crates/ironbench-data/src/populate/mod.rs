@@ -83,7 +83,7 @@ impl Populate {
                 })
             }
             Engine::Ldap { .. } => Err(Error::input("population", "a directory has no tables to fill")),
-            Engine::Called { .. } => Err(Error::input("population", "it goes over the core's own wires alone")),
+            Engine::Called { .. } => Err(Error::input("population", "is supported only over the core's own protocols")),
             Engine::Sqlite { path, pragmas } => work(plan, control, plan.clients, &[self.kind(0)], |orders| {
                 sqlite::run(self, path, pragmas, orders, poll)
             }),
@@ -107,13 +107,13 @@ impl Populate {
     fn check(&self, clients: usize) -> Result<()> {
         let bad = |cause: String| Err(Error::input("population", cause));
         if self.commit == 0 || self.table.width == 0 {
-            return bad("a commit has at least one row, and a row at least one character".to_owned());
+            return bad("a commit needs at least one row, and a row at least one character".to_owned());
         }
         if self.method == Method::Batch && !(1..=MOST_BATCHED).contains(&self.batch) {
             return bad(format!("a batch of {} rows is not between 1 and {MOST_BATCHED}", self.batch));
         }
         if self.commits() < clients as u64 {
-            return bad(format!("{} commits are fewer than the {clients} clients", self.commits()));
+            return bad(format!("{} commits are too few for {clients} clients", self.commits()));
         }
         Ok(())
     }

@@ -221,7 +221,7 @@ impl<'p> Filler<'p> {
         }
         match Answer::read(body, false)? {
             Answer::Done(done) if done.warnings > 0 && self.doing == Doing::EndLoad => {
-                let cause = format!("the server warned {} times: rows may be missing or changed", done.warnings);
+                let cause = format!("the server issued {} warnings: rows may be missing or changed", done.warnings);
                 Ok(Told::Refused(0, cause))
             }
             Answer::Done(_) => Ok(Told::Answered),

@@ -193,9 +193,7 @@ impl<'p> Filler<'p> {
                 tally.commits += 1;
                 Step::Ended(Ending { kind: 0, well: true, retries: 0 })
             }
-            Doing::AskToCopy | Doing::Copy => {
-                Step::Broken("the server ended a COPY that it had not been sent".to_owned())
-            }
+            Doing::AskToCopy | Doing::Copy => Step::Broken("the server ended a COPY that had not been sent".to_owned()),
         }
     }
 

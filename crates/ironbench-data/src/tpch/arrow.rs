@@ -27,7 +27,7 @@ type Reader = Box<dyn RecordBatchReader + Send>;
 /// <https://arrow.apache.org/docs/format/CStreamInterface.html>
 pub fn stream(tpch: &Tpch, table: &str, units: Range<u64>, progress: Arc<Progress>) -> Result<FFI_ArrowArrayStream> {
     if tpch.refresh_set.is_some() || tpch.whole_numbers {
-        return Err(Error::input(table, "Arrow streams give the rows of a load, with decimals"));
+        return Err(Error::input(table, "Arrow streams contain only the rows of a load, with decimals"));
     }
     let Some(first) = tpch.tables().iter().find(|known| known.name == table).map(|_| reader(tpch, table, units.start))
     else {

@@ -20,10 +20,10 @@ impl Builder<'_> {
         let Some(figures) = self.models.get(name) else {
             let known = self.models.devices().chain(ARRAYS.iter().map(|(name, _)| *name));
             let hint = nearest(name, known);
-            return Err(self.fault(expression.column, format!("there is no device model {name}")).hint(hint));
+            return Err(self.fault(expression.column, format!("unknown device model {name}")).hint(hint));
         };
         if let Some(member) = expression.members.first() {
-            let cause = format!("{name} is a model and takes no devices");
+            let cause = format!("{name} is a model, so it cannot contain devices");
             return Err(self.fault(member.device.column, cause));
         }
         self.leaves += 1;
@@ -39,7 +39,7 @@ impl Builder<'_> {
             Figures::Flash(figures) => self.flash(expression, figures, wanted),
             Figures::Volume(figures) => self.volume(expression, figures, wanted),
             Figures::Controller(_) => {
-                let cause = format!("{name} is a controller or bus and holds no data");
+                let cause = format!("{name} is a controller or bus, so it stores no data");
                 Err(self.fault(expression.column, cause).hint(format!("write behind({name}, DEVICE)")))
             }
         }
@@ -50,7 +50,7 @@ impl Builder<'_> {
         let options = self.options(expression, &["capacity", "cache", "stroke"])?;
         let stroke = options.share("stroke")?.unwrap_or(1.0);
         if stroke <= 0.0 {
-            return Err(options.fault("stroke", "stroke must be above 0%".into()));
+            return Err(options.fault("stroke", "stroke must be greater than 0%".into()));
         }
         let own = figures.capacity * stroke;
         let capacity = options.number("capacity")?.or(wanted).unwrap_or(own as u64);

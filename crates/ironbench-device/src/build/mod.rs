@@ -37,14 +37,14 @@ pub fn build(expression: &Expression, models: &Models, capacity: Option<u64>, se
     let mut builder = Builder { models, whole: expression, seed, leaves: 0 };
     let models_in_it = parts(expression);
     if models_in_it > MOST {
-        let cause = format!("it is made of {models_in_it} devices; at most {MOST} can be built");
+        let cause = format!("{models_in_it} devices exceed the maximum of {MOST}");
         return Err(builder.fault(expression.column, cause));
     }
     let device = builder.device(expression, capacity)?;
     match capacity {
         Some(wanted) if device.capacity() < wanted => {
-            let cause = format!("it holds {} bytes, and {wanted} are needed", device.capacity());
-            Err(builder.fault(expression.column, cause).hint("leave capacity= out: it follows from what is needed"))
+            let cause = format!("the device has {} bytes, but {wanted} are needed", device.capacity());
+            Err(builder.fault(expression.column, cause).hint("remove capacity=: the size then follows from the need"))
         }
         _ => Ok(device),
     }
@@ -102,13 +102,13 @@ impl Builder<'_> {
     fn behind(&mut self, expression: &Expression, wanted: Option<u64>) -> Result<Box<dyn Device>> {
         self.options(expression, &[])?;
         let [controller, inner] = expression.members.as_slice() else {
-            let cause = "behind takes a controller or bus, and one device".to_owned();
+            let cause = "behind needs a controller or bus, and one device".to_owned();
             return Err(self
                 .fault(expression.column, cause)
                 .hint("write for example behind(raid-card, raid0(8, hdd-7200))"));
         };
         if controller.count != 1 || inner.count != 1 {
-            let cause = "say how several devices make one".to_owned();
+            let cause = "combine several devices into one".to_owned();
             return Err(self
                 .fault(inner.device.column, cause)
                 .hint("for example behind(raid-card, raid0(8, hdd-7200))"));
@@ -116,7 +116,7 @@ impl Builder<'_> {
         let named = &controller.device;
         let Some(Figures::Controller(figures)) = self.models.get(&named.name) else {
             let hint = nearest(&named.name, self.models.controllers());
-            return Err(self.fault(named.column, format!("there is no controller or bus {}", named.name)).hint(hint));
+            return Err(self.fault(named.column, format!("unknown controller or bus {}", named.name)).hint(hint));
         };
         let write_cache = self.options(named, &["cache"])?.switch("cache")?.unwrap_or(figures.write_cache);
         let device = self.device(&inner.device, wanted)?;

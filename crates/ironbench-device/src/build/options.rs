@@ -27,7 +27,7 @@ impl<'e> Options<'e> {
     pub fn number(&self, key: &str) -> Result<Option<u64>> {
         match self.value(key) {
             None => Ok(None),
-            Some(Value::Number(0)) => Err(self.fault(key, format!("{key} must be above 0"))),
+            Some(Value::Number(0)) => Err(self.fault(key, format!("{key} must be greater than 0"))),
             Some(Value::Number(number)) => Ok(Some(*number)),
             Some(_) => Err(self.fault(key, format!("{key} must be a number or size"))),
         }
@@ -38,7 +38,7 @@ impl<'e> Options<'e> {
         match self.value(key) {
             None => Ok(None),
             Some(Value::Percent(share)) => Ok(Some(share / 100.0)),
-            Some(_) => Err(self.fault(key, format!("{key} must be a share, for example {key}=80%"))),
+            Some(_) => Err(self.fault(key, format!("{key} must be a percentage, for example {key}=80%"))),
         }
     }
 

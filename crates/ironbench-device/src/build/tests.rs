@@ -31,19 +31,19 @@ fn arrays_hold_what_their_kind_lets_them() {
 #[test]
 fn mistakes_are_named_with_their_column_and_the_nearest_name() {
     for (text, column, cause, hint) in [
-        ("raid0( 4 x dsk)", 12, "no device model dsk", "did you mean disk?"),
+        ("raid0( 4 x dsk)", 12, "unknown device model dsk", "did you mean disk?"),
         ("raid0(disk, strip=64K)", 13, "no option strip", "did you mean stripe?"),
         ("raid0(2, disk, stripe=1000)", 16, "multiple of 4K", ""),
-        ("disk(stroke=64K)", 6, "must be a share", ""),
+        ("disk(stroke=64K)", 6, "must be a percentage", ""),
         ("disk(cache=maybe)", 6, "on or off", ""),
         ("disk(fill=50%)", 6, "no option fill", ""),
-        ("disk(flash)", 6, "takes no devices", ""),
-        ("card", 1, "holds no data", "behind(card"),
-        ("behind(disk, disk)", 8, "no controller or bus disk", "known: card"),
-        ("behind(card, 2 x disk)", 18, "make one", "raid0"),
+        ("disk(flash)", 6, "cannot contain devices", ""),
+        ("card", 1, "stores no data", "behind(card"),
+        ("behind(disk, disk)", 8, "unknown controller or bus disk", "known: card"),
+        ("behind(card, 2 x disk)", 18, "into one", "raid0"),
         ("raid5(2, disk)", 1, "at least 3", ""),
         ("raid10(5, disk)", 1, "even", ""),
-        ("rad0(2, disk)", 1, "no device model rad0", "did you mean raid0?"),
+        ("rad0(2, disk)", 1, "unknown device model rad0", "did you mean raid0?"),
     ] {
         let error = built(text, None).err().unwrap_or_else(|| panic!("{text} was built"));
         assert!(error.cause.starts_with(&format!("column {column}: ")), "{text}: {error}");
@@ -60,9 +60,9 @@ fn too_small_a_capacity_is_refused() {
 #[test]
 fn arrays_of_arrays_have_no_more_devices_than_can_be_built() {
     let refused = |text: &str| built(text, None).err().unwrap_or_else(|| panic!("{text} was built")).cause;
-    assert!(refused("raid0(1024, raid0(5, disk))").contains("5120 devices; at most 4096"));
+    assert!(refused("raid0(1024, raid0(5, disk))").contains("5120 devices exceed the maximum of 4096"));
     let beyond_counting = format!("{}disk{}", "raid0(1024, ".repeat(8), ")".repeat(8));
-    assert!(refused(&beyond_counting).contains("at most 4096"));
+    assert!(refused(&beyond_counting).contains("maximum of 4096"));
     assert!(built("raid0(1024, raid0(4, free))", Some(1 << 30)).is_ok());
 }
 

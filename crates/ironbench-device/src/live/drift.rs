@@ -41,7 +41,8 @@ impl Seen {
         let mut sum = Self::default();
         for stat in stats {
             let text = fs::read_to_string(stat)?;
-            sum = sum.plus(Self::told(&text, op).ok_or_else(|| io::Error::other(format!("{text:?} is no statistic")))?);
+            sum = sum
+                .plus(Self::told(&text, op).ok_or_else(|| io::Error::other(format!("{text:?} is not a statistic")))?);
         }
         Ok(sum)
     }

@@ -214,7 +214,7 @@ impl Exchange {
     /// Returns the number of unflushed writes. Input error if the device was not created for power cuts.
     pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
         let Some(undo) = &self.undo else {
-            return Err(Error::input("power cut", "this device was not mounted for it"));
+            return Err(Error::input("power cut", "this device was not mounted for power cuts"));
         };
         self.dead.store(true, Release);
         let (steps, at_stake) = locked(undo).cut(how, seed);

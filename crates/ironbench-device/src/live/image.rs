@@ -126,13 +126,13 @@ impl Memory {
             }
             File::from_raw_fd(descriptor)
         };
-        let size =
-            libc::off_t::try_from(length).map_err(|_| Error::input("capacity", "is more than memory can hold"))?;
+        let size = libc::off_t::try_from(length).map_err(|_| Error::input("capacity", "exceeds the address space"))?;
         // SAFETY: the descriptor is open, and the call takes no pointers.
         while unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, size) } != 0 {
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::Interrupted {
-                return Err(failed(error).hint("make it smaller with --capacity, or keep its bytes with --backing DIR"));
+                return Err(failed(error)
+                    .hint("make the device smaller with --capacity, or store its contents with --backing DIR"));
             }
         }
         let memory = Self::mapped(length, libc::MAP_SHARED, Some(file))?;
@@ -144,7 +144,7 @@ impl Memory {
     }
 
     fn mapped(length: u64, how: libc::c_int, file: Option<File>) -> Result<Self> {
-        let length = usize::try_from(length).map_err(|_| Error::input("capacity", "is more than memory can hold"))?;
+        let length = usize::try_from(length).map_err(|_| Error::input("capacity", "exceeds the address space"))?;
         let descriptor = file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         // SAFETY: a new mapping at an address that the kernel chooses.
         let start =

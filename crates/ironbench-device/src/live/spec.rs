@@ -39,7 +39,7 @@ impl Spec {
         let spec: Self =
             serde_json::from_slice(json).map_err(|error| Error::input("live device", error.to_string()))?;
         if spec.partitions.is_empty() || spec.partitions.iter().any(|one| one.bytes == 0 || one.bytes % 4096 != 0) {
-            return Err(Error::input("live device", "a partition is some pages of 4096 bytes"));
+            return Err(Error::input("live device", "a partition must consist of pages of 4096 bytes"));
         }
         Ok(spec)
     }

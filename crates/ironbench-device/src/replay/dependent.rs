@@ -61,8 +61,8 @@ const PATIENCE: usize = 1 << 20;
 /// `go_on` is called regularly; when it returns false, the replay fails as interrupted.
 pub fn replay(trace: &Trace, device: &mut dyn Device, pace: Pace, go_on: &mut dyn FnMut() -> bool) -> Result<Replayed> {
     if trace.end() > device.capacity() {
-        let cause = format!("it reaches byte {}, and the device holds {}", trace.end(), device.capacity());
-        return Err(Error::input("trace", cause).hint("give the device the capacity it was recorded on"));
+        let cause = format!("the trace reaches byte {}, but the device has only {}", trace.end(), device.capacity());
+        return Err(Error::input("trace", cause).hint("use the capacity of the recorded device"));
     }
     let mut found = Replayed::default();
     let Some(start) = trace.time.first().copied() else { return Ok(found) };
@@ -253,7 +253,7 @@ mod tests {
             |time: u64, op: u8, length: &[u8]| Trace::from_bytes(&time.to_le_bytes(), &[op], &eight, length, &eight);
         assert_eq!(read(1, 0, &[1, 0, 0, 0]).unwrap().len(), 1);
         assert!(read(1, 0, &[1]).unwrap_err().cause.contains("length"));
-        assert!(read(1, 7, &[0; 4]).unwrap_err().cause.contains("no operation"));
+        assert!(read(1, 7, &[0; 4]).unwrap_err().cause.contains("not an operation"));
         assert!(read(6, 0, &[0; 4]).unwrap_err().cause.contains("before it arrived"));
     }
 

@@ -37,12 +37,12 @@ pub struct Given {
 pub fn given(device: &mut dyn Device, load: &Given, places: &[u64]) -> Result<Measured> {
     let last = load.warm_up.saturating_add(load.count);
     if load.count == 0 || places.len() < last {
-        let cause = format!("{} are to be measured after {}, and there are {}", load.count, load.warm_up, places.len());
+        let cause = format!("{} are measured after {}, but there are only {}", load.count, load.warm_up, places.len());
         return Err(Error::input("I/Os", cause));
     }
     let room = device.capacity().saturating_sub(u64::from(load.length));
     if let Some(place) = places.iter().find(|place| **place > room) {
-        let cause = format!("{} bytes at {place} are not on a device of {}", load.length, device.capacity());
+        let cause = format!("{} bytes at {place} are outside the device of {}", load.length, device.capacity());
         return Err(Error::input("I/Os", cause));
     }
     let op = if load.write { Op::Write } else { Op::Read };
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn nothing_to_measure_and_places_beyond_the_device_are_refused() {
         let refused = |load: &Given, places: &[u64]| given(&mut *device("disk"), load, places).unwrap_err().cause;
-        assert!(refused(&load(), &[0; 499]).contains("there are 499"));
-        assert!(refused(&Given { count: 0, ..load() }, &[0, 0]).contains("0 are to be measured"));
-        assert!(refused(&Given { warm_up: 2, count: 1, ..load() }, &[0, 0]).contains("1 are to be measured after 2"));
-        assert!(refused(&Given { count: 2, ..load() }, &[0, CAPACITY - 4096]).contains("not on a device"));
+        assert!(refused(&load(), &[0; 499]).contains("there are only 499"));
+        assert!(refused(&Given { count: 0, ..load() }, &[0, 0]).contains("0 are measured"));
+        assert!(refused(&Given { warm_up: 2, count: 1, ..load() }, &[0, 0]).contains("1 are measured after 2"));
+        assert!(refused(&Given { count: 2, ..load() }, &[0, CAPACITY - 4096]).contains("outside the device"));
     }
 }

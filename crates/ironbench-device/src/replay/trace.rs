@@ -33,10 +33,10 @@ impl Processors {
     /// Input error if their length is not `rows`, or `cores` is 0.
     pub fn from_bytes(cores: u32, used: &[u8], runnable: &[u8], answering: u64, rows: usize) -> Result<Self> {
         if [used, runnable].iter().any(|bytes| bytes.len() != rows * 8) {
-            return Err(Error::input("trace", "its columns are not of one length"));
+            return Err(Error::input("trace", "the columns have different lengths"));
         }
         if cores == 0 {
-            return Err(Error::input("trace", "it was recorded on a machine without a core"));
+            return Err(Error::input("trace", "the number of cores is zero"));
         }
         Ok(Self { cores, used: longs(used), runnable: longs(runnable), answering })
     }
@@ -50,16 +50,16 @@ impl Trace {
         let rows = op.len();
         let whole = [time.len(), offset.len(), completed.len()].iter().all(|bytes| *bytes == rows * 8);
         if !whole || length.len() != rows * 4 {
-            return Err(Error::input("trace", "its columns are not of one length"));
+            return Err(Error::input("trace", "the columns have different lengths"));
         }
         if rows > u32::MAX as usize {
-            return Err(Error::input("trace", format!("{rows} I/Os are more than a replay can hold")));
+            return Err(Error::input("trace", format!("{rows} I/Os are too many for a replay")));
         }
         let op = op.iter().map(|code| match code {
             0 => Ok(Op::Read),
             1 => Ok(Op::Write),
             2 => Ok(Op::Flush),
-            _ => Err(Error::input("trace", format!("{code} is no operation")).hint("0 read, 1 write, 2 flush")),
+            _ => Err(Error::input("trace", format!("{code} is not an operation")).hint("0 read, 1 write, 2 flush")),
         });
         let trace = Self {
             time: longs(time),
@@ -74,7 +74,7 @@ impl Trace {
                 return Err(Error::input("trace", format!("I/O {row} was completed before it arrived")));
             }
             if row > 0 && trace.time[row] < trace.time[row - 1] {
-                return Err(Error::input("trace", format!("I/O {row} arrived before the one above it"))
+                return Err(Error::input("trace", format!("I/O {row} arrived before the previous I/O"))
                     .hint("order the rows by time_ns"));
             }
         }

@@ -114,7 +114,7 @@ mod tests {
             ("a(stripe=)", 10, "a value"),
             ("a(stripe=64Q)", 10, "64Q"),
             ("a(stripe=1K, stripe=2K)", 14, "twice"),
-            ("raid0(99999999999, a)", 7, "at most"),
+            ("raid0(99999999999, a)", 7, "maximum"),
             ("a;b", 2, ";"),
         ] {
             let error = parse(text).unwrap_err();

@@ -15,7 +15,7 @@ pub fn parse(text: &str) -> Result<Expression> {
     let device = parser.device(0)?;
     match parser.peek() {
         None => Ok(Expression { written: text.to_owned(), ..device }),
-        Some(c) => Err(parser.fault(parser.at, format!("`{c}` where the end was expected"))),
+        Some(c) => Err(parser.fault(parser.at, format!("unexpected `{c}`, the end was expected"))),
     }
 }
 
@@ -28,7 +28,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn device(&mut self, depth: usize) -> Result<Expression> {
         if depth > DEEPEST {
-            return Err(self.fault(self.at, format!("nested more than {DEEPEST} deep")));
+            return Err(self.fault(self.at, format!("nested more than {DEEPEST} levels deep")));
         }
         self.peek();
         let column = self.column(self.at);
@@ -87,9 +87,9 @@ impl Parser<'_> {
         let start = self.at;
         let digits = self.while_(|c| c.is_ascii_digit());
         match digits.parse::<u32>() {
-            Ok(0) => Err(self.fault(start, "there must be at least 1".into())),
+            Ok(0) => Err(self.fault(start, "the number must be at least 1".into())),
             Ok(count) if count <= MOST => Ok(count),
-            _ => Err(self.fault(start, format!("{digits} devices; at most {MOST} can be built"))),
+            _ => Err(self.fault(start, format!("{digits} devices exceed the maximum of {MOST}"))),
         }
     }
 
@@ -100,7 +100,8 @@ impl Parser<'_> {
         if text.is_empty() {
             return Err(self.expected("a value"));
         }
-        Value::read(&text).ok_or_else(|| self.fault(start, format!("`{text}` is no number, size, share or word")))
+        Value::read(&text)
+            .ok_or_else(|| self.fault(start, format!("`{text}` is not a number, size, percentage or word")))
     }
 
     /// Parses a name and converts it to lower case, like the names of models.
@@ -135,7 +136,7 @@ impl Parser<'_> {
 
     fn expected(&mut self, what: &str) -> Error {
         let found = self.peek().map_or("the end".to_owned(), |c| format!("`{c}`"));
-        self.fault(self.at, format!("{found} where {what} was expected"))
+        self.fault(self.at, format!("unexpected {found}, {what} was expected"))
     }
 
     fn column(&self, at: usize) -> usize {

@@ -31,7 +31,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
         if self.busy > 0 && now >= self.rests_at.saturating_add(REST_PATIENCE_NS) {
             let patience_s = REST_PATIENCE_NS / SECOND;
-            self.start.abort.abort(format!("a transaction had not ended {patience_s} s after its slice"));
+            self.start.abort.abort(format!("a transaction was still running {patience_s} s after its slice"));
         }
         if self.start.must_end() {
             self.recorder.close(now);
@@ -91,7 +91,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let brought = Turned { transactions, failed, busy_ns, last_ns, ..Turned::default() };
         let next = self.start.control.turns.rest(self.turn, brought, || self.start.must_end());
         if next.is_none() && !self.start.must_end() {
-            self.start.abort.abort("the kernel refuses a driving thread the CPUs of its turn");
+            self.start.abort.abort("the kernel refused to pin a client thread to the CPUs of its slice");
         }
         let now = clock::now();
         if self.start.control.turns.is_forgotten(self.turn) {

@@ -191,7 +191,7 @@ impl<'p> LdapScript<'p> {
         if let Some(Sql { gather: Gather::Gset { .. }, .. }) = self.gathers
             && self.entries != 1
         {
-            let cause = format!("the search wants one entry, the server gave {}", self.entries);
+            let cause = format!("the search needs one entry, but the server returned {}", self.entries);
             let script = &self.script;
             tally.failure(script.kind(), SCRIPT_ERROR, false, || script.words(script.at(), &cause));
             return self.end(false, tally);
@@ -291,7 +291,7 @@ impl<'p> LdapScript<'p> {
 #[cold]
 fn unasked(message: Message<'_>) -> String {
     match message::done(message.body) {
-        Ok(done) if message.id == 0 => format!("the server ends the session: {done}"),
+        Ok(done) if message.id == 0 => format!("the server ended the session: {done}"),
         _ => UNASKED.to_owned(),
     }
 }
@@ -320,7 +320,7 @@ fn refused(at: usize, body: &[u8]) -> Result<Refused, Malformed> {
 
 #[cold]
 fn referred(at: usize, urls: &str) -> Refused {
-    let cause = format!("the server refers to another one, and referrals are not followed: {urls}");
+    let cause = format!("the server returned a referral, and referrals are not followed: {urls}");
     Refused { class: message::name(code::REFERRAL).to_owned(), retryable: false, cause, at }
 }
 

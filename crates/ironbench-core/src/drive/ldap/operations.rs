@@ -43,7 +43,7 @@ fn one(program: &Program, script: &Script, sql: &Sql, base: &str) -> Result<(Ope
     let wrong = |cause: String| Error::input(format!("{}:{}", script.name, sql.line), cause);
     if sql.combined {
         return Err(
-            wrong("operations cannot be joined by \\;".to_owned()).hint("write \\startpipeline and \\endpipeline")
+            wrong("operations cannot be joined by \\;".to_owned()).hint("use \\startpipeline and \\endpipeline")
         );
     }
     let operation = Operation::compile(&sql.pieces, base).map_err(wrong)?;
@@ -52,7 +52,7 @@ fn one(program: &Program, script: &Script, sql: &Sql, base: &str) -> Result<(Ope
         Gather::Gset { prefix } | Gather::Aset { prefix } => prefix,
     };
     if operation.verb != Verb::Search {
-        return Err(wrong(format!("a {} gives no entries to keep", operation.verb.name())).hint("leave \\gset out"));
+        return Err(wrong(format!("a {} returns no entries to store", operation.verb.name())).hint("remove \\gset"));
     }
     let name = |slot: Slot| program.symbols.name(slot).strip_prefix(prefix.as_str());
     let gathered = (0..program.symbols.len())

@@ -45,11 +45,12 @@ impl Replay {
     /// Input: an operation is malformed, or the engine is not a directory. Failure: the server cannot be reached.
     pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
         let Engine::Ldap { connection, io, bind_back, .. } = &plan.engine else {
-            return Err(Error::input("replay", "operations of a directory go to a directory alone"));
+            return Err(Error::input("replay", "LDAP operations need a directory server"));
         };
         let own = if *bind_back { Some(OwnBind::of(connection)?) } else { None };
         if self.clients.len() > plan.clients {
-            let cause = format!("{} clients for {} connections at once", plan.clients, self.clients.len());
+            let cause =
+                format!("{} clients cannot replay {} simultaneous connections", plan.clients, self.clients.len());
             return Err(Error::input("replay", cause));
         }
         let operations = self.compiled(&connection.base)?;
@@ -70,7 +71,7 @@ impl Replay {
             |text: &String| compiled(text, base).map_err(|cause| Error::input(format!("operation {text}"), cause));
         let operations: Vec<Operation> = self.operations.iter().map(one).collect::<Result<_>>()?;
         match self.clients.iter().flatten().find(|(_, number, _)| *number >= operations.len()) {
-            Some((_, number, _)) => Err(Error::input("replay", format!("there is no operation {number}"))),
+            Some((_, number, _)) => Err(Error::input("replay", format!("operation {number} does not exist"))),
             None => Ok(operations),
         }
     }

@@ -156,11 +156,11 @@ impl<'p> Reply<'p> {
     #[inline]
     pub fn gather_fault(&mut self) -> Option<String> {
         if std::mem::take(&mut self.wanted_file) {
-            return Some("LOAD DATA LOCAL asks for a file, and a script has none to give".to_owned());
+            return Some("LOAD DATA LOCAL requests a file, but scripts cannot send files".to_owned());
         }
         match self.gathers?.gather {
             Gather::Gset { .. } if self.last_rows != 1 => {
-                Some(format!("\\gset wants one row, the server gave {}", self.last_rows))
+                Some(format!("\\gset needs one row, but the server returned {}", self.last_rows))
             }
             _ => None,
         }

@@ -111,7 +111,7 @@ impl<'p> Requests<'p> {
     pub fn misfit(&self, sql: &Sql) -> Option<String> {
         let Standing::Unfit(found) = self.standing[sql.id] else { return None };
         let known = sql.parameters.len();
-        Some(format!("the server finds {found} parameters in it, and the script has {known} variables there"))
+        Some(format!("the server found {found} parameters, but the script has {known} variables there"))
     }
 
     pub fn give_up_preparing(&mut self, sql: &Sql) {

@@ -133,7 +133,7 @@ impl<'p> Reply<'p> {
         let sql = self.gathers.take()?;
         match sql.gather {
             Gather::Gset { .. } if self.last_rows != 1 => {
-                Some(format!("\\gset wants one row, the server gave {}", self.last_rows))
+                Some(format!("\\gset needs one row, but the server returned {}", self.last_rows))
             }
             _ => None,
         }

@@ -35,7 +35,7 @@ impl Mechanism {
             "EXTERNAL" => Ok(Self::External),
             "PLAIN" => Ok(Self::Plain),
             SCRAM => Ok(Self::Scram),
-            other => Err(Error::input(format!("mechanism {other}"), "there is no such way to bind")
+            other => Err(Error::input(format!("mechanism {other}"), "unknown bind mechanism")
                 .hint("known: simple, EXTERNAL, PLAIN, SCRAM-SHA-256")),
         }
     }
@@ -46,7 +46,7 @@ impl Mechanism {
     }
 }
 
-const WAY_OUT: &str = "use tls=verify-full, ldaps:// or mechanism=SCRAM-SHA-256; tls=require takes any certificate, and \
+const WAY_OUT: &str = "use tls=verify-full, ldaps:// or mechanism=SCRAM-SHA-256; tls=require accepts any certificate, and \
                        tls=disable sends the password in the clear";
 
 const SCRAM: &str = "SCRAM-SHA-256";
@@ -75,7 +75,7 @@ impl OwnBind {
             Mechanism::External => sasl_value("EXTERNAL", Some(b"")),
             Mechanism::Plain => sasl_value("PLAIN", Some(&plain(user, password))),
             Mechanism::Scram => {
-                let cause = "its clients bind as people and then as their own user again, which takes one message";
+                let cause = "the clients bind as other users and then as their own user again, which must take only one message";
                 return Err(Error::input(format!("mechanism {SCRAM}"), cause).hint("use mechanism=simple or PLAIN"));
             }
         };
@@ -135,8 +135,8 @@ pub(super) fn authenticate(
         Mechanism::Simple => {
             // RFC 4513, 5.1.2: an empty password would bind anonymously, and look like success.
             if password.is_empty() {
-                return Err(Error::input(format!("user {}", connection.user), "no password was given for it")
-                    .hint("give it in the DSN or in LDAP_PASSWORD, or leave the user out")
+                return Err(Error::input(format!("user {}", connection.user), "no password was given")
+                    .hint("set it in the DSN or in LDAP_PASSWORD, or remove the user")
                     .into());
             }
             bound(&bind(channel, &bind_value(user, |out| ber::octets(out, 0x80, password)))?)
@@ -164,7 +164,7 @@ fn bound(body: &[u8]) -> std::result::Result<(), Fault> {
 
 fn scram(channel: &mut Channel, user: &str, password: &[u8]) -> std::result::Result<(), Fault> {
     let mut nonce = [0; 18];
-    let no_random = |_| Error::failure("SCRAM", "the system gives no random numbers");
+    let no_random = |_| Error::failure("SCRAM", "the system provides no random numbers");
     SystemRandom::new().fill(&mut nonce).map_err(no_random)?;
     let nonce = BASE64.encode(nonce);
     let exchange = Scram::new(user, password, &nonce);
@@ -237,7 +237,7 @@ impl<'a> Scram<'a> {
 
 fn unproven() -> Error {
     Error::failure("SCRAM authentication", "the server did not prove that it knows the password")
-        .hint("this may not be the server it seems to be")
+        .hint("this may not be the server that it claims to be")
 }
 
 #[cfg(test)]

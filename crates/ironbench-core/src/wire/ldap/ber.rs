@@ -16,7 +16,7 @@ pub const MOST: usize = 1 << 26;
 /// Why a message is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    #[error("the server sent something that is no message of LDAP")]
+    #[error("the server sent data that is not an LDAP message")]
     Nonsense,
     #[error("the server announced a message of more than {MOST} bytes")]
     TooLong,

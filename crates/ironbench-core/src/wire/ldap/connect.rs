@@ -145,9 +145,10 @@ impl Connector {
                 if self.mode == Mode::Prefer {
                     return Ok(());
                 }
-                let cause = format!("it gives no TLS, and tls={} asks for it: {done}", self.connection.tls);
+                let cause =
+                    format!("the server does not support TLS, but tls={} requires it: {done}", self.connection.tls);
                 return Err(Error::input(server_at(&self.address), cause)
-                    .hint("give the server a certificate, or use tls=disable")
+                    .hint("install a certificate on the server, or use tls=disable")
                     .into());
             }
         }

@@ -39,9 +39,9 @@ pub(super) fn cannot_connect(fault: Fault, connection: &LdapConnection, address:
 fn not_admitted(done: &Done, server: String, connection: &LdapConnection) -> Error {
     let (kind, hint) = match done.code {
         code::INVALID_CREDENTIALS => (Kind::Input, "correct DN and password in the DSN"),
-        code::CONFIDENTIALITY_REQUIRED | 8 => (Kind::Input, "ask for TLS (tls=require, or ldaps://)"),
+        code::CONFIDENTIALITY_REQUIRED | 8 => (Kind::Input, "use TLS (tls=require, or ldaps://)"),
         7 => (Kind::Input, "choose another mechanism: simple, EXTERNAL, PLAIN or SCRAM-SHA-256"),
-        48 | 53 => (Kind::Input, "bind as an entry that has a password, or let the server take anonymous clients"),
+        48 | 53 => (Kind::Input, "bind as an entry that has a password, or allow anonymous clients on the server"),
         34 => (Kind::Input, "write the user as a DN, such as cn=admin,dc=example,dc=com"),
         code::BUSY | 52 => (Kind::Failure, "wait and try again, or use fewer clients"),
         _ => (Kind::Failure, ""),

@@ -32,12 +32,12 @@ pub fn write(filter: &[Part], out: &mut Writer) -> Result<(), String> {
         return item(filter, out);
     }
     one(&mut rest, out, 0)?;
-    if rest.is_empty() { Ok(()) } else { Err(format!("{} follows the end of the filter", words(rest))) }
+    if rest.is_empty() { Ok(()) } else { Err(format!("unexpected {} after the end of the filter", words(rest))) }
 }
 
 fn one(rest: &mut &[Part], out: &mut Writer, depth: usize) -> Result<(), String> {
     if depth > DEEPEST {
-        return Err(format!("the filter is nested more than {DEEPEST} deep"));
+        return Err(format!("the filter is nested more than {DEEPEST} levels deep"));
     }
     expect(rest, b'(')?;
     let several = match rest.first() {
@@ -56,7 +56,7 @@ fn one(rest: &mut &[Part], out: &mut Writer, depth: usize) -> Result<(), String>
         }
         out.close();
         if tag == kind::NOT && count != 1 {
-            return Err("(!…) holds exactly one filter".to_owned());
+            return Err("(!…) must contain exactly one filter".to_owned());
         }
         return expect(rest, b')');
     }
@@ -68,7 +68,7 @@ fn one(rest: &mut &[Part], out: &mut Writer, depth: usize) -> Result<(), String>
 
 fn expect(rest: &mut &[Part], byte: u8) -> Result<(), String> {
     if rest.first() != Some(&Part::Byte(byte)) {
-        return Err(format!("the filter wants {} before {:?}", byte as char, words(rest)));
+        return Err(format!("the filter needs {} before {:?}", byte as char, words(rest)));
     }
     *rest = &rest[1..];
     Ok(())
@@ -76,7 +76,7 @@ fn expect(rest: &mut &[Part], byte: u8) -> Result<(), String> {
 
 /// Parses a comparison: `attribute=value`, `attribute=val*ue`, `attribute>=value`, …
 fn item(text: &[Part], out: &mut Writer) -> Result<(), String> {
-    let missing = || format!("{:?} is no comparison: it has no =", words(text));
+    let missing = || format!("{:?} is not a comparison: = is missing", words(text));
     let at = text.iter().position(|part| *part == Part::Byte(b'=')).ok_or_else(missing)?;
     let (mut attribute, value) = (&text[..at], &text[at + 1..]);
     let mut tag = kind::EQUAL;
@@ -87,10 +87,10 @@ fn item(text: &[Part], out: &mut Writer) -> Result<(), String> {
         }
     }
     if attribute.is_empty() {
-        return Err(format!("{:?} names no attribute", words(text)));
+        return Err(format!("{:?} has no attribute", words(text)));
     }
     if attribute.last() == Some(&Part::Byte(b':')) {
-        return Err("comparisons by a matching rule (:=) are not known here".to_owned());
+        return Err("comparisons with a matching rule (:=) are not supported".to_owned());
     }
     if tag == kind::EQUAL && value == [Part::Byte(b'*')] {
         return out.octets(kind::PRESENT, attribute);
@@ -138,7 +138,7 @@ fn unescaped(value: &[Part]) -> Result<Vec<Part>, String> {
         }
         let (high, low) = (digit(value.get(at)), digit(value.get(at + 1)));
         let (Some(high), Some(low)) = (high, low) else {
-            return Err("behind a backslash a filter has two hexadecimal digits, as in \\2a".to_owned());
+            return Err("in a filter, a backslash must be followed by two hexadecimal digits, as in \\2a".to_owned());
         };
         found.push(Part::Byte((high * 16 + low) as u8));
         at += 2;
@@ -175,8 +175,8 @@ mod tests {
     fn a_filter_that_is_none_is_refused_with_its_reason() {
         for (text, word) in [
             ("(cn=a", "not closed"),
-            ("(cn=a))", "follows"),
-            ("(cn)", "no ="),
+            ("(cn=a))", "after the end"),
+            ("(cn)", "= is missing"),
             ("(=a)", "no attribute"),
             ("(!(a=b)(c=d))", "exactly one"),
             ("(cn=\\zz)", "hexadecimal"),

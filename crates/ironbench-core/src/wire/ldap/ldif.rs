@@ -78,7 +78,7 @@ impl<'a> Records<'a> {
 fn record(lines: &[String]) -> Result<Record, String> {
     let (name, dn) = attribute(&lines[0])?;
     if !name.eq_ignore_ascii_case("dn") {
-        return Err(format!("an entry begins with dn:, and not with {name}:"));
+        return Err(format!("an entry must start with dn:, not with {name}:"));
     }
     let mut rest = &lines[1..];
     let mut kind = b"add".to_vec();
@@ -97,7 +97,7 @@ fn record(lines: &[String]) -> Result<Record, String> {
         b"modrdn" | b"moddn" => renaming(rest)?,
         _ => {
             return Err(format!(
-                "changetype {} is unknown, or has lines that do not belong to it",
+                "changetype {} is unknown, or has lines that are not allowed",
                 String::from_utf8_lossy(&kind)
             ));
         }
@@ -127,14 +127,14 @@ fn modification(lines: &[String]) -> Result<(u8, Attribute), String> {
         "increment" => 3,
         _ => {
             return Err(format!(
-                "a modification begins with add:, delete:, replace: or increment:, and not with {how}:"
+                "a modification must start with add:, delete:, replace: or increment:, not with {how}:"
             ));
         }
     };
     let name = String::from_utf8_lossy(&name).into_owned();
     let values = lines[1..].iter().map(|line| match attribute(line)? {
         (of, value) if of.eq_ignore_ascii_case(&name) => Ok(value),
-        (of, _) => Err(format!("a value of {of} stands where {name} is modified")),
+        (of, _) => Err(format!("a value of {of} was found in a modification of {name}")),
     });
     let values = values.collect::<Result<_, _>>()?;
     Ok((number, (name, values)))
@@ -148,7 +148,7 @@ fn renaming(lines: &[String]) -> Result<Change, String> {
             "newrdn" => rdn = Some(value),
             "deleteoldrdn" => removes_old = value != b"0",
             "newsuperior" => parent = Some(value),
-            _ => return Err(format!("{name}: does not belong to a change of a name")),
+            _ => return Err(format!("{name}: is not allowed in a rename")),
         }
     }
     let rdn = rdn.ok_or("newrdn: is missing")?;
@@ -174,9 +174,9 @@ fn attribute(line: &str) -> Result<(&str, Vec<u8>), String> {
     let text = match value.as_bytes().first() {
         Some(b':') => {
             let decoded = BASE64.decode(value[1..].trim());
-            return Ok((name, decoded.map_err(|_| format!("the value of {name} is no base64"))?));
+            return Ok((name, decoded.map_err(|_| format!("the value of {name} is not base64"))?));
         }
-        Some(b'<') => return Err(format!("the value of {name} is in another file, and only values are taken")),
+        Some(b'<') => return Err(format!("the value of {name} is in another file, which is not supported here")),
         _ => value.trim_start_matches(' '),
     };
     Ok((name, text.as_bytes().to_vec()))
@@ -265,13 +265,13 @@ mod tests {
     #[test]
     fn a_mistake_is_told() {
         for (text, words) in [
-            ("cn: x\n", "an entry begins with dn:"),
+            ("cn: x\n", "an entry must start with dn:"),
             ("dn: a=b\nno colon\n", "\"no colon\""),
             ("dn: a=b\nchangetype: sort\n", "changetype sort"),
             ("dn: a=b\nchangetype: modify\nadd: c\nd: 1\n", "a value of d"),
-            ("dn: a=b\nchangetype: modify\nc: 1\n", "a modification begins"),
+            ("dn: a=b\nchangetype: modify\nc: 1\n", "a modification must start"),
             ("dn: a=b\nchangetype: modrdn\n", "newrdn: is missing"),
-            ("dn: a=b\nc:: ???\n", "the value of c is no base64"),
+            ("dn: a=b\nc:: ???\n", "the value of c is not base64"),
         ] {
             let found = Records::new(text).find_map(Result::err).unwrap();
             assert!(found.contains(words), "{found}");

@@ -91,7 +91,7 @@ impl Operation {
         let first = words(first).to_ascii_lowercase();
         let Some((_, verb)) = VERBS.iter().find(|(name, _)| *name == first) else {
             let known: Vec<_> = VERBS.iter().map(|(name, _)| *name).collect();
-            return Err(format!("{first:?} is no operation; known: {}", known.join(", ")));
+            return Err(format!("{first:?} is not an operation; known: {}", known.join(", ")));
         };
         let fields = rest.split(|part| *part == Part::Byte(b'?')).map(|field| Ok(decoded(trimmed(field))));
         let mut fields: Vec<Vec<Part>> = fields.collect::<Result<_, String>>()?;
@@ -115,7 +115,7 @@ impl Operation {
             Verb::Modify | Verb::Add => usize::MAX,
         };
         if fields.len() > most {
-            return Err(format!("{} has at most {most} parts between its ?", self.verb.name()));
+            return Err(format!("{} has at most {most} parts separated by ?", self.verb.name()));
         }
         let dn = &fields[0];
         let empty = Vec::new();
@@ -140,7 +140,7 @@ impl Operation {
                 out.open(op::RENAME);
                 out.octets(tag::OCTETS, dn)?;
                 if field(1).is_empty() {
-                    return Err("a rename has a new RDN behind the first ?".to_owned());
+                    return Err("a rename needs a new RDN after the first ?".to_owned());
                 }
                 out.octets(tag::OCTETS, field(1))?;
                 let mut bytes = Vec::new();
@@ -177,19 +177,19 @@ impl Operation {
             "one" => 1,
             "sub" => 2,
             "children" => 3,
-            other => return Err(format!("scope {other:?} is none of base, one, sub, children")),
+            other => return Err(format!("unknown scope {other:?}; known: base, one, sub, children")),
         };
         let (mut size, mut time, mut types_only) = (0, 0, false);
         for limit in limits.split(',').map(str::trim).filter(|limit| !limit.is_empty()) {
             let number = |text: &str| {
                 let number = text.parse::<i32>().ok().filter(|number| *number >= 0);
-                number.ok_or_else(|| format!("{limit:?} is no limit; write for example sizelimit=10"))
+                number.ok_or_else(|| format!("{limit:?} is not a limit; write for example sizelimit=10"))
             };
             match limit.split_once('=') {
                 Some(("sizelimit", text)) => size = number(text)?,
                 Some(("timelimit", text)) => time = number(text)?,
                 None if limit == "typesonly" => types_only = true,
-                _ => return Err(format!("{limit:?} is none of sizelimit=N, timelimit=N, typesonly")),
+                _ => return Err(format!("unknown limit {limit:?}; known: sizelimit=N, timelimit=N, typesonly")),
             }
         }
         self.limited = size > 0;
@@ -228,7 +228,7 @@ impl Operation {
     /// Appends the request of an operation without variables, with one fixed letter in place of random ones.
     pub fn plain(&self, id: i32, out: &mut Vec<u8>) -> Result<(), String> {
         let one = |of: &[u8], count: usize, out: &mut Vec<u8>| out.extend((0..count).map(|_| of[0]));
-        self.append(id, out, |_, _| false, one).map_err(|_| "it has a variable".to_owned())
+        self.append(id, out, |_, _| false, one).map_err(|_| "the operation has a variable".to_owned())
     }
 
     #[inline]
@@ -266,7 +266,7 @@ fn letters(random: &mut Random, of: &[u8], count: usize, out: &mut Vec<u8>) {
 
 fn modify(dn: &[Part], changes: &[Vec<Part>], out: &mut Writer) -> Result<(), String> {
     if changes.is_empty() {
-        return Err("a modify has a change behind its first ?, such as replace description=x".to_owned());
+        return Err("a modify needs a change after the first ?, such as replace description=x".to_owned());
     }
     out.open(op::MODIFY);
     out.octets(tag::OCTETS, dn)?;
@@ -279,7 +279,7 @@ fn modify(dn: &[Part], changes: &[Vec<Part>], out: &mut Writer) -> Result<(), St
             "delete" => 1,
             "replace" => 2,
             "increment" => 3,
-            other => return Err(format!("change {other:?} is none of add, delete, replace, increment")),
+            other => return Err(format!("unknown change {other:?}; known: add, delete, replace, increment")),
         };
         out.open(tag::SEQUENCE);
         out.bytes(&[tag::ENUMERATED, 1, number]);
@@ -295,7 +295,7 @@ fn modify(dn: &[Part], changes: &[Vec<Part>], out: &mut Writer) -> Result<(), St
 
 fn add(dn: &[Part], attributes: &[Vec<Part>], out: &mut Writer) -> Result<(), String> {
     if attributes.is_empty() {
-        return Err("an add has attributes behind its first ?, such as objectClass=person".to_owned());
+        return Err("an add needs attributes after the first ?, such as objectClass=person".to_owned());
     }
     out.open(op::ADD);
     out.octets(tag::OCTETS, dn)?;

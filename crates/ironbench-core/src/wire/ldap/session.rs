@@ -107,7 +107,7 @@ impl Session {
 
     fn send(&mut self, line: &str) -> Result<Operation> {
         if self.lost {
-            return Err(Error::failure(server_at(&self.address), "the connection to it is closed"));
+            return Err(Error::failure(server_at(&self.address), "the connection is closed"));
         }
         let wrong = |cause: String| Error::input(subject(line), cause);
         let operation = Operation::compile(&[Piece::Text(line.to_owned())], &self.base).map_err(wrong)?;
@@ -178,7 +178,7 @@ impl Session {
     /// # Errors
     /// Input: the data are not LDIF. Failure: the server rejected a record; earlier records have taken effect.
     pub fn copy_in(&mut self, data: &[u8]) -> Result<u64> {
-        let text = std::str::from_utf8(data).map_err(|_| Error::input("LDIF", "it is not UTF-8"))?;
+        let text = std::str::from_utf8(data).map_err(|_| Error::input("LDIF", "is not UTF-8"))?;
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
             interrupt.rearm();
         }
@@ -248,17 +248,17 @@ impl Session {
         self.lost = true;
         let statement = shown(line);
         let cause = match fault {
-            fault if fault.is_interrupt() => format!("interrupted in the middle of: {statement}"),
-            Fault::Server(done) => format!("it ended the connection: {done}; the operation was: {statement}"),
+            fault if fault.is_interrupt() => format!("interrupted during: {statement}"),
+            Fault::Server(done) => format!("the server ended the connection: {done}; operation: {statement}"),
             Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut && self.channel.is_late() => {
                 late(&statement)
             }
             Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
-            Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),
-            fault => format!("{} in the middle of: {statement}", fault.into_io()),
+            Fault::Io(_) => format!("the server closed the connection during: {statement}"),
+            fault => format!("{} during: {statement}", fault.into_io()),
         };
         Error::failure(server_at(&self.address), cause)
-            .hint("the server's log says why; it may have crashed or been stopped")
+            .hint("see the server's log: the server may have crashed or been stopped")
     }
 }
 
@@ -309,11 +309,11 @@ pub fn shown(line: &str) -> String {
 
 fn refused(done: &Done, line: &str) -> Error {
     let hint = match done.code {
-        code::CONFIDENTIALITY_REQUIRED => "ask for TLS (tls=require, or ldaps://)",
-        code::REFERRAL => "name the server that has the entries: ironbench does not follow referrals",
-        50 => "bind as a user who may do that",
-        53 => "name a base DN that the server holds: it may have none of this name",
-        80 => "the server's log says more; its map may be full (maxsize)",
+        code::CONFIDENTIALITY_REQUIRED => "use TLS (tls=require, or ldaps://)",
+        code::REFERRAL => "use the server that has the entries: ironbench does not follow referrals",
+        50 => "bind as a user with this permission",
+        53 => "use a base DN of this server: this one may not exist there",
+        80 => "see the server's log; its map may be full (maxsize)",
         _ => "",
     };
     Error { number: number(done), ..Error::failure(subject(line), done.to_string()).hint(hint) }

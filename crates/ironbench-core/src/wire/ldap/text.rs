@@ -16,7 +16,7 @@ pub enum Part {
 pub fn pair(text: &[Part]) -> Result<(&[Part], &[Part]), String> {
     match text.iter().position(|part| *part == Part::Byte(b'=')) {
         Some(at) if at > 0 => Ok((trimmed(&text[..at]), trimmed(&text[at + 1..]))),
-        _ => Err(format!("{:?} is no attribute=value", words(text))),
+        _ => Err(format!("{:?} is not attribute=value", words(text))),
     }
 }
 
@@ -107,7 +107,7 @@ fn letters(bytes: &[u8]) -> Result<Option<(Part, usize)>, String> {
     let Some(close) = count.iter().position(|byte| *byte == b'}') else { return Ok(None) };
     let text = String::from_utf8_lossy(&count[..close]);
     let count = text.parse().ok().filter(|count| (1..=MOST_LETTERS).contains(count));
-    let count = count.ok_or_else(|| format!("{{{text}}} is no count of letters from 1 to {MOST_LETTERS}"))?;
+    let count = count.ok_or_else(|| format!("{{{text}}} is not a number of letters from 1 to {MOST_LETTERS}"))?;
     Ok(Some((Part::Letters { of, count }, 1 + end + 2 + close + 1)))
 }
 

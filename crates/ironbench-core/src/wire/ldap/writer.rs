@@ -45,7 +45,7 @@ impl Writer {
 
     pub fn octets(&mut self, tag: u8, value: &[Part]) -> Result<(), String> {
         if self.depth >= DEEPEST {
-            return Err("it is nested too deep".to_owned());
+            return Err("the nesting is too deep".to_owned());
         }
         if let Some(plain) = plain(value) {
             let mut out = Vec::new();

@@ -96,11 +96,11 @@ pub(super) fn authenticate(
 
 /// Encryption with the server's RSA key is not supported, because the client cannot verify whose key it is.
 const WAY_OUT: &str = "use TLS with a verified certificate (tls=verify-full, tls_ca=FILE) or the server's Unix socket; tls=require \
-                       encrypts and takes any certificate";
+                       encrypts, but accepts any certificate";
 
 fn unsupported(plugin: &str) -> Error {
-    Error::input("authentication", format!("the server asks for the plug-in {plugin}, which ironbench does not know"))
-        .hint("let the user in by mysql_native_password, caching_sha2_password or ed25519 (ALTER USER … IDENTIFIED VIA …)")
+    Error::input("authentication", format!("the server requires the plug-in {plugin}, which ironbench does not support"))
+        .hint("let the user log in with mysql_native_password, caching_sha2_password or ed25519 (ALTER USER … IDENTIFIED VIA …)")
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Connector {
     pub fn new(connection: MysqlConnection) -> Result<Self> {
         let texts = [&connection.host, &connection.user, &connection.database];
         if texts.into_iter().any(|text| text.contains('\0')) {
-            return Err(Error::input("connection", "host, user and database must hold no zero byte"));
+            return Err(Error::input("connection", "host, user and database must not contain a zero byte"));
         }
         let address = address(&connection);
         // A Unix socket needs no TLS, as no third party can read it.
@@ -236,9 +236,9 @@ impl Connector {
             if self.mode == Mode::Prefer {
                 return Ok(0);
             }
-            let cause = format!("it offers no TLS, and tls={} asks for it", self.connection.tls);
+            let cause = format!("the server does not support TLS, but tls={} requires it", self.connection.tls);
             return Err(Error::input(server_at(&self.address), cause)
-                .hint("give the server a certificate (ssl_cert, ssl_key), or use tls=prefer")
+                .hint("install a certificate on the server (ssl_cert, ssl_key), or use tls=prefer")
                 .into());
         }
         // Plain text injected after the greeting must not be taken for a packet that came through TLS.
@@ -275,7 +275,7 @@ impl Connector {
     }
 
     fn too_old(&self, version: &str) -> Error {
-        let cause = format!("version {version} is older than ironbench can talk to");
+        let cause = format!("version {version} is too old for ironbench");
         Error::input(server_at(&self.address), cause).hint("use MySQL 5.7.5 or MariaDB 10.2, or a later one")
     }
 }
@@ -296,7 +296,7 @@ fn settled(channel: &mut Channel) -> std::result::Result<(), Fault> {
             Some(&head::OK) if Done::read(body)?.has_more() => {}
             Some(&head::OK) => return Ok(()),
             Some(&head::ERROR) => return Err(Fault::Server(Box::new(server_error(body)))),
-            _ => return Err(Error::input("connection", "a statement of `init` gives rows").into()),
+            _ => return Err(Error::input("connection", "a statement of `init` returns rows").into()),
         }
     }
 }

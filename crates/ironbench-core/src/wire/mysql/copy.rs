@@ -28,10 +28,10 @@ impl<'a> CopyIn<'a> {
         session.begin(sql)?;
         match session.answer(&mut Outcome::default()) {
             Ok(Some(Answer::LocalInfile)) => {}
-            Ok(None) => return Err(Error::failure("copy_in", "the statement is no LOAD DATA LOCAL")),
+            Ok(None) => return Err(Error::failure("copy_in", "the statement is not LOAD DATA LOCAL")),
             Ok(Some(_)) => {
                 session.collect(sql, Outcome::default())?;
-                return Err(Error::failure("copy_in", "the statement is no LOAD DATA LOCAL"));
+                return Err(Error::failure("copy_in", "the statement is not LOAD DATA LOCAL"));
             }
             Err(fault) => return Err(session.failed(fault, sql)),
         }
@@ -82,13 +82,13 @@ impl<'a> CopyIn<'a> {
     fn warned(&mut self, warnings: u64) -> Error {
         let first = self.session.query("SHOW WARNINGS LIMIT 1");
         let first = first.ok().and_then(|rows| rows.get(0, 2).map(|text| format!("; the first: {text}")));
-        let cause = format!("the server warned {warnings} times of the data{}", first.unwrap_or_default());
-        Error::failure(subject(&self.sql), cause).hint("rows may be missing or changed: do not use what was loaded")
+        let cause = format!("the server issued {warnings} warnings about the data{}", first.unwrap_or_default());
+        Error::failure(subject(&self.sql), cause).hint("rows may be missing or changed: do not use the loaded data")
     }
 
     fn ship(&mut self) -> Result<()> {
         if !self.open {
-            return Err(Error::failure("copy_in", "the load is over"));
+            return Err(Error::failure("copy_in", "the load has ended"));
         }
         let length = self.frame.len() - HEAD;
         if length == 0 {

@@ -42,13 +42,13 @@ fn not_admitted(error: &ServerError, server: String, connection: &MysqlConnectio
         1045 | 1698 => {
             (Kind::Input, "correct user and password in the DSN; an account that requires TLS needs tls=require")
         }
-        1044 => (Kind::Input, "the user lacks a right on the database (GRANT ALL ON database.* TO user)"),
+        1044 => (Kind::Input, "the user lacks a privilege on the database (GRANT ALL ON database.* TO user)"),
         1049 => (Kind::Input, "correct the name of the database, or create it first (CREATE DATABASE …)"),
         1130 => (Kind::Input, "create the user for the host it connects from (CREATE USER user@'%')"),
         1820 | 1862 => (Kind::Input, "set a new password first (ALTER USER)"),
-        1524 => (Kind::Input, "let the user in by mysql_native_password, caching_sha2_password or ed25519"),
+        1524 => (Kind::Input, "let the user log in with mysql_native_password, caching_sha2_password or ed25519"),
         3118 | 4151 => (Kind::Input, "unlock the account first (ALTER USER … ACCOUNT UNLOCK)"),
-        3159 => (Kind::Input, "ask for TLS (tls=require), or use the server's Unix socket"),
+        3159 => (Kind::Input, "use TLS (tls=require), or the server's Unix socket"),
         1040 => (Kind::Failure, "use fewer clients, or raise max_connections (of ironbench's own server by --set)"),
         1203 | 1226 => (Kind::Failure, "use fewer clients, or raise the limits of the account (ALTER USER … WITH …)"),
         1053 => (Kind::Failure, "the server is stopping: wait and try again"),

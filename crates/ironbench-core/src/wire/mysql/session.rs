@@ -153,7 +153,7 @@ impl Session {
 
     fn send(&mut self, sql: &str, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         if self.lost {
-            return Err(Error::failure(server_at(&self.address), "the connection to it is closed"));
+            return Err(Error::failure(server_at(&self.address), "the connection is closed"));
         }
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
             interrupt.rearm();
@@ -195,7 +195,7 @@ impl Session {
                 }
                 Ok(Some(_)) => {}
                 Ok(None) if refused_data => {
-                    return Err(Error::failure(subject(sql), "the data of LOAD DATA LOCAL come through copy_in only"));
+                    return Err(Error::failure(subject(sql), "LOAD DATA LOCAL is possible only through copy_in"));
                 }
                 Ok(None) => return Ok(outcome),
                 Err(fault) => return Err(self.failed(fault, sql)),
@@ -251,22 +251,22 @@ impl Session {
         let statement = shortened(sql);
         let (mut sqlstate, mut number) = (String::new(), 0);
         let cause = match fault {
-            fault if fault.is_interrupt() => format!("it did not end the cancelled statement in time: {statement}"),
+            fault if fault.is_interrupt() => format!("the cancelled statement did not end in time: {statement}"),
             Fault::Server(error) => {
                 (sqlstate, number) = (error.sqlstate.clone(), error.number);
-                format!("it ended the connection: {error}; the statement was: {statement}")
+                format!("the server ended the connection: {error}; statement: {statement}")
             }
             Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut && self.channel.is_late() => {
                 late(&statement)
             }
             Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
-            Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),
-            Fault::Tls(error) => format!("TLS broke ({error}) in the middle of: {statement}"),
-            fault => format!("{} in the middle of: {statement}", fault.into_io()),
+            Fault::Io(_) => format!("the server closed the connection during: {statement}"),
+            Fault::Tls(error) => format!("TLS error ({error}) during: {statement}"),
+            fault => format!("{} during: {statement}", fault.into_io()),
         };
         let hint = match number {
-            1153 => "raise max_allowed_packet on the server, or send less at a time",
-            _ => "the server's log says why; it may have crashed or been stopped",
+            1153 => "raise max_allowed_packet on the server, or send less data at a time",
+            _ => "see the server's log: the server may have crashed or been stopped",
         };
         Error { sqlstate, number, ..Error::failure(server, cause) }.hint(hint)
     }
@@ -298,7 +298,7 @@ impl Drop for Session {
 
 fn refused(error: &ServerError, sql: &str) -> Error {
     let hint = match error.number {
-        1148 | 3948 | 4166 => "let the server take data from clients (SET GLOBAL local_infile = ON)",
+        1148 | 3948 | 4166 => "allow the server to accept data from clients (SET GLOBAL local_infile = ON)",
         14 | 1021 | 1114 => "free some space on the server's disk",
         _ => "",
     };

@@ -19,7 +19,7 @@ use crate::Error;
 use crate::wire::PostgresConnection;
 use crate::wire::{security::Security, tls::Mode};
 
-const WAY_OUT: &str = "use sslmode=verify-full, or let the user in by scram-sha-256; sslmode=require takes any certificate, and \
+const WAY_OUT: &str = "use sslmode=verify-full, or scram-sha-256 for this user; sslmode=require accepts any certificate, and \
                        require_auth=password sends the password over any connection";
 
 /// Codes of the Authentication messages (documentation, 54.7).
@@ -130,13 +130,15 @@ impl<'a> Policy<'a> {
         let listed = self.methods.iter().any(|word| word.trim_start_matches('!') == method);
         let excluding = self.methods.iter().any(|word| word.starts_with('!'));
         if !self.methods.is_empty() && listed == excluding {
-            let cause = format!("the server asks for {method}, which require_auth rules out");
-            return Err(Error::input("authentication", cause).hint("this may not be the server it seems to be").into());
+            let cause = format!("the server requires {method}, which require_auth excludes");
+            return Err(Error::input("authentication", cause)
+                .hint("this may not be the server that it claims to be")
+                .into());
         }
         if self.binding_required && !bound {
-            let cause = format!("the server asks for {method} without channel binding, and channel_binding=require");
+            let cause = format!("the server requires {method} without channel binding, but channel_binding=require");
             return Err(Error::input("authentication", cause)
-                .hint("let the user in by scram-sha-256 over TLS; else this may not be the server it seems to be")
+                .hint("use scram-sha-256 over TLS for this user; otherwise this may not be the server that it claims to be")
                 .into());
         }
         Ok(())
@@ -161,25 +163,25 @@ fn password(connection: &PostgresConnection) -> Result<&[u8], Error> {
         Some(password) if !password.is_empty() => Ok(password.as_bytes()),
         _ => Err(Error::input(
             format!("user {}", connection.user),
-            format!("the server at {}:{} asks for a password and none was given", connection.host, connection.port),
+            format!("the server at {}:{} requires a password, but none was given", connection.host, connection.port),
         )
-        .hint("give it in the DSN, in PGPASSWORD or in ~/.pgpass")),
+        .hint("set it in the DSN, in PGPASSWORD or in ~/.pgpass")),
     }
 }
 
 fn refused(error: &std::io::Error) -> Error {
     Error::failure("SCRAM authentication", format!("the server's answer is not valid: {error}"))
-        .hint("correct the password; if it is right, this may not be the server it seems to be")
+        .hint("correct the password; if it is correct, this may not be the server that it claims to be")
 }
 
 fn unproven() -> Error {
     Error::failure("SCRAM authentication", "the server did not prove that it knows the password")
-        .hint("this may not be the server it seems to be")
+        .hint("this may not be the server that it claims to be")
 }
 
 fn unsupported(what: &str) -> Error {
-    Error::input("authentication", format!("the server asks for {what} that ironbench does not know"))
-        .hint("let the user in by scram-sha-256, md5, password or trust in the server's pg_hba.conf")
+    Error::input("authentication", format!("the server requires {what} that ironbench does not support"))
+        .hint("allow scram-sha-256, md5, password or trust for this user in the server's pg_hba.conf")
 }
 
 #[cfg(test)]

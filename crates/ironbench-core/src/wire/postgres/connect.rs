@@ -79,7 +79,7 @@ impl Connector {
         let texts = [&connection.host, &connection.user, &connection.database];
         let options = connection.options.iter().flat_map(|(name, value)| [name, value]);
         if texts.into_iter().chain(options).any(|text| frontend::has_zero_byte(text)) {
-            return Err(Error::input("connection", "host, user, database and options must hold no zero byte"));
+            return Err(Error::input("connection", "host, user, database and options must not contain a zero byte"));
         }
         let address = address(&connection);
         // As in libpq, TLS is never used on a Unix socket, which no third party can read.
@@ -192,17 +192,21 @@ impl Connector {
             b'S' => channel.start_tls(tls::client(config, &self.connection.host)?)?,
             b'N' if self.mode == Mode::Prefer => {}
             b'N' => {
-                let cause = format!("it offers no TLS, and sslmode={} asks for it", self.connection.sslmode);
+                let cause =
+                    format!("the server does not support TLS, but sslmode={} requires it", self.connection.sslmode);
                 return Err(Error::input(server_at(&self.address), cause)
-                    .hint("switch TLS on in the server (ssl = on), or use sslmode=prefer")
+                    .hint("enable TLS on the server (ssl = on), or use sslmode=prefer")
                     .into());
             }
             // An error instead of an answer.
             // The text is unauthenticated and must not be shown to users (CVE-2024-10977).
             b'E' => {
-                return Err(Error::failure(server_at(&self.address), "it answered the request for TLS with an error")
-                    .hint("the server's log says why")
-                    .into());
+                return Err(Error::failure(
+                    server_at(&self.address),
+                    "the server answered the TLS request with an error",
+                )
+                .hint("see the server's log")
+                .into());
             }
             _ => return Err(Fault::Malformed(Malformed::Nonsense)),
         }

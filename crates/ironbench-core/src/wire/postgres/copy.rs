@@ -35,7 +35,7 @@ impl<'a> CopyIn<'a> {
                 }
                 Ok(_) => {
                     session.collect(sql)?;
-                    return Err(Error::failure("copy_in", "the statement is no COPY … FROM STDIN"));
+                    return Err(Error::failure("copy_in", "the statement is not COPY … FROM STDIN"));
                 }
             }
         }
@@ -83,7 +83,7 @@ impl<'a> CopyIn<'a> {
     fn ship(&mut self) -> Result<()> {
         const HEAD: usize = 5;
         if !self.open {
-            return Err(Error::failure("copy_in", "the COPY is over"));
+            return Err(Error::failure("copy_in", "the COPY has ended"));
         }
         let length = self.frame.len() - HEAD;
         if length == 0 {

@@ -45,7 +45,7 @@ fn not_admitted(error: &ServerError, server: String, connection: &PostgresConnec
         }
         "28000" => (Kind::Input, "the server's pg_hba.conf decides who may connect from where, with and without TLS"),
         "3D000" => (Kind::Input, "correct the database name, or create it first (createdb)"),
-        "42501" => (Kind::Input, "the role lacks a right it needs to connect (GRANT CONNECT)"),
+        "42501" => (Kind::Input, "the role lacks the privilege to connect (GRANT CONNECT)"),
         "22023" | "42704" | "42601" | "55P02" => (Kind::Input, "correct the run-time parameters of the connection"),
         "53300" => (Kind::Failure, "use fewer clients, or raise max_connections (of ironbench's own server by --set)"),
         "57P03" => (Kind::Failure, "the server is starting, stopping or recovering: wait and try again"),

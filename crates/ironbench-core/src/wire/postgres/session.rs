@@ -147,10 +147,10 @@ impl Session {
     /// Sends `sql`.
     pub(super) fn begin(&mut self, sql: &str) -> Result<()> {
         if self.lost {
-            return Err(Error::failure(server_at(&self.address), "the connection to it is closed"));
+            return Err(Error::failure(server_at(&self.address), "the connection is closed"));
         }
         if frontend::has_zero_byte(sql) {
-            return Err(Error::failure(subject(sql), "SQL must hold no zero byte"));
+            return Err(Error::failure(subject(sql), "SQL must not contain a zero byte"));
         }
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
             interrupt.rearm();
@@ -192,10 +192,7 @@ impl Session {
                 Ok(Step::More) => {}
                 Ok(Step::Refused(error)) => drop(refusal.get_or_insert(error)),
                 Ok(Step::WantsCopyData) => {
-                    frontend::copy_fail(
-                        &mut self.channel.output,
-                        "the data of COPY FROM STDIN come through copy_in only",
-                    );
+                    frontend::copy_fail(&mut self.channel.output, "COPY FROM STDIN is possible only through copy_in");
                     self.channel.flush().map_err(|error| self.lose(error.into(), sql))?;
                 }
                 Ok(Step::Done) => return refusal.map_or(Ok(outcome), |error| Err(refused(&error, sql))),
@@ -267,7 +264,7 @@ impl Session {
         let mut sqlstate = String::new();
         let cause = match (fault, &self.last_words) {
             (fault, _) if fault.is_interrupt() => {
-                format!("it did not end the cancelled statement in time: {statement}")
+                format!("the cancelled statement did not end in time: {statement}")
             }
             (Fault::Io(error), None) if error.kind() == std::io::ErrorKind::TimedOut && self.channel.is_late() => {
                 late(&statement)
@@ -275,14 +272,14 @@ impl Session {
             (Fault::Io(error), None) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
             (Fault::Io(_), Some(words)) => {
                 sqlstate.clone_from(&words.sqlstate);
-                format!("it ended the connection: {words}; the statement was: {statement}")
+                format!("the server ended the connection: {words}; statement: {statement}")
             }
-            (Fault::Io(_), None) => format!("it closed the connection in the middle of: {statement}"),
-            (Fault::Tls(error), _) => format!("TLS broke ({error}) in the middle of: {statement}"),
-            (fault, _) => format!("{} in the middle of: {statement}", fault.into_io()),
+            (Fault::Io(_), None) => format!("the server closed the connection during: {statement}"),
+            (Fault::Tls(error), _) => format!("TLS error ({error}) during: {statement}"),
+            (fault, _) => format!("{} during: {statement}", fault.into_io()),
         };
         Error { sqlstate, ..Error::failure(server, cause) }
-            .hint("the server's log says why; it may have crashed or been stopped")
+            .hint("see the server's log: the server may have crashed or been stopped")
     }
 }
 

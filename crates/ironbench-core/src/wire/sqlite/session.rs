@@ -76,7 +76,7 @@ impl Session {
     pub fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
         let first = data.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let insert = copy::insert_for(sql, first.split(|&byte| byte == b'\t').count())
-            .ok_or_else(|| Error::input(sql, "neither COPY … FROM STDIN nor INSERT"))?;
+            .ok_or_else(|| Error::input(sql, "is neither COPY … FROM STDIN nor INSERT"))?;
         if data.is_empty() {
             return Ok(0);
         }
@@ -131,7 +131,7 @@ impl Session {
             if fields != statement.parameter_count() {
                 return Err(Error::input(
                     format!("row {}", rows + 1),
-                    format!("its fields are not the {} of {insert}", statement.parameter_count()),
+                    format!("the number of fields differs from the {} of {insert}", statement.parameter_count()),
                 ));
             }
             statement.raw_execute().map_err(|error| {
@@ -155,7 +155,7 @@ pub fn connect(path: &str, pragmas: &[String], more: OpenFlags) -> Result<Connec
     let connection = Connection::open_with_flags(path, flags).map_err(|error| {
         let hint = match Path::new(path).parent() {
             Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-                format!("there is no directory {}", folder.display())
+                format!("the directory {} does not exist", folder.display())
             }
             _ if more.is_empty() && !Path::new(path).exists() => "load the data first".to_owned(),
             _ => String::new(),
@@ -306,7 +306,7 @@ mod tests {
     fn a_file_that_cannot_be_opened_is_named_with_the_way_out() {
         let error = Session::open("/nowhere/at/all.db", &[]).unwrap_err();
         assert_eq!((error.subject.as_str(), error.sqlstate.as_str()), ("SQLite /nowhere/at/all.db", ""));
-        assert_eq!(error.hint, "there is no directory /nowhere/at");
+        assert_eq!(error.hint, "the directory /nowhere/at does not exist");
         let error = Session::open(":memory:", &["PRAGM x".to_owned()]).unwrap_err();
         assert_eq!((error.subject.as_str(), error.kind), ("PRAGM x", crate::Kind::Input));
     }

@@ -271,7 +271,7 @@ impl Transport for Uring {
 
     fn replace(&mut self, id: usize, stream: Stream, unread: &[u8]) -> io::Result<()> {
         let Stream::Plain(socket) = stream else {
-            return Err(io::Error::other("the server now wants TLS, and did not before"));
+            return Err(io::Error::other("the server now requires TLS, but did not before"));
         };
         // Ends the armed receive: until then the kernel keeps the old socket open.
         let _ = rustix::net::shutdown(&self.sockets[id], rustix::net::Shutdown::Both);

@@ -143,14 +143,14 @@ impl Roles {
     /// Input: the options are invalid.
     pub fn new(options: Options, clients: usize, part: Part, seed: u64) -> Result<Self> {
         let Generator::Brokerage(brokerage) = options.data.clone() else {
-            return Err(Error::input("data of the roles", "they are not the brokerage's"));
+            return Err(Error::input("data of the roles", "are not brokerage data"));
         };
         let positive = |seconds: f64| seconds.is_finite() && seconds > 0.0;
         if !positive(options.maintenance_s) || !positive(options.price_period_s) {
-            return Err(Error::input("roles of the brokerage", "a period is not above zero seconds"));
+            return Err(Error::input("roles of the brokerage", "a period is not greater than zero seconds"));
         }
         if options.alone && part.all_clients != 1 {
-            return Err(Error::input("roles of the brokerage", "who does everything alone is one client"));
+            return Err(Error::input("roles of the brokerage", "this mode needs exactly one client"));
         }
         let curve = Curve { start_ms: inputs::morning(&brokerage), speed: quarter_hour() / options.price_period_s };
         let initial = brokerage.load_units() * TRADES_PER_DAY * brokerage.days;
@@ -251,13 +251,13 @@ impl Jobs for Roles {
         let there = |kind: Kind| scripts[kind as usize].is_some();
         for answer in [Kind::TradeResult, Kind::MarketFeed] {
             if there(Kind::TradeOrder) && !there(answer) {
-                let cause = format!("it asks for {}, which answers orders", answer.name());
+                let cause = format!("needs {}, which processes orders", answer.name());
                 return Err(Error::input(format!("script {}", Kind::TradeOrder.name()), cause));
             }
         }
         let deck = Deck::new(there, Dice::new(self.seed, Purpose::Deck as u64, self.part.number as u64));
         if deck.is_empty() {
-            return Err(Error::input("scripts", "none is a transaction that customers of the brokerage ask for"));
+            return Err(Error::input("scripts", "no script is a transaction of brokerage customers"));
         }
         self.deck.get_or_init(|| Mutex::new(deck));
         Ok(())

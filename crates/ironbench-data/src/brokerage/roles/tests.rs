@@ -326,9 +326,9 @@ fn roles_that_cannot_be_played_are_refused() {
         roles.unwrap_err().to_string()
     };
     assert!(refused("", 1, &["trade_order", "market_feed"]).contains("trade_result"));
-    assert!(refused("", 1, &["data_maintenance"]).contains("customers of the brokerage"));
+    assert!(refused("", 1, &["data_maintenance"]).contains("brokerage customers"));
     assert!(refused(r#", "alone": true"#, 2, &["trade_status"]).contains("one client"));
-    assert!(refused(r#", "maintenance_s": 0"#, 2, &["trade_status"]).contains("above zero"));
+    assert!(refused(r#", "maintenance_s": 0"#, 2, &["trade_status"]).contains("greater than zero"));
     let roles = Roles::new(options(""), 4, Part::whole(4), 1).unwrap();
     assert!(roles.check(&program(&["trade_status"])).is_ok());
     assert!(serde_json::from_str::<Options>(&format!("{{\"data\": {DATA}, \"other\": 1}}")).is_err());

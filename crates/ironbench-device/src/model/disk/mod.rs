@@ -204,8 +204,8 @@ pub fn checked(name: &str, figures: &DiskFigures) -> Result<()> {
     let subject = || format!("device model {name}");
     for (which, seek) in [("read", read_seek(figures)), ("write", write_seek(figures))] {
         if !seek.is_monotone() {
-            return Err(Error::input(subject(), format!("its {which} seek times are those of no arm"))
-                .hint("the average lies at 0.33 to 0.73 of the way from the track-to-track to the full-stroke time"));
+            return Err(Error::input(subject(), format!("the {which} seek times are impossible"))
+                .hint("the average must be 33% to 73% of the way from the track-to-track to the full-stroke time"));
         }
     }
     if figures.rate_inner > figures.rate_outer {

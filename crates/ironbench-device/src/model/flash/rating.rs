@@ -81,7 +81,7 @@ pub fn checked(name: &str, figures: &FlashFigures) -> Result<()> {
         return fault("units and read_depth must be at least 1".into());
     }
     if figures.units > MOST_UNITS {
-        return fault(format!("{} units are more than any device has: at most {MOST_UNITS}", figures.units));
+        return fault(format!("{} units exceed the maximum of {MOST_UNITS}", figures.units));
     }
     if least < figures.read_latency {
         return fault(format!(
@@ -92,16 +92,16 @@ pub fn checked(name: &str, figures: &FlashFigures) -> Result<()> {
         ));
     }
     if figures.read_latency < 1.0 / figures.read_iops * 0.999 && figures.read_depth > 1 {
-        return fault("its reads take less time than they would one after another".into());
+        return fault("reads are faster than the latency of a single read allows".into());
     }
     if figures.sustained_write_iops > figures.write_iops || figures.sustained_write_rate > figures.write_rate {
-        return fault("it writes faster for ever than while its buffer has room".into());
+        return fault("the sustained write rate exceeds the rate into an empty buffer".into());
     }
     if figures.read_rate > figures.interface_rate || figures.write_rate > figures.interface_rate {
-        return fault("it is faster than its interface".into());
+        return fault("a rate exceeds the rate of the interface".into());
     }
     if !(0.0..1.0).contains(&figures.spare) || !(0.0..=1.0).contains(&figures.rated_fill) {
-        return fault("spare and rated_fill are shares from 0 to 1".into());
+        return fault("spare and rated_fill must be between 0 and 1".into());
     }
     Ok(())
 }

@@ -80,5 +80,5 @@ fn what_is_no_operation_is_complained_of() {
     assert!(complaint("search dc=x??sub?(a=").contains("is not closed"));
     let mut wrong = replay();
     wrong.clients[0].push((40, 2, false));
-    assert_eq!(wrong.compiled("").unwrap_err().cause, "there is no operation 2");
+    assert_eq!(wrong.compiled("").unwrap_err().cause, "operation 2 does not exist");
 }

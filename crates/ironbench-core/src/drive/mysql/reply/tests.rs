@@ -95,7 +95,7 @@ fn gset_wants_exactly_one_row() {
     let sql = session.sql();
     session.reply.expect(sql, false);
     assert_eq!(session.receive(&[&[1], &column("a", 3), &end(IDLE)]), Ok(Progress::Answered));
-    assert_eq!(session.reply.gather_fault().unwrap(), "\\gset wants one row, the server gave 0");
+    assert_eq!(session.reply.gather_fault().unwrap(), "\\gset needs one row, but the server returned 0");
 }
 
 #[test]

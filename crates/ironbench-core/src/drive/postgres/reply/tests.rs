@@ -58,7 +58,7 @@ fn of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all() {
 #[test]
 fn of_joined_statements_gset_wants_one_row_of_the_last_and_takes_none_otherwise() {
     let [one, two] = [rows("a", &["5"]), rows("b", &["6", "7"])];
-    let fault = |count| Some(format!("\\gset wants one row, the server gave {count}"));
+    let fault = |count| Some(format!("\\gset needs one row, but the server returned {count}"));
     let last = gathered("SELECT 5 AS a \\; SELECT b FROM t \\gset", &[one.clone(), two]);
     assert_eq!(last, ("before".to_owned(), "before".to_owned(), fault(2)));
     let none = gathered("SELECT 5 AS a \\; CHECKPOINT \\gset", &[one, message(tag::COMMAND_COMPLETE, b"CHECKPOINT\0")]);

@@ -58,16 +58,16 @@ fn letters_at_random_are_as_many_as_asked_for() {
 #[test]
 fn a_line_that_is_no_operation_is_refused_with_its_reason() {
     for (text, word) in [
-        ("select 1", "no operation"),
+        ("select 1", "is not an operation"),
         ("delete a=b?c", "at most 1"),
         ("search a=b??far", "scope"),
         ("search a=b???(c=d)?size=1", "sizelimit=N"),
         ("compare a=b?c", "attribute=value"),
-        ("modify a=b", "has a change"),
-        ("modify a=b?swap c=d", "none of add"),
-        ("add a=b", "has attributes"),
+        ("modify a=b", "needs a change"),
+        ("modify a=b?swap c=d", "known: add"),
+        ("add a=b", "needs attributes"),
         ("rename a=b", "new RDN"),
-        ("add a=b?c=[a-z]{0}", "count of letters"),
+        ("add a=b?c=[a-z]{0}", "number of letters"),
     ] {
         assert!(compiled(text).unwrap_err().contains(word), "{text}");
     }

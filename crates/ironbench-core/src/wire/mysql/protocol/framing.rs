@@ -6,9 +6,9 @@ use crate::wire::UNASKED;
 /// The received bytes are not a packet that the client accepts: the stream has become unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    #[error("the server sent something that is no packet of MySQL's protocol")]
+    #[error("the server sent data that is not a packet of MySQL's protocol")]
     Nonsense,
-    #[error("the server announced a packet of 16 MiB or more, and at most {LONGEST} bytes are taken")]
+    #[error("the server announced a packet of 16 MiB or more; the limit is {LONGEST} bytes")]
     TooLong,
     #[error("{UNASKED}")]
     Unasked,
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(next([0xfe, 0xff, 0xff, 0]), Ok(false));
         assert_eq!(
             Malformed::TooLong.to_string(),
-            "the server announced a packet of 16 MiB or more, and at most 16777214 bytes are taken"
+            "the server announced a packet of 16 MiB or more; the limit is 16777214 bytes"
         );
     }
 }

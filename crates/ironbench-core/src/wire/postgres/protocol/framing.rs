@@ -6,10 +6,10 @@ use crate::wire::UNASKED;
 /// The received bytes are not a PostgreSQL message that the client accepts: the stream has become unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    #[error("the server sent something that is no PostgreSQL message")]
+    #[error("the server sent data that is not a PostgreSQL message")]
     Nonsense,
     #[error(
-        "the server announced a message of {size} bytes (type {tag}), and at most {most} are taken",
+        "the server announced a message of {size} bytes (type {tag}); the limit is {most}",
         tag = char::from(*.tag), most = LONGEST[usize::from(*.tag)]
     )]
     TooLong { tag: u8, size: usize },
@@ -283,9 +283,6 @@ mod tests {
             assert_eq!(kept_size(&announced(most + 1)), Err(Malformed::TooLong { tag, size: most + 1 }));
         }
         let words = Malformed::TooLong { tag: b'D', size: 2_147_483_648 }.to_string();
-        assert_eq!(
-            words,
-            "the server announced a message of 2147483648 bytes (type D), and at most 67108864 are taken"
-        );
+        assert_eq!(words, "the server announced a message of 2147483648 bytes (type D); the limit is 67108864");
     }
 }
