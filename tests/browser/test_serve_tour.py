@@ -128,20 +128,20 @@ def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, serve
     page.locator("button.trial").first.click()
     expect(page.locator("output.said")).to_contain_text("block 1")
     page.get_by_label("note").fill("seen")
-    page.get_by_role("button", name="Keep the note").click()
+    page.get_by_role("button", name="Save note").click()
     expect(page.get_by_label("note")).to_have_value("seen\n")
     drawn(page)
     lab = next((results / "labs").iterdir())
     assert (lab / "notes" / "lab.md").read_text() == "seen\n"
     page.get_by_role("button", name="Explain").click()
     expect(page.get_by_role("heading", name="From clients=1 to clients=2")).to_be_visible()
-    expect(page.get_by_role("heading", name="A against B")).to_be_visible()
+    expect(page.get_by_role("heading", name="A compared with B")).to_be_visible()
     fits(page)
     page.go_back()
     page.goto(f"{page.url.partition('?')[0]}/gate")  # a lab's page links to it if the lab was run as a gate
     expect(page.locator(".decision")).to_contain_text("The gate is")
     page.get_by_label("allowed slowdown").fill("0.5")
-    page.get_by_role("button", name="Decide").click()
+    page.get_by_role("button", name="Evaluate").click()
     expect(page.locator(".decision")).to_contain_text("The gate is open")
     drawn(page)
     fits(page)
@@ -205,7 +205,7 @@ def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(
         while not words_shown and time.monotonic() < latest:
             page.wait_for_timeout(200)
         process.send_signal(signal.SIGCONT)
-        assert [("It is sent all the same" in words, typed) for words, typed in words_shown] == [(True, LAB)]
+        assert [("The request is sent" in words, typed) for words, typed in words_shown] == [(True, LAB)]
         expect(page.get_by_role("heading", name="Queue", exact=True)).to_be_visible(timeout=PATIENCE_MS)
         expect(page.get_by_role("link", name="lab", exact=True)).to_be_visible()
 
@@ -231,11 +231,11 @@ def test_what_is_asked_of_a_busy_server_is_not_given_up(page: Page, served: tupl
     page.goto(re.sub(r"/\?.*", f"/lab/{STOCKED}", address))
     page.route("**/queue/state", lambda route: route.abort("connectionrefused"))
     page.get_by_label("note").fill("seen")
-    page.get_by_role("button", name="Keep the note").click()
+    page.get_by_role("button", name="Save note").click()
     expect(page.locator("#lost")).to_contain_text("Nothing was sent")
     page.unroute("**/queue/state")
     page.route("**/queue/state", lambda _: None)  # no answer
-    page.get_by_role("button", name="Keep the note").click()
+    page.get_by_role("button", name="Save note").click()
     expect(page.get_by_label("note")).to_have_value("seen\n", timeout=PATIENCE_MS)
     assert (directory.path / "notes" / "lab.md").read_text() == "seen\n"
 

@@ -62,5 +62,5 @@ def _computed(directory: LabDirectory) -> LabAnswer:
     try:
         study = study_of(directory)
     except (KeyError, ValueError, ArithmeticError) as error:  # a record of another plan
-        raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
+        raise FailureError(f"lab {directory.path.name}", f"the records do not match the plan ({error})") from error
     return LabAnswer(study.lab.question if study.lab else directory.path.name, answer(study).decision.sentence)

@@ -190,7 +190,7 @@ class Pages:
             except IronbenchError as error:
                 return PlainTextResponse(error_text(error, self.results.directory).replace(str(path), "the file"), 400)
             except OSError as error:
-                return PlainTextResponse(f"cannot be kept: {error.strerror}", 507)
+                return PlainTextResponse(f"the file cannot be stored: {error.strerror}", 507)
 
     def show_queue(self, request: Request) -> Response:
         return queue_page.show(self.queue)
@@ -241,7 +241,9 @@ class Pages:
         await run_in_threadpool(imported.require_trust, directory, directory.lab())
         if more and not (more.isascii() and more.isdigit() and len(more) <= 4 and 6 <= int(more) <= 1000):
             raise InputError(
-                "blocks more", f"{more[:20]!r} is no number from 6 to 1000", "a verdict needs 6 of its own"
+                "additional blocks",
+                f"{more[:20]!r} is not a number from 6 to 1,000",
+                "a round needs 6 blocks for a verdict",
             )
         await run_in_threadpool(self.queue.resume, name, int(more or 0))
         return RedirectResponse("/queue", 303)
@@ -309,22 +311,22 @@ def application(results: Results, policy: AccessPolicy, printer: Printer) -> App
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, IronbenchError)
         status = 500 if isinstance(error, FailureError) else 404
-        return problem("This cannot be shown", error_text(error, results.directory), status)
+        return problem("This page cannot be shown", error_text(error, results.directory), status)
 
     async def not_there(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        words = {404: "There is no such page.", 405: "This address does not take that."}
-        return problem("Not here", words.get(error.status_code, error.detail), error.status_code)
+        words = {404: "This page does not exist.", 405: "This page does not accept such a request."}
+        return problem("Not found", words.get(error.status_code, error.detail), error.status_code)
 
     async def unreadable(_: Request, error: Exception) -> Response:
         assert isinstance(error, OSError)
-        return problem("The disk does not answer", f"{error.strerror or error}", 507)
+        return problem("Disk error", f"{error.strerror or error}", 507)
 
     async def too_large(_: Request, error: Exception) -> Response:
-        return problem("This is too large", str(error), 413)
+        return problem("Too large", str(error), 413)
 
     async def failed(_: Request, __: Exception) -> Response:
-        return problem("This page failed", "The terminal of the server says why.", 500)
+        return problem("This page failed", "The server's terminal shows the error.", 500)
 
     @contextlib.asynccontextmanager
     async def working(_: Starlette) -> AsyncIterator[None]:
@@ -362,5 +364,5 @@ async def form(request: Request) -> dict[str, str]:
     try:
         parsed = parse_qs(body, keep_blank_values=True, max_num_fields=1000)
     except ValueError:
-        raise HTTPException(400, "This is no form.") from None
+        raise HTTPException(400, "The request is not a form.") from None
     return {name: values[-1] for name, values in parsed.items()}

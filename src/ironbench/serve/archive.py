@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from ironbench.errors import IronbenchError
 from ironbench.model.purpose import Purpose
+from ironbench.model.record import Status
 from ironbench.records.index import Index, Listed
 from ironbench.report.cell import count
 from ironbench.report.charts.base import Table
@@ -126,6 +127,7 @@ def shown_rows(rows: Iterable[tuple[str, Listed]]) -> list[dict[str, str]]:
             "engine": row.engine,
             "cell": row.cell,
             "status": row.status,
+            "status_word": status_word(row.status),
             "throughput": quantity(row.throughput, "1/s") if row.throughput is not None else "",
             "started": moment(row.started_at),
         }
@@ -174,7 +176,10 @@ def archive_page(results: Results, query: ArchiveQuery, view: str) -> Response:
         at="/archive",
         view="",
         query=query,
-        choices={field: [(one, machines.get(one, one)) for one in known] for field, known in found.choices.items()},
+        choices={
+            field: [(one, machines.get(one) or _shown(field, one)) for one in known]
+            for field, known in found.choices.items()
+        },
         rows=shown_rows(found.rows),
         where=f"{counted(found.count, 'record')}, page {grouped(found.page)} of {grouped(last)}",
         steps=[(words, query.fields(number)) for words, number in steps(found.page, last)],
@@ -189,6 +194,15 @@ def _lab(results: Results, name: str, trials: int, began: str) -> tuple[str, str
         question = f"cannot be read: {error.cause}"
     when = f", {moment(began)}" if began else ""
     return question, f"{name}: {counted(trials, 'trial')}{when}"
+
+
+def status_word(status: str) -> str:
+    """Names the status of a record for a page; an unknown one, of a newer version, stays as it is."""
+    return Status(status).word if status in set(Status) else status
+
+
+def _shown(field: str, value: str) -> str:
+    return status_word(value) if field == "status" else value
 
 
 def _machine(results: Results, key: str) -> str:

@@ -88,15 +88,15 @@ def access_policy(listen: str, token_file: str, certificate: str, key: str, envi
     address, port = _address(listen)
     chosen = _chosen(token_file, environ_token)
     if bool(certificate) != bool(key):
-        raise InputError("--tls-certificate and --tls-key", "one of them is missing", "name both files, or neither")
+        raise InputError("--tls-certificate and --tls-key", "only one of the two is set", "set both or neither")
     for option, name in (("--tls-certificate", certificate), ("--tls-key", key)):
         if name and not Path(name).is_file():
-            raise InputError(f"{option} {name}", "there is no such file", "name a PEM file")
+            raise InputError(f"{option} {name}", "the file does not exist", "give the path of a PEM file")
     if not _is_loopback(address) and not (chosen or certificate):
         raise InputError(
             f"--listen {listen}",
-            "others would reach it: it needs a token that you chose, or TLS",
-            "choose a token with --token-file, or name --tls-certificate and --tls-key",
+            "other machines can reach this address: it needs your own token, or TLS",
+            "set a token with --token-file, or set --tls-certificate and --tls-key",
         )
     return AccessPolicy(address, port, chosen or secrets.token_urlsafe(24), certificate, key)
 
@@ -111,14 +111,14 @@ def _address(listen: str) -> tuple[str, int]:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        raise InputError(f"--listen {listen}", f"{host!r} is no address", hint) from None
+        raise InputError(f"--listen {listen}", f"{host!r} is not an IP address", hint) from None
     if not (number.isascii() and number.isdigit() and int(number) < 65536):
-        raise InputError(f"--listen {listen}", f"{number!r} is no port", hint)
+        raise InputError(f"--listen {listen}", f"{number!r} is not a port number", hint)
     return host, int(number)
 
 
 def _chosen(token_file: str, environ_token: str) -> str:
-    hint = f"write {LEAST_TOKEN} characters or more, letters and digits, e.g. by `openssl rand -hex 24`"
+    hint = f"use at least {LEAST_TOKEN} letters and digits, e.g. from `openssl rand -hex 24`"
     text, subject = environ_token, "IRONBENCH_TOKEN"
     if token_file:
         text, subject = (
@@ -131,7 +131,7 @@ def _chosen(token_file: str, environ_token: str) -> str:
             raise InputError(subject, "is empty", hint)
         return ""
     if len(text) < LEAST_TOKEN or not (text.isascii() and text.replace("-", "").replace("_", "").isalnum()):
-        raise InputError(subject, f"is no token of {LEAST_TOKEN} characters or more", hint)
+        raise InputError(subject, f"is not a token of at least {LEAST_TOKEN} letters and digits", hint)
     return text
 
 

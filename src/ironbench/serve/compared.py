@@ -30,7 +30,7 @@ def compared(results: Results, picks: Sequence[str], different_work: bool) -> HT
     if not picks:
         return page("compare.html", "Compare", at="/compare", report=None, offered=_offered(results), picks=("", ""))
     if len(picks) != 2:
-        raise InputError("comparison", f"{counted(len(picks), 'side')} were named", "tick two records or name two")
+        raise InputError("comparison", f"{counted(len(picks), 'side')} given", "select two records, or enter two names")
     found = compare_named(named(results, picks[0]), named(results, picks[1]), different_work)
     return report_page(
         "compare.html",
@@ -55,14 +55,16 @@ def named(results: Results, pick: str) -> NamedRecords:
         if inner:
             return named_in(inner, results.lab(lab))
         cells = [setup.cell.name for setup in results.lab(lab).lab().possible]
-        raise InputError(pick, f"stands for {counted(len(cells), 'cell')}", f"name one, e.g. {lab}/{cells[0]}")
+        raise InputError(
+            pick, f"is a lab of {counted(len(cells), 'configuration')}", f"name one of them, e.g. {lab}/{cells[0]}"
+        )
     store = results.runs
     ids = [pick] if results.has(pick) else [row.id for row in results.series(pick) or results.label(pick)]
     if len(ids) > MOST_TRIALS:
         raise InputError(pick, f"has more than {counted(MOST_TRIALS, 'trial')}", "name a series, or a record")
     found = store.records(reversed(ids))
     if not found:
-        raise InputError(pick, "is not among these results, or cannot be read", "search the archive")
+        raise InputError(pick, "does not exist in these results, or cannot be read", "search the archive")
     return NamedRecords(pick, found, store)
 
 

@@ -36,7 +36,7 @@ def summary(study: Study) -> dict[str, Any] | None:
     found = judged(study)
     if found is None:
         return None
-    return {"closed": found.closed, "word": "closed" if found.closed else "open", "sentence": sentence(found)}
+    return {"closed": found.closed, "word": "FAIL" if found.closed else "PASS", "sentence": sentence(found)}
 
 
 def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLResponse:
@@ -65,7 +65,7 @@ def document(results: Results, lab: str, kind: str, margin: str, undecided: str)
     from ironbench.report.gate import FORMATS, written
 
     if kind not in _KINDS:
-        raise InputError(f"gate.{kind}", "is no document of a gate", f"ask for {', '.join(_KINDS)}")
+        raise InputError(f"gate.{kind}", "is not a gate document", f"use {', '.join(_KINDS)}")
     content = written(_asked(results, lab, margin, undecided), FORMATS[kind])
     headers = {"content-disposition": f'attachment; filename="gate.{kind}"'}
     return Response(content, media_type=_KINDS[kind], headers=headers)
@@ -78,7 +78,7 @@ def _asked(results: Results, lab: str, margin: str, undecided: str) -> Gate:
     directory = results.lab(lab)
     found = judged(study_of(directory), _share(margin), undecided if undecided in POLICIES else "fail")
     if found is None:
-        raise InputError(f"lab {lab}", "compares nothing", "a gate needs a lab that varies something")
+        raise InputError(f"lab {lab}", "has no comparison", "a gate needs a lab with at least one factor")
     return found
 
 
@@ -92,6 +92,6 @@ def _share(text: str) -> float | None:
         found = -1.0
     if not 0 <= found <= _MOST_MARGIN:
         raise InputError(
-            f"margin {text[:20]!r}", "is no share", f"write a number from 0 to {_MOST_MARGIN:g}, e.g. 0.05"
+            f"margin {text[:20]!r}", "is not a fraction", f"write a number from 0 to {_MOST_MARGIN:g}, e.g. 0.05"
         )
     return found

@@ -70,13 +70,13 @@ class RequestGuard:
             said = str(error) if isinstance(error, IronbenchError) else repr(error)
             self._printer.say(f"page {scope['path']!r} failed: {said}")
             if not started:
-                await answer(marked, 500, "This page could not be made; the terminal of the server says why.")
+                await answer(marked, 500, "This page failed. The server's terminal shows the error.")
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, dict[str, str]] | None:
         """Returns status, text and headers of a refusal or redirect; None: the request may pass."""
         policy, method, host = self._policy, scope["method"], headers.get("host", "")
         if not policy.is_us(host):
-            return 421, "This server is not reached by that name. Open the address that it printed.", {}
+            return 421, "This server does not accept that host name. Open the address that it printed.", {}
         query = scope["query_string"].decode("latin-1")
         shown = tokens_of(headers.get("cookie", ""), query, headers.get("authorization", ""), policy.cookie)
         found = {where for where, token in shown if policy.fits(token)}
@@ -86,9 +86,9 @@ class RequestGuard:
             return None
         if method not in ("GET", "HEAD"):
             if not policy.is_our_page(headers.get("origin", ""), host):
-                return 403, "Only pages of this server may change something.", {}
+                return 403, "Only pages of this server may make changes.", {}
             if "cookie" not in found:
-                return 401, "Open the address that `ironbench serve` printed first.", {}
+                return 401, "First open the address that `ironbench serve` printed.", {}
             return None
         if "address" in found:
             rest = [(name, value) for name, value in parse_qsl(query) if name != "token"]
@@ -117,7 +117,7 @@ def _limited(receive: Receive, most: int) -> Receive:
         message = await receive()
         taken += len(message.get("body", b""))
         if taken > most:
-            raise TooLargeError(f"At most {most >> 20} MiB are taken.")
+            raise TooLargeError(f"The limit is {most >> 20} MiB.")
         return message
 
     return limited

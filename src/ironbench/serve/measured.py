@@ -84,7 +84,7 @@ def _of_runs(results: Results, rows: Sequence[Listed], what: str, series: str) -
 
 def require(found: list[Record], what: str) -> list[Record]:
     if not found:
-        raise InputError(what, "is not among these results, or cannot be read", "search the archive")
+        raise InputError(what, "does not exist in these results, or cannot be read", "search the archive")
     if len(found) > MOST_TRIALS:
         raise InputError(what, f"has more than {counted(MOST_TRIALS, 'trial')}", "name a series, or a record")
     return found

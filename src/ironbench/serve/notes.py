@@ -41,5 +41,5 @@ def note(store: Path, id: str, action: str) -> tuple[str, str]:
 
 def _path(store: Path, id: str) -> Path:
     if not is_name(id):
-        raise InputError(f"note on {id}", "is no name of a record", "open the record first")
+        raise InputError(f"note on {id}", "is not the name of a record", "open the record first")
     return store / "notes" / f"{id}.md"

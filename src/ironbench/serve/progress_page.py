@@ -98,14 +98,14 @@ def _made(directory: LabDirectory, steps: Steps) -> LabProgress:
     strip = _strip(directory.path.name, lab, measured)
     whole = _of_whole_blocks(lab, measured)
     if not any(record.status.comparable for record in whole):
-        words = "No trial of a block has ended yet." if not records else "No block can be compared yet."
+        words = "No trial has finished yet." if not records else "No complete block yet."
         return LabProgress(
             {"answer": part(_PARTS, "nothing", words), "needs": "", "strip": strip, "trial": _waits(records)}
         )
     try:
         study = labs.study(directory, whole)
     except (KeyError, ValueError, ArithmeticError) as error:  # a record of another plan
-        raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
+        raise FailureError(f"lab {directory.path.name}", f"the records do not match the plan ({error})") from error
     known = cautions(replace(study, warnings=tuple(one for one in study.warnings if one.code != MISSING)))
     chart = _chart(lab, measured, steps)
     parts = {
@@ -133,7 +133,7 @@ def _needs(study: Any, stage: int) -> Table | None:
 
     of_look = [trial.block for trial in study.lab.trials if trial.stage <= stage]
     # Only an interim analysis decides: until then, further blocks may still change a verdict.
-    rest = f"the look after block {max(of_look) + 1}" if study.missing and of_look else "nothing: it is decided"
+    rest = f"the interim analysis after block {max(of_look) + 1}" if study.missing and of_look else "nothing: decided"
     rows = tuple(
         (
             effect.contrast.name,
@@ -146,7 +146,11 @@ def _needs(study: Any, stage: int) -> Table | None:
         for effect in study.effects
         if effect.finding.ratios
     )
-    return Table(("comparison", "blocks", "ratio", "interval", "so far", "still needs"), rows) if rows else None
+    return (
+        Table(("comparison", "blocks", "ratio", "confidence interval", "so far", "still needed"), rows)
+        if rows
+        else None
+    )
 
 
 def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | None:
@@ -199,7 +203,7 @@ def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str
     again = f" (attempt {last.attempt})" if last.attempt > 1 else ""
     why = f": {cause}" if (cause := wording.cause(last)) else ""
     return {
-        "words": f"{where}{again}: {last.status.value}{rate}{why}",
+        "words": f"{where}{again}: {last.status.word}{rate}{why}",
         "record": address(f"/lab/{name}/record/{last.id}"),
         "status": last.status.value,
         "sign": _SIGNS[last.status.value],

@@ -115,14 +115,14 @@ class Queue:
         for one in self.entries():
             if one.id == id:
                 return one
-        raise InputError(f"queue entry {id}", "is not there", "see the queue")
+        raise InputError(f"queue entry {id}", "does not exist", "see the queue")
 
     def put(self, request: QueueRequest) -> QueueEntry:
         """Adds a lab to the queue. InputError, UnwrittenError."""
         letters = request.name.replace("-", "").replace("_", "")
         if len(request.name) > LONGEST_NAME or not (letters.isascii() and letters.isalnum()):
             hint = f"use letters, digits, - and _, at most {LONGEST_NAME} characters"
-            raise InputError(f"name {request.name[:LONGEST_NAME]!r}", "is no name of a lab file", hint)
+            raise InputError(f"name {request.name[:LONGEST_NAME]!r}", "is not a valid name for a lab file", hint)
         if request.nightly:
             next_at(request.nightly, self._now())
         if request.after:
@@ -156,7 +156,7 @@ class Queue:
         with self._changing():
             for one in self.entries():
                 if one.lab == lab and one.state in (WAITING, RUNNING):
-                    raise InputError(f"lab {lab}", f"is {one.state} in the queue already", "wait for it, or cancel it")
+                    raise InputError(f"lab {lab}", f"is already {one.state} in the queue", "wait for it, or cancel it")
             id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
             entry = QueueEntry(id, lab, self._now(), self._last() + 1, lab, True, more)
             self._keep(entry)
@@ -274,7 +274,7 @@ class Queue:
         except IronbenchError as error:
             self._kept_from = f"{error} ({error.hint})" if error.hint else str(error)
             return
-        self._kept_from = "something else is measured on this machine" if lock is None else ""
+        self._kept_from = "another measurement is running on this machine" if lock is None else ""
         if lock is not None:
             try:
                 self._launch(due, lock)
@@ -285,25 +285,25 @@ class Queue:
         """Returns why an entry does not start now; empty: it is due."""
         now = self._now()
         if entry.not_before > now:
-            return f"it begins at {moment(entry.not_before)}"
+            return f"starts at {moment(entry.not_before)}"
         earlier = next((one for one in entries if one.id == entry.after), None)
         if earlier is not None and earlier.state not in ENDED:
-            return f"it comes after {earlier.name} ({earlier.id})"
+            return f"starts after {earlier.name} ({earlier.id})"
         if running := next((one for one in entries if one.state == RUNNING), None):
-            return f"{running.lab} is measured: one lab at a time"
+            return f"{running.lab} is running; labs run one at a time"
         if others := self._others():
             return others
         before = [one for one in entries if one.state == WAITING and one.order < entry.order]
         if first := next(
             (one for one in before if one.not_before <= now and not self._is_after_open(one, entries)), None
         ):
-            return f"{first.name} ({first.id}) is before it"
+            return f"{first.name} ({first.id}) is ahead in the queue"
         return ""
 
     def waits_for(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
         """Why an entry waits, for a page; never empty. Measurements of other results are known from the machine's
         lock."""
-        return self.waits(entry, entries) or self._kept_from or "it begins now"
+        return self.waits(entry, entries) or self._kept_from or "starts now"
 
     def file(self, entry: QueueEntry) -> Path:
         return self.folder / entry.id / f"{entry.name}.toml"
@@ -334,7 +334,7 @@ class Queue:
             adds = entry.more and self._rounds(entry) == entry.rounds
             verb = ["resume", str(directory), *(["--more", str(entry.more)] if adds else [])]
         elif entry.resumes:
-            raise FailureError(entry.lab, "the lab is not there any more")
+            raise FailureError(entry.lab, "the lab no longer exists")
         else:
             verb = ["run", str(self.file(entry)), "--results", str(directory)]
         (self.folder / entry.id).mkdir(exist_ok=True)
@@ -348,14 +348,14 @@ class Queue:
         now, status = self._now(), status_of(self._status(entry))
         if status is None or status < 0 or (status > 128 and status != _INTERRUPTED):
             if entry.tries < MOST_TRIES:
-                return replace(entry, state=WAITING, why="its process was killed; it goes on", pid=0, born="")
-            return replace(entry, state=FAILED, why=f"its process was killed {MOST_TRIES} times", ended_at=now)
+                return replace(entry, state=WAITING, why="process killed; the lab will continue", pid=0, born="")
+            return replace(entry, state=FAILED, why=f"process killed {MOST_TRIES} times", ended_at=now)
         if status == _INTERRUPTED and not self.begun(entry):
-            return replace(entry, state=CANCELLED, why="it was stopped before its first trial", ended_at=now)
+            return replace(entry, state=CANCELLED, why="stopped before the first trial", ended_at=now)
         if status == _INTERRUPTED:
-            return replace(entry, state=STOPPED, why="it was stopped and can be resumed", ended_at=now)
+            return replace(entry, state=STOPPED, why="stopped; the lab can be resumed", ended_at=now)
         if status in (0, _SUSPECT, _REFUTED):
-            why = {_SUSPECT: "some trials are suspect", _REFUTED: "an expectation was refuted"}.get(status, "")
+            why = {_SUSPECT: "some trials are flagged", _REFUTED: "a claim was refuted"}.get(status, "")
             return replace(entry, state=DONE, why=why, ended_at=now)
         return replace(entry, state=FAILED, why=self._failure(entry) or f"exit code {status}", ended_at=now)
 

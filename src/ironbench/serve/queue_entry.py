@@ -67,12 +67,13 @@ def next_at(clock: str, now: float) -> float:
         hour, minute = (int(part) for part in clock.split(":"))
         at = datetime.fromtimestamp(now).replace(hour=hour, minute=minute, second=0, microsecond=0)
     except ValueError:
-        raise InputError(f"nightly {clock}", "is no time of day", "write it as 22:00") from None
+        raise InputError(f"nightly {clock}", "is not a time of day", "write for example 22:00") from None
     return (at if at.timestamp() > now else at + timedelta(days=1)).timestamp()
 
 
 def at_time(text: str) -> float:
     """Reads a form's `2026-11-25T22:00` in the server's time zone; 0 if it is empty. InputError."""
+    hint = "write for example 2026-11-25T22:00"
     if not text:
         return 0.0
     try:
@@ -80,9 +81,9 @@ def at_time(text: str) -> float:
         at = found.timestamp()
         moment(at)  # out of range for a page
     except (ValueError, OverflowError, OSError):
-        raise InputError(f"time {text[:40]!r}", "is no time", "write it as 2026-11-25T22:00") from None
+        raise InputError(f"time {text[:40]!r}", "is not a date and time", hint) from None
     if found.tzinfo is not None:
-        raise InputError(f"time {text[:40]!r}", "names a time zone; it is the server's", "write it as 2026-11-25T22:00")
+        raise InputError(f"time {text[:40]!r}", "has a time zone, but times are in the server's time zone", hint)
     return at
 
 

@@ -33,6 +33,7 @@ memory = ["64MB", "256MB"]
 """
 
 
+_STOPPED = "The current trial is aborted. The lab can be resumed."
 _STAMP = re.compile(r"-\d{8}T\d{6}-[0-9a-f]{4}$")
 """The unique suffix of the name of a lab's directory."""
 
@@ -65,7 +66,7 @@ def state(queue: Queue) -> str:
 
 def _listed(entry: QueueEntry, begun: bool, words: str, actions: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
     """Describes an entry for a list. `actions`: label, URL and confirmation of each button."""
-    what = f"{counted(entry.more, 'block')} more of {entry.lab}" if entry.more else entry.name
+    what = f"{counted(entry.more, 'more block')} of {entry.lab}" if entry.more else entry.name
     what = f"resume {entry.lab}" if entry.resumes and not entry.more else what
     return {
         "id": entry.id,
@@ -81,15 +82,15 @@ def _listed(entry: QueueEntry, begun: bool, words: str, actions: Sequence[tuple[
 
 def _running(entry: QueueEntry, queue: Queue) -> dict[str, Any]:
     begun = queue.begun(entry)
-    what = "Its trial ends now; it can be resumed." if begun else "Nothing is measured yet; it is given up."
+    what = _STOPPED if begun else "No trial has started yet, so the lab is discarded."
     stop = ("Stop", f"/queue/{entry.id}/stop", f"Stop this lab? {what}")
-    return _listed(entry, begun, f"It has run for {span(max(0.0, time.time() - entry.begun_at))}.", [stop])
+    return _listed(entry, begun, f"Running for {span(max(0.0, time.time() - entry.begun_at))}.", [stop])
 
 
 def _waiting(entry: QueueEntry, queue: Queue, entries: list[QueueEntry]) -> dict[str, Any]:
     said = f" {entry.why}." if entry.why else ""
     actions = [(label, f"/queue/{entry.id}/{label.lower()}", "") for label in ("Earlier", "Later", "Cancel")]
-    return _listed(entry, False, f"Waits: {queue.waits_for(entry, entries)}.{said}", actions)
+    return _listed(entry, False, f"Waiting: {queue.waits_for(entry, entries)}.{said}", actions)
 
 
 def _ended(entry: QueueEntry, queue: Queue, entries: list[QueueEntry]) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def entry_page(queue: Queue, id: str) -> HTMLResponse:
         why=queue.waits_for(entry, queue.entries()) if entry.state == WAITING else entry.why,
         begun=queue.begun(entry),
         text=queue.text(entry),
-        log=queue.log(entry) or "It has said nothing.",
+        log=queue.log(entry) or "No output yet.",
     )
 
 
@@ -185,5 +186,7 @@ def refuse_person(lab: Lab) -> None:
     """InputError: the lab asks a person, and a queued lab has no terminal."""
     for one in lab.every_command:
         if one.by_hand:
-            cause = "waits for a person, and a queued lab has no terminal to ask on"
-            raise InputError(f"commands of {one.of}", cause, "begin it in a terminal, or write a command")
+            cause = "wait for a person, and a queued lab has no terminal"
+            raise InputError(
+                f"commands of {one.of}", cause, "run the lab in a terminal, or replace the manual step by a command"
+            )

@@ -51,7 +51,7 @@ class Results:
     def lab(self, name: str) -> LabDirectory:
         """The directory of a lab. InputError: there is none of that name."""
         if not is_name(name) or not (self.directory / "labs" / name / PLAN).is_file():
-            raise InputError(f"lab {name}", "is not among these results", "see the archive")
+            raise InputError(f"lab {name}", "does not exist in these results", "see the archive")
         directory = LabDirectory(self.directory / "labs" / name)
         directory.store = self.runs.of_lab(name)
         return directory

@@ -119,7 +119,7 @@ def others(results: Results) -> str:
     """Describes what is measured here; empty: nothing."""
     found = [one.name for one in experiments(results)]
     are = "are" if len(found) > 1 else "is"
-    return f"{' and '.join(found)} {are} measured, and this queue did not begin it" if found else ""
+    return f"{' and '.join(found)} {are} running, started outside this queue" if found else ""
 
 
 def locks() -> Locks:

@@ -1,5 +1,5 @@
 "use strict";
-const SILENT = "The server does not answer.", AGAIN = "The page tries again by itself.";
+const SILENT = "The server does not answer.", AGAIN = "The page retries automatically.";
 const REOPEN = "Reload the page, or open the address that the server printed."; // after a restart it has another token
 const PATIENCE_MS = 20_000; // an open page hears something every 15 s
 const lost = Object.assign(document.createElement("p"), { className: "problem", id: "lost", hidden: true });
@@ -14,7 +14,7 @@ const met = () => { lost.hidden = true; since = 0; };
 /** A page that changes by itself must not look as if it still did. */
 const missed = (way, heard = Date.now()) => {
   since ||= heard;
-  say(`Not connected since ${new Date(since).toLocaleTimeString()}: what is below is old. ${way}`);
+  say(`Not connected since ${new Date(since).toLocaleTimeString()}: this page is out of date. ${way}`);
 };
 const asked = (path, more = {}) => fetch(path, { signal: AbortSignal.timeout(PATIENCE_MS), ...more });
 let acting = false;
@@ -25,12 +25,12 @@ for (const form of document.querySelectorAll('form[method="post"]:not([data-uplo
     acting = true;
     // Else the browser's words on a server that is gone would take the place of this page, and of what was typed.
     try {
-      if ((await asked("/queue/state")).status === 401) say(`The server was begun anew: nothing was sent. ${REOPEN}`);
+      if ((await asked("/queue/state")).status === 401) say(`The server was restarted, so nothing was sent. ${REOPEN}`);
       else { met(); form.submit(); }
     } catch (error) {
-      if (error.name !== "TimeoutError") say(`${SILENT} Nothing was sent: try again when it runs.`);
+      if (error.name !== "TimeoutError") say(`${SILENT} Nothing was sent. Try again when the server is running.`);
       else { // pages are made one after another: a server that makes a long one is only busy
-        say(`${SILENT} It is sent all the same: it is done when the server goes on.`);
+        say(`${SILENT} The request is sent, and processed when the server continues.`);
         form.submit();
       }
     }
@@ -50,7 +50,7 @@ for (const form of document.querySelectorAll("form[data-upload]")) {
     try {
       const answer = await fetch(form.action, { method: "POST", body: file, headers: { "content-type": "application/octet-stream" } });
       said.textContent = await answer.text();
-    } catch { said.textContent = `${SILENT} Nothing was imported, or all of it: see the archive when it does.`; }
+    } catch { said.textContent = `${SILENT} Either nothing or everything was imported: check the archive.`; }
   });
 }
 const changing = document.querySelector("[data-reload]");
@@ -85,7 +85,7 @@ document.addEventListener("click", (event) => {
   const mark = event.target.closest?.("button[data-say]");
   if (!mark) return;
   const said = mark.closest("section").querySelector("output.said");
-  const link = Object.assign(document.createElement("a"), { href: mark.dataset.record, textContent: "open its record" });
+  const link = Object.assign(document.createElement("a"), { href: mark.dataset.record, textContent: "open record" });
   said.replaceChildren(`${mark.dataset.say}. `, link);
 });
 
@@ -104,7 +104,7 @@ if (live) {
     live.querySelector(`[data-line="${name}"]`).innerHTML = `<polyline points="${points}"/>`;
     set(`${name}-range`, known.length ? `0 to ${words(most)}` : "");
   };
-  const phases = { prepare: "data, engine and caches are made ready", connect: "clients connect", ready: "waits for the others", warmup: "warm-up", run: "measured", turns: "systems take turns; figures come when the block is over", drain: "ends", done: "over" };
+  const phases = { prepare: "preparing data, engine and caches", connect: "connecting clients", ready: "waiting for the others", warmup: "warm-up", run: "measuring", turns: "interleaved slices; figures follow at the end of the block", drain: "finishing", done: "finished" };
   const show = ({ trial, machine }) => {
     if (trial) {
       set("title", trial.title || `${trial.cell}, ${trial.purpose} ${trial.block + 1}`);

@@ -56,13 +56,13 @@ def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
             config.load()
         except OSError as error:  # ssl.SSLError is one
             raise InputError(
-                "--tls-certificate", f"cannot be used: {error.strerror or error}", "name PEM files"
+                "--tls-certificate", f"cannot be used: {error.strerror or error}", "give the paths of PEM files"
             ) from None
         reading.join(_READING_S)
         if reading.is_alive():
-            printer.say("many records are read for the first time; pages and the queue wait for it")
+            printer.say("indexing many records for the first time; pages and the queue wait for this")
         printer.data(policy.url())
-        printer.say("open this address in a browser; Ctrl-C ends the server, and nothing that it has begun")
+        printer.say("open this address in a browser; Ctrl-C stops the server, but not the labs that it started")
         with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop the server
             _Server(config).run(sockets=[listener])
     return 0
@@ -101,9 +101,9 @@ def _listening(policy: AccessPolicy) -> connections.Listener:
         listener.listen(128)  # a browser that connects at once waits instead of being refused
     except OSError as error:
         listener.close()
-        hint = "name another port, or 0 for a free one"
+        hint = "choose another port, or 0 for any free port"
         if error.errno == errno.EADDRNOTAVAIL:
-            hint = "name an address of this machine"
+            hint = "choose an address of this machine"
         raise InputError(
             f"--listen {policy.address}:{policy.port}", f"cannot be used: {error.strerror}", hint
         ) from None

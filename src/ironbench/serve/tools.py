@@ -25,7 +25,9 @@ def leaderboard(results: Results, name: str, per: str) -> HTMLResponse:
     from ironbench.study.leaderboard import PER
 
     if per == "currency":
-        raise InputError("currency", "a page names no licence", "use `ironbench leaderboard --per currency --licence`")
+        raise InputError(
+            "currency", "this page has no field for licences", "use `ironbench leaderboard --per currency --licence`"
+        )
     return page(
         "leaderboard.html",
         "Leaderboard",
@@ -67,8 +69,8 @@ def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
     sides = [named(results, pick) for pick in picks]
     stores = {side.store.directory for side in sides}
     if len(stores) != 1:
-        cause = "nothing was named" if not sides else "records of several labs were named"
-        raise InputError("export", cause, "tick records of one lab, or of runs")
+        cause = "no record is selected" if not sides else "records of several labs are selected"
+        raise InputError("export", cause, "select records of one lab, or of runs")
     records = {record.id: record for side in sides for record in side.records}
     path = folder / f"records{SUFFIX}"
     write(sides[0].store, list(records.values()), path)
@@ -86,6 +88,6 @@ def take(results: Results, bundle: Path) -> str:
     with Reader(bundle) as reader:
         lab = reader.manifest.lab
         arrived = take_in(reader, results.directory / "labs" / lab if lab else results.directory)
-    known = f", {arrived.known} here already" if arrived.known else ""
+    known = f", {arrived.known} already present" if arrived.known else ""
     where = f" in the lab {LabDirectory(arrived.directory).path.name}" if lab else ""
     return f"{counted(len(arrived.new), 'new record')}{known}{where}."

@@ -75,7 +75,7 @@ def test_names_of_this_machine_are_ours(host: str) -> None:
 def test_an_address_of_another_machine_and_a_taken_port_are_refused_with_what_helps() -> None:
     with pytest.raises(InputError) as caught:
         _listening(AccessPolicy("192.0.2.1", 0, TOKEN))  # documentation address (RFC 5737)
-    assert caught.value.hint == "name an address of this machine"
+    assert caught.value.hint == "choose an address of this machine"
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as caught:
         _listening(AccessPolicy("127.0.0.1", taken.getsockname()[1], TOKEN))
     assert "another port" in caught.value.hint
@@ -117,7 +117,7 @@ def test_a_body_of_more_than_a_mebibyte_is_refused(client: TestClient) -> None:
 
 
 def test_an_address_that_others_reach_needs_a_token_of_ones_own_or_tls(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="others would reach it: it needs a token that you chose, or TLS"):
+    with pytest.raises(InputError, match="other machines can reach this address: it needs your own token, or TLS"):
         access_policy("0.0.0.0:7373", "", "", "")
     file = tmp_path / "token"
     file.write_text("short\n")

@@ -145,7 +145,7 @@ def test_a_lab_begun_in_a_terminal_is_live_until_it_ends_and_a_report_then(
 ) -> None:
     client = browser(tmp_path)
     page = client.get(f"/lab/{LAB}").text
-    assert f'data-live="/lab/{LAB}/events"' in page and f"measured by process {measured.pid}" in page
+    assert f'data-live="/lab/{LAB}/events"' in page and f"running as process {measured.pid}" in page
     assert "How to reproduce" not in page
     assert "How to reproduce" in client.get(f"/lab/{LAB}?report=1").text
     assert "running" in client.get("/").text
@@ -264,7 +264,7 @@ def test_the_interval_is_drawn_after_each_block_from_the_third(tmp_path: Path) -
     assert [step["blocks"] for step in steps] == list(range(3, 11))
     widths = [step["high"] / step["low"] for step in steps]
     assert widths[-1] < widths[0]
-    assert "still needs" in progress.parts["needs"]
+    assert "still needed" in progress.parts["needs"]
 
 
 def test_what_a_block_that_is_measured_now_still_lacks_is_no_mistake(tmp_path: Path) -> None:
@@ -279,8 +279,8 @@ def test_what_a_block_that_is_measured_now_still_lacks_is_no_mistake(tmp_path: P
 def test_nothing_is_decided_before_the_look_that_decides(tmp_path: Path) -> None:
     directory = begun(tmp_path / "before", share=0.7)  # seven of the ten blocks before the only interim analysis
     needs = ProgressCache().of(directory)[1].parts["needs"]
-    assert ">faster" in needs and "the look after block 10" in needs and "it is decided" not in needs
-    assert "it is decided" in ProgressCache().of(begun(tmp_path / "after"))[1].parts["needs"]
+    assert ">faster" in needs and "the interim analysis after block 10" in needs and "nothing: decided" not in needs
+    assert "nothing: decided" in ProgressCache().of(begun(tmp_path / "after"))[1].parts["needs"]
 
 
 def test_a_lab_without_a_record_says_so(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_labs_begin_one_after_another_in_their_order(queue: Queue, labs: Labs) -
     queue.tick()
     queue.tick()
     assert states(queue) == [("one", RUNNING), ("two", WAITING)]
-    assert "one lab at a time" in queue.waits(queue.entries()[1], queue.entries())
+    assert "labs run one at a time" in queue.waits(queue.entries()[1], queue.entries())
     labs.end(0)
     queue.tick()
     assert states(queue) == [("one", DONE), ("two", RUNNING)]
@@ -89,8 +89,8 @@ def test_a_lab_begins_at_its_time_or_after_another_one(queue: Queue, labs: Labs,
     put(queue, "next", after=late.id)
     queue.tick()
     assert not labs.begun
-    assert "begins at" in queue.waits(late, queue.entries())
-    assert "comes after late" in queue.waits(queue.entries()[1], queue.entries())
+    assert "starts at" in queue.waits(late, queue.entries())
+    assert "starts after late" in queue.waits(queue.entries()[1], queue.entries())
     clock.now += 3601
     queue.tick()
     labs.end(1)
@@ -145,7 +145,7 @@ def test_a_restarted_server_finds_the_lab_that_goes_on_and_how_it_ended(
         assert states(other) == [("one", RUNNING)] and len(labs.begun) == 1
         labs.end(3)
         other.tick()
-        assert states(other) == [("one", DONE)] and other.entries()[0].why == "some trials are suspect"
+        assert states(other) == [("one", DONE)] and other.entries()[0].why == "some trials are flagged"
 
 
 def test_a_killed_lab_goes_on_but_not_for_ever(queue: Queue, labs: Labs) -> None:
@@ -245,7 +245,7 @@ def test_a_stopped_lab_stays_stopped(queue: Queue, labs: Labs) -> None:
         queue.tick()
     queue.tick()
     assert states(queue) == [("one", STOPPED), ("two", CANCELLED)]
-    assert "before its first trial" in queue.entries()[1].why
+    assert "before the first trial" in queue.entries()[1].why
 
 
 def test_of_two_servers_one_decides_and_the_other_takes_over(
@@ -291,8 +291,8 @@ def test_nothing_begins_while_something_else_is_measured_on_this_machine(
     with measurement_locks.shared(heard.append):
         queue.tick()
         assert not labs.begun and not heard
-    elsewhere = Queue(tmp_path, clock, labs.begin, others=lambda: "shop is measured, and this queue did not begin it")
-    assert "this queue did not begin it" in elsewhere.waits(queue.entries()[0], queue.entries())
+    elsewhere = Queue(tmp_path, clock, labs.begin, others=lambda: "shop is measured, and started outside this queue")
+    assert "started outside this queue" in elsewhere.waits(queue.entries()[0], queue.entries())
     queue.tick()
     assert len(labs.begun) == 1
     with measurement_locks.shared(heard.append):
@@ -330,7 +330,7 @@ def test_damaged_entries_are_left_out_and_unknown_ones_refused(queue: Queue, tmp
     (tmp_path / "queue" / "borrowed.json").write_bytes((tmp_path / "queue" / f"{one.id}.json").read_bytes())
     assert states(queue) == [("one", WAITING)]
     for change in (queue.cancel, queue.entry, queue.remove):
-        with pytest.raises(InputError, match="is not there"):
+        with pytest.raises(InputError, match="does not exist"):
             change("nothing")
     for name in ("", "../x", "a/b", ".x", "x y", "x" * 300):
         with pytest.raises(InputError):
@@ -365,7 +365,7 @@ def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path
     assert "Nothing has ended yet" in client.post(f"/queue/{entry.id}/remove").text
     for number in ("5", "1001", "0000061000", "six"):
         refused = client.post(f"/lab/{LAB}/resume", data={"more": number})
-        assert refused.status_code == 404 and "is no number from 6 to 1000" in refused.text
+        assert refused.status_code == 404 and "is not a number from 6 to 1,000" in refused.text
     resumed = client.post(f"/lab/{LAB}/resume", data={"more": "6"})
     assert "6 blocks more of" in resumed.text
     assert client.post(f"/lab/{LAB}/resume").status_code == 404
@@ -399,6 +399,6 @@ def test_files_of_a_queue_are_read_again_only_after_it_has_changed(
 def test_a_lab_that_asks_a_person_is_refused_by_the_queue_and_its_plan_is_shown(queue: Queue) -> None:
     text = queue_page.FIRST + '\n[commands]\nprepare = "ask: plug in the new drive"\ncleanup = "ask: take it out"\n'
     assert queue_page.planned("lab", text)
-    with pytest.raises(InputError, match="has no terminal to ask on"):
+    with pytest.raises(InputError, match="a queued lab has no terminal"):
         queue_page.put(queue, {"name": "lab", "text": text})
     assert queue.entries() == []

@@ -168,7 +168,7 @@ def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
     if any(row["kind"] == Purpose.CONFIRMATION for row in trials):
         keys.append(Key("hollow: confirmation trial", "muted", "hollow"))
     if some_suspect:
-        keys.append(Key("dashed ring: suspect trial", "warn", "ring"))
+        keys.append(Key("dashed ring: flagged trial", "warn", "ring"))
     return keys
 
 

@@ -39,7 +39,7 @@ def _because(judged: JudgedClaim) -> str:
 
 
 _LEAD_EARLIER = (
-    "Blocks that are added after the findings are known form a new round. The findings above are those of the last "
+    "Blocks that are added after the findings are known form a new round. The findings above belong to the last "
     "round. The findings of earlier rounds follow, each from its own blocks; a later round does not revoke them."
 )
 
