@@ -41,18 +41,16 @@ TAMPERED = {
         "update holding_summary set hs_qty = hs_qty + 100 where hs_ca_id = (select min(h_ca_id) from holding)"
     ),
     "histories of holdings add up to their trades": f"delete from holding_history where hh_t_id = {ONE_SALE}",
-    "histories of holdings end at what is held": (
+    "holding histories end at current holdings": (
         "insert into holding_history values (200000000000001, 200000000057600, 100, 0)"
     ),
     "states of trades agree with their histories": (
         "delete from trade_history where th_t_id = 200000000000009 and th_st_id = 'CMPT'"
     ),
-    "orders with a limit were pending, others were not": (
+    "limit orders were pending, others were not": (
         "insert into trade_history values (200000000000001, 'PNDG', '2005-01-03 09:00:00')"
     ),
-    "pending trades wait for their price, and no others": (
-        "update trade set t_st_id = 'PNDG' where t_id = 200000000000005"
-    ),
+    "pending trades and trade requests match": ("update trade set t_st_id = 'PNDG' where t_id = 200000000000005"),
     "settlements agree with trades": f"update settlement set se_amt = se_amt - 1 where se_t_id = {ONE_SALE}",
     "cash agrees with settlements": f"delete from cash_transaction where ct_t_id = {ONE_SALE}",
 }

@@ -84,7 +84,7 @@ def test_customers_market_and_maintenance_keep_all_rules_and_each_is_noticed_whe
     done = "(select max(t_id) from trade where t_st_id = 'CMPT' and t_is_cash = 1)"
     tampered = {
         checks.BROKERS: "update broker set b_num_trades = b_num_trades + 1",
-        "balances moved by the cash of trades": "update customer_account set ca_bal = ca_bal + 1",
+        "balance changes equal cash of trades": "update customer_account set ca_bal = ca_bal + 1",
         "settlements agree with trades": f"update settlement set se_amt = se_amt + 1 where se_t_id = {done}",
         "states of trades agree with their histories": (
             f"update trade_history set th_st_id = 'CNCL' where th_t_id = {done} and th_st_id = 'CMPT'"
@@ -99,11 +99,11 @@ def test_customers_market_and_maintenance_keep_all_rules_and_each_is_noticed_whe
     bank.session.query("begin")
     bank.session.query(f"update customer_account set ca_bal = ca_bal + 1 where ca_id = {one}")
     bank.session.query(f"update customer_account set ca_bal = ca_bal - 1 where ca_id = {other}")
-    wrong = trial.checks()["balances moved by the cash of trades"]
+    wrong = trial.checks()["balance changes equal cash of trades"]
     assert not wrong.passed and wrong.actual == f"{wrong.expected}, of other accounts"
     bank.session.query("rollback")
     trial.summary["figures"]["market_pending_trades"] -= 1
-    assert trial.failed() == {"no trade under way is lost"}
+    assert trial.failed() == {"no open trade is lost"}
 
 
 def test_what_one_trial_leaves_the_next_one_cancels(bank: Bank) -> None:

@@ -57,7 +57,7 @@ def rules(first: int, sample: range | None = None) -> dict[str, str]:
         ) moves on hh_t_id = t_id
         where {of("t_id")} and t_st_id = 'CMPT'
             and coalesce(moved, 0) <> case when {_SELLS} then -t_qty else t_qty end""",
-        "histories of holdings end at what is held": f"""
+        "holding histories end at current holdings": f"""
         select count(*) from (
             select hh_h_t_id, sum(hh_after_qty - hh_before_qty) as left_over from holding_history
             where hh_h_t_id in (select hh_h_t_id from holding_history where {of("hh_t_id")}) group by hh_h_t_id
@@ -66,11 +66,11 @@ def rules(first: int, sample: range | None = None) -> dict[str, str]:
         "states of trades agree with their histories": f"""
         select count(*) from trade left join trade_history on th_t_id = t_id and th_st_id = t_st_id
         where {of("t_id")} and (th_t_id is null or th_dts <> t_dts)""",
-        "orders with a limit were pending, others were not": f"""
+        "limit orders were pending, others were not": f"""
         select count(*) from trade join trade_type on tt_id = t_tt_id
         left join trade_history on th_t_id = t_id and th_st_id = 'PNDG'
         where {of("t_id")} and (tt_is_mrkt = 1) <> (th_t_id is null)""",
-        "pending trades wait for their price, and no others": f"""
+        "pending trades and trade requests match": f"""
         select (
             select count(*) from trade left join trade_request on tr_t_id = t_id
             where {of("t_id")} and t_st_id = 'PNDG' and tr_t_id is null
@@ -193,7 +193,7 @@ def _cash(session: Session, then: BrokerageState) -> Check:
     due = _sums(session, "ct_amt", "t_ca_id", trades)
     moved = tuple(now - was for now, was in zip(_balances(session), then.balances, strict=True))
     elsewhere = ", of other accounts" if due[0] == moved[0] and due != moved else ""
-    return checked("balances moved by the cash of trades", due[0], f"{moved[0]}{elsewhere}", due == moved)
+    return checked("balance changes equal cash of trades", due[0], f"{moved[0]}{elsewhere}", due == moved)
 
 
 def _balances(session: Session) -> tuple[Decimal, ...]:
@@ -238,7 +238,7 @@ def _counted(session: Session, then: BrokerageState, summary: Mapping[str, Any])
         known = int(figures["market_pending_trades"]) + int(figures["market_waiting_limits"])
         open_ones = submitted + pending
         most = known + unsure
-        checks.append(checked("no trade under way is lost", f"at most {most}", open_ones, open_ones <= most))
+        checks.append(checked("no open trade is lost", f"at most {most}", open_ones, open_ones <= most))
     return tuple(checks)
 
 
