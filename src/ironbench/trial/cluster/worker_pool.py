@@ -165,7 +165,7 @@ def require(load: Load) -> None:
     if not load.workers:
         if load.cluster:
             cause = "needs workers"
-            raise InputError(written("load.cluster"), cause, f"add {written('load.workers')} N")
+            raise InputError(written("load.cluster"), cause, f"add {written('load.workers', 'N')}")
         return
     if importlib.util.find_spec("ray") is None:
         raise InputError(written("load.workers"), "the Python package ray is not installed", HINT)
