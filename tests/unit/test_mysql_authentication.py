@@ -136,4 +136,6 @@ def test_what_another_program_answers_is_refused_with_a_hint_at_host_and_port(an
         with pytest.raises(FailureError) as refused:
             _core.MysqlConnection(json.dumps(address).encode())
         thread.join()
-    assert "16 MiB or more" in str(refused.value) or "not a packet" in str(refused.value) or "closed" in str(refused.value)
+    assert (
+        "16 MiB or more" in str(refused.value) or "not a packet" in str(refused.value) or "closed" in str(refused.value)
+    )
