@@ -155,7 +155,7 @@ def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, serve
     fits(page)
     page.get_by_role("link", name="Queue").focus()
     page.keyboard.press("Enter")
-    expect(page.locator("main")).to_contain_text("Nothing runs")
+    expect(page.locator("main")).to_contain_text("No lab is running")
     expect(page.locator(".state").first).to_have_text(re.compile("done"))
     page.goto(re.sub(r"/\?.*", "/archive?view=labs", address))
     expect(page.locator(f'a[href="/lab/{lab.name}"]')).to_be_visible()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
@@ -39,11 +39,11 @@ def _values(field: Field) -> Callable[[], list[str]] | None:
 def declares(
     arguments: Mapping[str, Any], file: type[msgspec.Struct]
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a command these arguments and an option for every field of a file. The command gets all values by name;
-    None for an option that was not given."""
+    """Gives a command these arguments and an option for every field of a file. Arguments of type `str` are required.
+    The command gets all values by name; None for an option that was not given."""
 
     def with_options(command: Callable[..., int]) -> Callable[..., int]:
-        every = [_parameter(name, one, name == "workload") for name, one in arguments.items()]
+        every = [_parameter(name, one, get_args(one)[0] is str) for name, one in arguments.items()]
         every += [_parameter(one.attribute, Annotated[_kind(one) | None, _option(one)]) for one in optional(file)]
         command.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
         command.__annotations__ = {one.name: one.annotation for one in every}

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ironbench import units
-from ironbench.cli.declared import option
+from ironbench.cli.declared import declares, option
 from ironbench.cli.mistakes import whole
 from ironbench.cli.options import JSON, group, policies
-from ironbench.errors import InputError, in_a_file, nearest
+from ironbench.errors import InputError, in_a_file
 from ironbench.fields.lab import LabFile, MeasureSection, range_of
+from ironbench.fields.new import NewLab
 from ironbench.fields.run import RunSection
-from ironbench.fields.sections import DataSection, SystemSection
 from ironbench.model.purpose import Purpose
 from ironbench.printer import Printer
 from ironbench.ranges import Range
@@ -248,35 +248,29 @@ def noise(
     return _conclude(directory, records, json, printer)
 
 
+_OF_NEW = {
+    "kind": Annotated[str, typer.Argument(help="setting, index, query, upgrade, storage, machines or driver.")],
+    "output": Annotated[str | None, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")],
+}
+
+
 @app.command("new")
-def new(
-    kind: Annotated[str, typer.Argument(help="setting, index, query, upgrade, storage or driver.")],
-    dsn: Annotated[str, option(SystemSection, "dsn", " ironbench queries its engine and settings.")] = "",
-    engine: Annotated[str, option(SystemSection, "engine")] = "",
-    output: Annotated[str, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")] = "",
-    dump: Annotated[str, option(DataSection, "dump")] = "",
-    script: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE", help="A pgbench script of your application's transactions; FILE@WEIGHT; may be repeated."
-        ),
-    ] = None,
-) -> int:
+@declares(_OF_NEW, NewLab)
+def new(kind: str, output: str | None, **typed: Any) -> int:
     """Write a commented lab file for a common question. Queries the server that you name; overwrites nothing."""
     from ironbench.lab import new as begun
 
-    if kind not in begun.names():
-        raise InputError(f"lab new {kind}", "unknown kind", nearest(kind, list(begun.names())))
+    begun.lab_template(kind)
     path = Path(output or f"{kind}.toml")
     if path.exists():
         raise InputError(str(path), "already exists and would be overwritten", "name another file with -o")
-    here = begun.lab_context(dsn, engine, dump, script or (), path.absolute().parent)
+    asked = NewLab(**{name: value for name, value in typed.items() if value is not None})
+    here = begun.lab_context(kind, asked, path.absolute().parent)
     text = begun.text(kind, here, str(path))
     begun.write(path, text)
     Printer().say(f"written: {path}")
-    for number, line in enumerate(text.splitlines(), 1):
-        if begun.FILL_IN in line and not line.startswith("#"):
-            Printer().say(f"  fill in line {number}: {line.strip()}")
+    for number, line in begun.placeholders(text):
+        Printer().say(f"  fill in line {number}: {line}")
     Printer().say(f"next: ironbench lab plan {path}")
     return 0
 

@@ -6,7 +6,7 @@ import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -162,6 +162,12 @@ class Field:
 def table(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
     """Returns the fields of a section by their names in a file."""
     return {one.encode_name: _field(one) for one in msgspec.structs.fields(struct)}
+
+
+def same_as(section: type[msgspec.Struct], name: str, more: str = "") -> msgspec.Meta:
+    """Returns the annotation of a field that is the same as one of another section. `more` is added to its help."""
+    known = table(section)[name].row
+    return msgspec.Meta(description=known.help + more, extra={_ROW: replace(known, help=known.help + more)})
 
 
 def optional(file: type[msgspec.Struct]) -> Iterator[Field]:

@@ -21,31 +21,38 @@ _INSTALLED = (Path("/usr"), Path("/opt"), Path("/nix/store"), Path("/gnu/store")
 4)."""
 _withheld: ContextVar[set[Path] | None] = ContextVar("withheld", default=None)
 """Directories whose programs were refused so far; None outside `reading_only`."""
+_installed_run: ContextVar[bool] = ContextVar("installed_run", default=True)
+"""Whether installed programs run inside `reading_only`."""
 
 
 @contextmanager
-def reading_only(trusted: bool = False) -> Iterator[None]:
+def reading_only(trusted: bool = False, *, installed_run: bool = True) -> Iterator[None]:
     """During the block, programs in directories that a file names do not run; with `trusted` the block has no
-    effect."""
-    token = _withheld.set(None if trusted else set())
+    effect. Without `installed_run`, no engine's program runs, not even an installed one: versions are read from the
+    program files, and settings are not checked."""
+    token, other = _withheld.set(None if trusted else set()), _installed_run.set(trusted or installed_run)
     try:
         yield
     finally:
         _withheld.reset(token)
+        _installed_run.reset(other)
 
 
 def is_reading_only() -> bool:
     return _withheld.get() is not None
 
 
-def may_run(directory: Path) -> bool:
-    """Whether programs in a directory that a file names may run now; if not, `run_program` refuses them from now on."""
+def may_run(directory: Path | None) -> bool:
+    """Whether programs in a directory that a file names may run now; if not, `run_program` refuses them from now on.
+    None: programs that no file names."""
     withheld = _withheld.get()
     if withheld is None:
         return True
+    if directory is None:
+        return _installed_run.get()
     real = directory.resolve()
     if any(real.is_relative_to(place) for place in _INSTALLED):
-        return True
+        return _installed_run.get()
     withheld.update((directory, real))
     return False
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import engines, units
-from ironbench.devices import capability, expression
+from ironbench.devices import capability, expression, models
 from ironbench.devices.mounting import TOO_FAST
 from ironbench.engines.administration import CHECKPOINT
 from ironbench.engines.base import Engine, SuggestedSetting
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError, InputError, nearest
+from ironbench.fields.new import NewLab
+from ironbench.fields.row import Field, table
 from ironbench.host.fingerprint import fingerprint
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
@@ -44,39 +46,104 @@ class LabContext:
     """Dump of the user's database, as named in the lab file; empty if none was given."""
     scripts: tuple[str, ...] = ()
     """Scripts of the user's application, as named in the lab file; empty if none were given."""
+    setting: str = ""
+    """Setting to vary; empty: the first one that is suggested for the engine."""
+    index: str = ""
+    """SQL file that creates the index; empty if none was given, as for the following files."""
+    before: str = ""
+    after: str = ""
+    other: str = ""
+    """The other version (a DSN or a directory), or the server on the other machine; empty if it was not given."""
+    devices: tuple[str, ...] = ()
+    """Device models to emulate; empty: those of `_DEVICES`."""
 
     @property
     def clients(self) -> int:
         return max(4, 2 * self.cores)
 
 
-def lab_context(
-    dsn: str, engine: str, dump: str = "", scripts: Sequence[str] = (), folder: Path = Path()
-) -> LabContext:
-    """Describes the server, which is queried if it has a DSN. `folder`: the lab file's. InputError, FailureError."""
-    named = engines.get(engine) if engine else engines.default(("transactions", "data"), dsn or None)
+def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
+    """Describes the server, which is queried if it has a DSN. `folder`: the lab file's; None: it has none yet, so that
+    files are named by their absolute paths. InputError, FailureError."""
+    _require_fields(kind, asked)
+    dsn = asked.dsn
+    named = engines.get(asked.engine) if asked.engine else engines.default(("transactions", "data"), dsn or None)
     named = named.engine_for(dsn or None)
     if missing := named.missing(("transactions", "data")):
         cause = f"lab files of this command run scripts, for which {named.name} lacks: {', '.join(missing)}"
         raise InputError("lab new", cause, f"use one of: {', '.join(engines.able(('transactions', 'data')))}")
-    if dump and not named.data_import.dumps:
+    if asked.dump and not named.data_import.dumps:
         raise InputError("--dump", f"{named.name} cannot restore dumps", "use another engine, or remove --dump")
-    dump = dump and _named(folder, "--dump", dump)
-    scripts = tuple(_named(folder, "--script", file) for file in scripts)
+    files = {
+        name: _named(folder, f"--{name}", file)
+        for name in ("dump", "index", "before", "after")
+        if (file := getattr(asked, name))
+    }
     system, secrets = named.validated(System(named.name, "new", dsn=dsn or None), 1)
     machine = fingerprint()
     memory_bytes = min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
     known, lacks = _facts(system, secrets) if system.dsn else ({}, "")
     version = known.get("version") or named.identity(system, secrets).get("version", "")
-    cores = len(os.sched_getaffinity(0))
     template, elsewhere = named.data_import.template_of(system.dsn) if system.dsn else ("", "")
-    settings = known.get("settings", {})
     return LabContext(
-        named, elsewhere, template, str(version), settings, cores, memory_bytes, lacks, dump=dump, scripts=scripts
+        named,
+        elsewhere,
+        template,
+        str(version),
+        known.get("settings", {}),
+        len(os.sched_getaffinity(0)),
+        memory_bytes,
+        lacks,
+        scripts=tuple(_named(folder, "--script", file) for file in asked.script),
+        setting=asked.setting,
+        other=_without_password(named, asked.other) if dsn else asked.other,
+        devices=tuple(asked.device),
+        **files,
     )
 
 
-def _named(folder: Path, option: str, text: str) -> str:
+def lab_template(kind: str) -> LabTemplate:
+    """Returns the template of a kind. InputError: there is no such kind."""
+    if kind not in KINDS:
+        raise InputError(f"lab new {kind}", "unknown kind", nearest(kind, list(KINDS)))
+    return KINDS[kind]
+
+
+def fields(kind: str) -> list[Field]:
+    """Returns the fields that a kind uses, those of this kind only first."""
+    return [table(NewLab)[name] for name in lab_template(kind).fields]
+
+
+def _require_fields(kind: str, asked: NewLab) -> None:
+    """InputError: a field has no effect on this kind of lab, or a required one is missing."""
+    used = lab_template(kind)
+    for field in table(NewLab).values():
+        option, given = field.options[0], getattr(asked, field.attribute)
+        if given and field.name not in used.fields:
+            raise InputError(option, f"has no effect on `lab new {kind}`", f"remove {option}")
+        if not given and field.name in used.required:
+            raise InputError(f"lab new {kind}", f"{option} is missing", f"add {option} {field.placeholder}")
+
+
+def suggestions(field: Field) -> list[str]:
+    """Returns values to choose from; empty if there is no list."""
+    able = engines.able(("transactions", "data"))
+    if field.name == "engine":
+        return list(able)
+    if field.name == "setting":
+        return list(dict.fromkeys(knob.name for name in able for knob in engines.get(name).traits.knobs))
+    return list(models.models()) if field.name == "device" else []
+
+
+def _without_password(engine: Engine, dsn: str) -> str:
+    """Returns the address of a second server as the lab file contains it."""
+    if not dsn:
+        return ""
+    system, _ = engine.engine_for(dsn).validated(System(engine.name, "new", dsn=dsn), 1)
+    return engine.data_import.template_of(system.dsn or dsn)[1]
+
+
+def _named(folder: Path | None, option: str, text: str) -> str:
     """Returns a file's name in the lab file: relative to its directory if below it, otherwise absolute.
 
     Keeps the `@WEIGHT` of a script. InputError: the file does not exist.
@@ -85,8 +152,9 @@ def _named(folder: Path, option: str, text: str) -> str:
     path = expanded(name).absolute()
     if not path.exists():
         raise InputError(f"{option} {text}", "no such file", "name an existing file")
-    inside = path.is_relative_to(folder.absolute())
-    return f"{path.relative_to(folder.absolute()) if inside else path}{at}{weight}"
+    if folder is not None and path.is_relative_to(folder.absolute()):
+        path = path.relative_to(folder.absolute())
+    return f"{path}{at}{weight}"
 
 
 def _facts(system: System, secrets: Secrets) -> tuple[dict[str, Any], str]:
@@ -115,6 +183,12 @@ def text(kind: str, here: LabContext, file: str) -> str:
     body = "\n".join(KINDS[kind].lines(here))
     marked = FILL_IN in body
     return "\n".join([*_head(kind, here, file, marked), body, *_measure()])
+
+
+def placeholders(text: str) -> list[tuple[int, str]]:
+    """Returns number and text of the lines in which the user must replace a value."""
+    lines = enumerate(text.splitlines(), 1)
+    return [(number, line.strip()) for number, line in lines if FILL_IN in line and not line.startswith("#")]
 
 
 def _head(kind: str, here: LabContext, file: str, marked: bool) -> Iterator[str]:
@@ -218,11 +292,16 @@ def _setting(here: LabContext) -> Iterator[str]:
         cause = f"ironbench has no template for a setting of {here.engine.name} that it can vary there"
         hint = "use `ironbench lab new driver` and vary the setting by a command or by hand"
         raise InputError("lab new setting", cause, hint)
-    first = knobs[0]
+    by_name = {knob.name: knob for knob in knobs}
+    if here.setting and here.setting not in by_name:
+        raise InputError(
+            f"--setting {here.setting}", "is not among the suggested ones", nearest(here.setting, list(by_name))
+        )
+    first = by_name[here.setting] if here.setting else knobs[0]
     yield from _begun(here, f"How does {first.name} affect performance?")
     yield from _of_knob(here, first)
     yield "# Other settings worth testing: uncomment one instead of the factor above, and plan again."
-    for knob in knobs[1:]:
+    for knob in (one for one in knobs if one is not first):
         yield from (f"# {line}".rstrip() for line in _of_knob(here, knob)[:-1])
         yield ""
 
@@ -251,7 +330,7 @@ def _index(here: LabContext) -> Iterator[str]:
     yield "[vary.index]"
     yield "without = {}"
     yield "# Example contents of the file: CREATE INDEX ON orders (customer);"
-    yield f'with = {{ data.setup = ["{FILL_IN}-index.sql"] }}'
+    yield f"with = {{ data.setup = [{_quoted(here.index or f'{FILL_IN}-index.sql')}] }}"
     yield ""
 
 
@@ -264,8 +343,8 @@ def _query(here: LabContext) -> Iterator[str]:
     yield from _load(here, timed=True)
     yield "# Each file contains the statement, with \\set for its parameters: docs/workloads/scripts.md"
     yield "[vary.query]"
-    yield f'"as it is" = {{ workload.files = ["{FILL_IN}-before.sql"] }}'
-    yield f'rewritten = {{ workload.files = ["{FILL_IN}-after.sql"] }}'
+    yield f'"as it is" = {{ workload.files = [{_quoted(here.before or f"{FILL_IN}-before.sql")}] }}'
+    yield f"rewritten = {{ workload.files = [{_quoted(here.after or f'{FILL_IN}-after.sql')}] }}"
     yield ""
 
 
@@ -290,7 +369,11 @@ def _upgrade(here: LabContext) -> Iterator[str]:
             yield f"# Both servers should have the same {listed(list(pinned))}; the report names what else differs."
         yield "[vary.version]"
         yield f"{_quoted(here.version)} = {{ dsn = {_quoted(here.dsn)} }}"
-        yield f'new = {{ dsn = "{FILL_IN}" }}    # the server with the newer version: same settings, same machine'
+        yield f"new = {{ dsn = {_quoted(here.other or FILL_IN)} }}    # the newer version: same settings, same machine"
+    elif here.other:
+        yield "[vary.version]"
+        yield f"{_quoted(here.version)} = {{}}"
+        yield f"other = {{ bin = {_quoted(here.other)} }}"
     elif len(known := here.engine.installations()) > 1:
         yield "# Use programs of the same origin: builds differ in more than the version (TLS, ICU, JIT, lz4)."
         yield "# `bin` may also be a directory, for example /usr/lib/…/bin"
@@ -303,12 +386,28 @@ def _upgrade(here: LabContext) -> Iterator[str]:
     yield ""
 
 
+def _machines(here: LabContext) -> Iterator[str]:
+    yield 'question = "Which of the two machines is faster?"'
+    yield ""
+    yield from _workload(here)
+    yield from _load(here)
+    yield "# ironbench measures both servers in turn, so every block compares them at about the same time."
+    yield "# Both need the same user, and the same database if trials copy one."
+    yield "[vary.machine]"
+    yield f"old = {{ dsn = {_quoted(here.dsn)} }}"
+    yield f"new = {{ dsn = {_quoted(here.other or FILL_IN)} }}"
+    yield ""
+
+
 _DEVICES = {"gp3": "aws-gp3", "io2": "aws-io2(iops=32000,rate=1G)", "NVMe": "ssd-nvme-enterprise"}
 """Candidates in `lab new storage` → device models: two cloud volumes and a local drive."""
 
 
 def _storage(here: LabContext) -> Iterator[str]:
     yield from _begun(here, "How much faster would this database be on faster storage?")
+    if here.dsn and here.devices:
+        cause = "devices are emulated only for a server that ironbench starts"
+        raise InputError("--device", cause, "remove --device, or use --dump in place of --dsn")
     if here.dsn:
         yield from _by_hand("storage", "move the server's data to the other device and start it", "move them back")
         return
@@ -324,12 +423,12 @@ def _storage(here: LabContext) -> Iterator[str]:
     roles = ("data", "log") if _takes(here, layout=Layout(log=_ANYWHERE)) else ("data",)
     devices = [
         f"{name} = {{ {', '.join(f'layout.{role} = {_quoted(model)}' for role in roles)} }}{_emulated(model)}"
-        for name, model in _DEVICES.items()
+        for name, model in ({_quoted(model): model for model in here.devices} or _DEVICES).items()
     ]
     missing = capability.lacking()
     yield "# Emulated devices (docs/how/emulated-devices.md)" + (f", which need {missing}:" if missing else ":")
     yield "# Remove a device that this machine is too slow to emulate: its speed is measured when a device is mounted."
-    yield from (f"# {line}" if missing else line for line in devices)
+    yield from (f"# {line}" if missing and not here.devices else line for line in devices)
     yield "# A directory on another device of this machine:"
     yield '# "WAL on NVMe" = { layout.log = "/mnt/nvme/log" }'
     yield ""
@@ -379,16 +478,58 @@ class LabTemplate:
 
     about: str
     lines: Callable[[LabContext], Iterator[str]]
+    question: str
+    """The question as a person would ask it."""
+    fields: tuple[str, ...]
+    """Names of the fields of `NewLab` that have an effect."""
+    required: tuple[str, ...] = ()
+    """Those of them without which the file cannot be written."""
 
 
+_ANY = ("dsn", "engine", "dump", "script")
 KINDS: Mapping[str, LabTemplate] = {
-    "setting": LabTemplate("one setting: its current value and others", _setting),
-    "index": LabTemplate("your data with and without an index", _index),
-    "query": LabTemplate("a statement and its rewritten version", _query),
-    "upgrade": LabTemplate("two versions of the database", _upgrade),
-    "storage": LabTemplate("other storage: real, emulated, or with zero latency", _storage),
+    "setting": LabTemplate(
+        "one setting: its current value and others",
+        _setting,
+        "Which value of a setting is best?",
+        ("setting", *_ANY),
+    ),
+    "index": LabTemplate(
+        "your data with and without an index",
+        _index,
+        "Is an index worth its cost?",
+        ("index", *_ANY),
+    ),
+    "query": LabTemplate(
+        "a statement and its rewritten version",
+        _query,
+        "Is the rewritten query faster?",
+        ("before", "after", "dsn", "engine", "dump"),
+    ),
+    "upgrade": LabTemplate(
+        "two versions of the database",
+        _upgrade,
+        "Is the newer version faster?",
+        ("other", *_ANY),
+    ),
+    "storage": LabTemplate(
+        "other storage: real, emulated, or with zero latency",
+        _storage,
+        "Is faster storage worth it?",
+        ("device", *_ANY),
+    ),
+    "machines": LabTemplate(
+        "the same work on two servers that this machine can reach",
+        _machines,
+        "Which of two machines is faster?",
+        ("dsn", "other", "dump", "script"),
+        ("dsn",),
+    ),
     "driver": LabTemplate(
-        "a change made by a person or a command: storage or network driver, firmware, kernel, CPU governor", _driver
+        "a change made by a person or a command: storage or network driver, firmware, kernel, CPU governor",
+        _driver,
+        "Does a new driver, kernel or firmware make a difference?",
+        _ANY,
     ),
 }
 

@@ -113,15 +113,65 @@ def begun_in(place: Path) -> list[str]:
     The start time is part of a name that ironbench chose; for other names it is the time of the plan file, which an
     import writes again.
     """
-    begun: list[tuple[str, str]] = []
+    return [name for _, name in sorted(_begun(place / "labs"))]
+
+
+_OF_STORES = frozenset({"trials", "machines", "engines", "scripts", "queue", "notes"})
+"""Directories of a store or a queue, which contain no labs."""
+_DEEPEST = 4
+"""Depth below the results directory at which labs are found."""
+_SEPARATOR = ":"
+
+
+def begun_below(place: Path) -> list[str]:
+    """Returns the names of all labs below the results directory `place`, as `begun_in` orders them; see `place_of`."""
+    found = {name: (when, name) for when, name in _begun(place / "labs")}
+    for parts in _searched(place):
+        for when, last in _begun(place.joinpath(*parts)):
+            name = _SEPARATOR.join((*parts, last) if parts else ("", last))
+            if _SEPARATOR not in last:
+                found.setdefault(name, (when, name))
+    return [name for _, name in sorted(found.values())]
+
+
+def place_of(results: Path, name: str) -> Path:
+    """Returns the directory of a lab by its name in `begun_below`.
+
+    In `labs`, the name is that of the directory. Elsewhere below the results, the names on the path are joined by
+    colons: `demo:first` is `demo/first`, and `:first` is `first` beside `labs`.
+    """
+    usual = results / "labs" / name
+    if _SEPARATOR not in name or (usual / PLAN).is_file():
+        return usual
+    parts = name.removeprefix(_SEPARATOR).split(_SEPARATOR)
+    if any(part in ("", "..") or part.startswith(".") or "/" in part for part in parts):
+        return usual
+    return results.joinpath(*parts)
+
+
+def _begun(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yields start time and name of each lab directory in a folder."""
     with suppress(OSError):
-        for one in os.scandir(place / "labs"):
+        for one in os.scandir(folder):
             with suppress(OSError):
                 written = datetime.fromtimestamp(Path(one.path, PLAN).stat().st_mtime)
                 stamp = _STAMP.search(one.name)
-                when = stamp[1] if stamp else f"{written:%Y%m%dT%H%M%S}"
-                begun += [] if one.name.startswith(".") else [(when, one.name)]
-    return [name for _, name in sorted(begun)]
+                if not one.name.startswith("."):
+                    yield stamp[1] if stamp else f"{written:%Y%m%dT%H%M%S}", one.name
+
+
+def _searched(place: Path, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yields the directories below `place` that may contain labs, except `place/labs`, as the names on their path."""
+    yield above
+    if len(above) >= _DEEPEST - 1:
+        return
+    with suppress(OSError):
+        for one in os.scandir(place.joinpath(*above)):
+            skipped = one.name in _OF_STORES or one.name.startswith(".") or _SEPARATOR in one.name
+            if skipped or (one.name == "labs" and not above) or not one.is_dir(follow_symlinks=False):
+                continue
+            if not Path(one.path, PLAN).is_file():
+                yield from _searched(place, (*above, one.name))
 
 
 def find(name: str) -> LabDirectory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from ironbench.errors import FailureError
+from ironbench.errors import FailureError, IronbenchError
 from ironbench.records.labs import LabDirectory
 from ironbench.serve.results import Results
 
@@ -29,6 +29,19 @@ class Answers:
         """Lists the names of labs, the most recently measured first."""
         changed = {name: changes(results.lab(name))[0] for name in results.labs()}
         return sorted(changed, key=lambda name: -changed[name])
+
+    def at_hand(self, results: Results, name: str) -> str:
+        """Returns the decision of a lab if it is known already; otherwise an empty text."""
+        known = self._known.get(name)
+        return known[1].decision if known is not None and known[0] == changes(results.lab(name)) else ""
+
+    def decision(self, results: Results, name: str) -> str:
+        """Returns the decision of a lab, or why its records cannot be read. InputError: there is no such lab."""
+        results.lab(name)
+        try:
+            return self.of(results, name).decision
+        except IronbenchError as error:
+            return f"cannot be read: {error.cause}"
 
     def of(self, results: Results, name: str) -> LabAnswer:
         """Returns the answer of a lab. InputError, FailureError."""

@@ -35,6 +35,7 @@ from ironbench.serve import (
     history_page,
     lab_page,
     measured,
+    new_page,
     notes,
     overview,
     queue_page,
@@ -75,13 +76,19 @@ class Pages:
         page = archive.page_of(request.query_params) if "page" in request.query_params else 0
         return HTMLResponse(overview.answers(self.results, self.answers, page))
 
+    def answer(self, request: Request) -> Response:
+        return PlainTextResponse(self.answers.decision(self.results, request.path_params["lab"]))
+
     async def doctor(self, request: Request) -> Response:
         # The doctor measures for a second, which would block the thread of pages.
         return HTMLResponse(await asyncio.to_thread(overview.doctor, self.results.directory))
 
     def archive(self, request: Request) -> Response:
         return archive.archive_page(
-            self.results, archive.ArchiveQuery.of(request.query_params), request.query_params.get("view", "")
+            self.results,
+            archive.ArchiveQuery.of(request.query_params),
+            request.query_params.get("view", ""),
+            self.answers,
         )
 
     def record(self, request: Request) -> Response:
@@ -127,6 +134,9 @@ class Pages:
     def gate_document(self, request: Request) -> Response:
         lab, kind, fields = request.path_params["lab"], request.path_params["kind"], request.query_params
         return gate.document(self.results, lab, kind, fields.get("margin", ""), fields.get("undecided", ""))
+
+    def shared_report(self, request: Request) -> Response:
+        return tools.shared_report(self.results, request.path_params["lab"])
 
     def leaderboard(self, request: Request) -> Response:
         fields = request.query_params
@@ -192,6 +202,21 @@ class Pages:
             except OSError as error:
                 return PlainTextResponse(f"the file cannot be stored: {error.strerror}", 507)
 
+    def questions(self, request: Request) -> Response:
+        return new_page.questions()
+
+    def new_lab(self, request: Request) -> Response:
+        return new_page.form(request.path_params["kind"], {})
+
+    async def post_new(self, request: Request) -> Response:
+        kind, given = request.path_params["kind"], await form_values(request)
+        try:
+            # A server that does not answer would block the thread of pages.
+            text = await asyncio.to_thread(new_page.text, kind, given)
+        except IronbenchError as error:
+            return await run_in_threadpool(new_page.form, kind, given, new_page.words(error))
+        return await run_in_threadpool(queue_page.editor, self.queue, {"name": kind, "text": text})
+
     def show_queue(self, request: Request) -> Response:
         return queue_page.show(self.queue)
 
@@ -214,7 +239,7 @@ class Pages:
         try:
             await run_in_threadpool(queue_page.put, self.queue, fields)
         except InputError as error:
-            words = str(error) + (f"\n{error.hint}" if error.hint else "")
+            words = new_page.words(error)
             page = await run_in_threadpool(queue_page.editor, self.queue, fields | {"after": ""}, words)
             page.status_code = 422
             return page
@@ -268,14 +293,18 @@ class Pages:
             "/": self.overview,
             "/state": self.state,
             "/fragment/answers": self.latest_answers,
+            "/fragment/answer/{lab}": self.answer,
             "/archive": self.archive,
             "/record/{id}": self.record,
             "/series/{id}": self.series,
             "/label": self.label,
             "/lab/{lab}": self.lab,
             "/lab/{lab}/record/{id}": self.record,
+            "/lab/{lab}/report.html": self.shared_report,
             "/lab/{lab}/gate": self.gate,
             "/lab/{lab}/gate.{kind}": self.gate_document,
+            "/new": self.questions,
+            "/new/{kind}": self.new_lab,
             "/queue": self.show_queue,
             "/queue/state": self.queue_state,
             "/queue/new": self.queue_new,
@@ -294,6 +323,7 @@ class Pages:
             "/lab/{lab}/note/{id}": self.post_note,
             "/lab/{lab}/stop": self.post_stop,
             "/lab/{lab}/resume": self.post_resume,
+            "/new/{kind}": self.post_new,
             "/queue": self.post_queue,
             "/queue/plan": self.post_plan,
             "/queue/{id}/{change}": self.post_queue_change,
@@ -360,9 +390,13 @@ def application(results: Results, policy: AccessPolicy, printer: Printer) -> App
 
 async def form(request: Request) -> dict[str, str]:
     """Parses a form. The last value of a repeated field counts."""
+    return {name: values[-1] for name, values in (await form_values(request)).items()}
+
+
+async def form_values(request: Request) -> dict[str, list[str]]:
+    """Parses a form with repeated fields."""
     body = (await request.body()).decode("utf-8", errors="replace")
     try:
-        parsed = parse_qs(body, keep_blank_values=True, max_num_fields=1000)
+        return parse_qs(body, keep_blank_values=True, max_num_fields=1000)
     except ValueError:
         raise HTTPException(400, "The request is not a form.") from None
-    return {name: values[-1] for name, values in parsed.items()}

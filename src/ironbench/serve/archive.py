@@ -15,6 +15,7 @@ from ironbench.records.index import Index, Listed
 from ironbench.report.cell import count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import moment, quantity
+from ironbench.serve.answers import Answers
 from ironbench.serve.page import page
 from ironbench.serve.results import FIELDS, NEWEST, Results
 from ironbench.words import counted, grouped
@@ -157,14 +158,15 @@ def labels(results: Results) -> Table:
     return Table(("label", "workload", "series", "trials"), tuple(rows))
 
 
-def archive_page(results: Results, query: ArchiveQuery, view: str) -> Response:
+def archive_page(results: Results, query: ArchiveQuery, view: str, answers: Answers) -> Response:
     if view == "labs":
         names = results.labs()[::-1]
         sql = "select lab, count(*), min(started_at) from record where purpose = ? group by lab"
         trials = {lab: (count, began) for lab, count, began in results.index().query(sql, Purpose.LAB)}
         newest = [(name, *_lab(results, name, *trials.get(name, (0, "")))) for name in names[:_NEWEST_LABS]]
         labs = [*newest, *((name, name, "") for name in names[_NEWEST_LABS:])]
-        return page("archive.html", "Labs", at="/archive", view=view, labs=labs)
+        shown = [(*lab, answers.at_hand(results, lab[0])) for lab in labs]
+        return page("archive.html", "Labs", at="/archive", view=view, labs=shown)
     if view == "labels":
         return page("archive.html", "Labels", at="/archive", view=view, labels=labels(results).texts)
     found = search(results, query)
@@ -175,6 +177,7 @@ def archive_page(results: Results, query: ArchiveQuery, view: str) -> Response:
         "Archive",
         at="/archive",
         view="",
+        any_records=bool(results.index().count("true")),
         query=query,
         choices={
             field: [(one, machines.get(one) or _shown(field, one)) for one in known]

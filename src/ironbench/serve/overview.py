@@ -14,6 +14,7 @@ from ironbench import units
 from ironbench._core import BUILD_PROFILE
 from ironbench.errors import IronbenchError
 from ironbench.host import data_dirs, space
+from ironbench.host.tree import Tree
 from ironbench.records import running_labs
 from ironbench.records.index import Listed
 from ironbench.report.numbers import moment
@@ -43,6 +44,7 @@ def overview(results: Results, queue: Queue, running: RunningCache) -> HTMLRespo
     since = time.time() - _DAY_S
     known = [one for one in entries if one.ended_at > since and one.state != CANCELLED]
     ended = sorted(known, key=lambda one: (one.state != FAILED, -one.ended_at))  # failures first
+    runs = [_run(newest, trials) for newest, trials in results.newest_series(_LATEST)]
     # No other page would notice these.
     damaged = [(lab, counted(count, "record")) for lab, count in sorted(results.index().unreadable().items())]
     return page(
@@ -56,7 +58,8 @@ def overview(results: Results, queue: Queue, running: RunningCache) -> HTMLRespo
         ended=[_ended(queue, one) for one in ended[:_MOST_ENDED]],
         more_ended=max(0, len(ended) - _MOST_ENDED),
         damaged=damaged[:_MOST_ENDED],
-        runs=[_run(newest, trials) for newest, trials in results.newest_series(_LATEST)],
+        runs=runs,
+        empty=not (runs or experiments or entries or results.labs()),
         space=[_space("results", results.directory), _space("data of databases", data_dirs.base())],
     )
 
@@ -102,7 +105,6 @@ def doctor(results: Path) -> str:
     from ironbench.host.capability_tests import LocalCapabilityTests
     from ironbench.host.doctor import examine
     from ironbench.host.host_view import OwnProcesses, watch_host
-    from ironbench.host.tree import Tree
 
     host = watch_host(
         Tree(),

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
     from ironbench.report.page import Page
 
-NAVIGATION = {"/": "Overview", "/queue": "Queue", "/archive": "Archive", "/compare": "Compare", "/history": "History"}
+NAVIGATION = {
+    "/": "Overview",
+    "/new": "New lab",
+    "/queue": "Queue",
+    "/archive": "Archive",
+    "/compare": "Compare",
+    "/history": "History",
+}
 """Entries of the navigation: path → name."""
 
 
@@ -30,7 +37,7 @@ def environment() -> Environment:
     from ironbench.report import markup
 
     made = markup.environment("ironbench.serve", "ironbench.report")
-    made.globals |= {"address": address, "static": _address, "navigation": NAVIGATION}
+    made.globals |= {"address": address, "static": _address, "navigation": NAVIGATION, "documentation": documentation}
     made.globals["forms"] = made.get_template("forms.html").module
     return made
 
@@ -80,6 +87,16 @@ def address(path: str, **query: str) -> str:
     """Returns a URL from a path and the query fields that have a value."""
     given = {name: value for name, value in query.items() if value}
     return quote(path) + (f"?{urlencode(given)}" if given else "")
+
+
+@cache
+def documentation(path: str) -> str:
+    """Returns the URL of a page of the documentation; empty if the package names no site."""
+    for line in importlib.metadata.metadata("ironbench").get_all("Project-URL") or ():
+        name, _, url = line.partition(", ")
+        if name.lower() == "documentation":
+            return f"{url.rstrip('/')}/{path.removesuffix('.md')}.html"
+    return ""
 
 
 def static(name: str) -> Response | None:

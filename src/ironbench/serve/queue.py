@@ -27,7 +27,7 @@ from ironbench.host.detached import Detached, failure_of, status_of
 from ironbench.host.processes import ProcessId
 from ironbench.printer import Printer
 from ironbench.records import Store, durable
-from ironbench.records.labs import PLAN, LabDirectory
+from ironbench.records.labs import PLAN, LabDirectory, place_of
 from ironbench.report import wording
 from ironbench.serve.queue_entry import (
     CANCELLED,
@@ -163,7 +163,7 @@ class Queue:
         return entry
 
     def text(self, entry: QueueEntry) -> str:
-        path = self.results / "labs" / entry.lab / "lab.toml" if entry.resumes else self.file(entry)
+        path = self._place(entry) / "lab.toml" if entry.resumes else self.file(entry)
         try:
             return path.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -171,7 +171,7 @@ class Queue:
 
     def begun(self, entry: QueueEntry) -> bool:
         """Whether the lab has a plan, so that it has a page."""
-        return (self.results / "labs" / entry.lab / PLAN).is_file()
+        return (self._place(entry) / PLAN).is_file()
 
     def log(self, entry: QueueEntry) -> str:
         """Returns the last 64 KiB of the lab's output, without paths of the results."""
@@ -329,7 +329,7 @@ class Queue:
         self._keep(replace(entry, pid=process.pid, born=process.born))
 
     def _started(self, entry: QueueEntry, lock: int) -> ProcessId:
-        directory = self.results.absolute() / "labs" / entry.lab
+        directory = self._place(entry).absolute()
         if (directory / PLAN).is_file():
             adds = entry.more and self._rounds(entry) == entry.rounds
             verb = ["resume", str(directory), *(["--more", str(entry.more)] if adds else [])]
@@ -363,15 +363,19 @@ class Queue:
         """Why a lab failed: the error that ended it, else what failed its last trial; empty if neither is known."""
         if error := failure_of(self._status(entry)):
             return error_text(error, self.results)
-        records = Store(self.results / "labs" / entry.lab, Printer.silent()).all()
+        records = Store(self._place(entry), Printer.silent()).all()
         return next((wording.cause(one) for one in reversed(records) if one.causes), "")
 
     def _rounds(self, entry: QueueEntry) -> int:
         """Counts the rounds that were added to the lab of an entry; 0 if the entry adds none."""
         with contextlib.suppress(IronbenchError):
-            declared = LabDirectory(self.results / "labs" / entry.lab).declared() if entry.more else ()
+            declared = LabDirectory(self._place(entry)).declared() if entry.more else ()
             return sum(one.stage.added for one in declared)
         return 0
+
+    def _place(self, entry: QueueEntry) -> Path:
+        """The directory of an entry's lab."""
+        return place_of(self.results, entry.lab)
 
     def _last(self) -> float:
         return max((one.order for one in self.entries()), default=0.0)

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError, IronbenchError
 from ironbench.host import scratch, trust
+from ironbench.lab import new
 from ironbench.model.lab import Lab
 from ironbench.serve.page import fragment, page
 from ironbench.serve.queue import Queue
@@ -123,6 +124,7 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
     if clone := fields.get("clone", ""):
         entry = queue.entry(clone)
         name, text = _STAMP.sub("", entry.name) if entry.resumes else entry.name, queue.text(entry)
+    shown = text or FIRST
     open_ones = [one for one in queue.entries() if one.state not in ENDED]
     return page(
         "queue_new.html",
@@ -130,7 +132,8 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
         at="/queue",
         problem=problem,
         name=name,
-        text=text or FIRST,
+        text=shown,
+        fill_in=new.placeholders(shown),
         not_before=fields.get("at", ""),
         nightly=fields.get("nightly", ""),
         entries=[(one.id, f"{one.name} ({one.id})") for one in open_ones],
@@ -139,9 +142,9 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
 
 
 def plan(name: str, text: str) -> str:
-    """Renders the plan of a lab file, or its mistakes. Runs no program that the text names."""
+    """Renders the plan of a lab file, or its mistakes. Runs no programs."""
     try:
-        with trust.reading_only():
+        with trust.reading_only(installed_run=False):
             return fragment("plan.html", plan=planned(name, text), problem="")
     except IronbenchError as error:
         hint = f"\n{error.hint}" if error.hint else ""

@@ -11,7 +11,7 @@ from ironbench.host import data_dirs
 from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.index import Index, Listed, text
-from ironbench.records.labs import PLAN, LabDirectory, begun_in
+from ironbench.records.labs import PLAN, LabDirectory, begun_below, place_of
 
 FIELDS = ("workload", "engine", "machine", "status")
 """Columns of the index that a search can filter by."""
@@ -35,7 +35,7 @@ class Results:
         index = self.runs.index
         with self._lock:
             states, unreadable = index.states(), index.unreadable()
-            stores = {"": self.runs, **{text(name): self.runs.of_lab(name) for name in self.labs()}}
+            stores = {"": self.runs, **{text(name): self._store(name) for name in self.labs()}}
             for lab, store in stores.items():
                 retry = lab in unreadable and lab not in self._refreshed
                 if retry or not (state := store.state()) or states.get(lab, "missing") != state:
@@ -45,16 +45,23 @@ class Results:
         return index
 
     def labs(self) -> list[str]:
-        """Names of the directories of labs that have begun, oldest first."""
-        return begun_in(self.directory)
+        """Names of labs that have begun, oldest first, wherever they are below the results directory."""
+        return begun_below(self.directory)
+
+    def place(self, name: str) -> Path:
+        """The directory of a lab, whether it exists or not."""
+        return place_of(self.directory, name)
 
     def lab(self, name: str) -> LabDirectory:
         """The directory of a lab. InputError: there is none of that name."""
-        if not is_name(name) or not (self.directory / "labs" / name / PLAN).is_file():
+        if not is_name(name) or not (self.place(name) / PLAN).is_file():
             raise InputError(f"lab {name}", "does not exist in these results", "see the archive")
-        directory = LabDirectory(self.directory / "labs" / name)
-        directory.store = self.runs.of_lab(name)
+        directory = LabDirectory(self.place(name))
+        directory.store = self._store(name)
         return directory
+
+    def _store(self, lab: str) -> Store:
+        return Store(self.place(lab), Printer.silent(), self.runs.index, lab)
 
     def store(self, lab: str = "") -> Store:
         """The store of a lab, or of runs. InputError."""

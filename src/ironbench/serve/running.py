@@ -63,11 +63,12 @@ def experiments(results: Results) -> list[Experiment]:
 
 def elsewhere(results: Results) -> list[Experiment]:
     """Running labs of this user whose directories are not among these results."""
-    here = (results.directory / "labs").resolve()
+    here, running = (results.directory / "labs").resolve(), running_labs.known()
+    shown = {results.place(name).resolve() for name in results.labs()} if running else set()
     return [
         Experiment("", "", lab.process, *_state(lab.directory, lab.process), lab.directory.name)
-        for lab in running_labs.known()
-        if lab.directory.parent != here
+        for lab in running
+        if lab.directory.parent != here and lab.directory not in shown
     ]
 
 
@@ -93,7 +94,7 @@ def experiment(
 ) -> Experiment | None:
     """Finds a running lab by the name of its directory; None: it is not running. `held`: the result of `locks`, for a
     caller that checks many labs. `process`: the process that held the lock a moment ago."""
-    directory = results.directory / "labs" / name
+    directory = results.place(name)
     process = process or holder(directory / "lock", locks() if held is None else held)
     if process is None:
         return None

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
 from ironbench.errors import InputError, IronbenchError
 from ironbench.host import scratch
+from ironbench.model.redact import redacted_sql
 from ironbench.records.bundle import SUFFIX, Reader
 from ironbench.records.export import export as write
 from ironbench.records.importer import take_in
@@ -18,6 +23,8 @@ from ironbench.serve.compared import named
 from ironbench.serve.page import page
 from ironbench.serve.results import Results, error_text
 from ironbench.words import counted
+
+T = TypeVar("T")
 
 
 def leaderboard(results: Results, name: str, per: str) -> HTMLResponse:
@@ -75,6 +82,35 @@ def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
     path = folder / f"records{SUFFIX}"
     write(sides[0].store, list(records.values()), path)
     return path
+
+
+def shared_report(results: Results, name: str) -> Response:
+    """Returns the report of a lab as one HTML file, without passwords. InputError."""
+    from ironbench.report import formats
+    from ironbench.report.document import report
+    from ironbench.report.studies import study_of
+
+    directory = results.lab(name)
+    content = formats.of_page("html")(without_passwords(report(study_of(directory))))
+    headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(directory.path.name, safe='')}.html"}
+    return Response(content, media_type="text/html", headers=headers)
+
+
+def without_passwords(value: T) -> T:
+    """Removes passwords from every text of a report, also from the commands and the lab file that a user wrote."""
+    return _redacted(value)  # type: ignore[no-any-return]
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return redacted_sql(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_redacted(one) for one in value)
+    if isinstance(value, dict):
+        return {key: _redacted(one) for key, one in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{one.name: _redacted(getattr(value, one.name)) for one in fields(value)})
+    return value
 
 
 async def received(parts: AsyncIterator[bytes], path: Path) -> None:

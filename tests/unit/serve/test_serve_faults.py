@@ -46,7 +46,7 @@ def test_on_a_full_disk_pages_are_shown_and_what_cannot_be_kept_is_refused(full:
     text = "question = 'x'\nworkload.name = 'select-only'\nsystem.engine = 'null'\nvary.clients = [1, 2]\n"
     queued = client.post("/queue", data={"name": "x", "text": text})
     assert queued.status_code in (500, 507) and "No space left" in queued.text
-    assert "Nothing waits" in client.get("/queue").text
+    assert "No lab is waiting" in client.get("/queue").text
 
 
 def test_records_that_arrive_are_seen_when_the_clock_was_set_back(

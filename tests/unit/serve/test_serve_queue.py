@@ -362,7 +362,7 @@ def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path
     assert "Do two clients" in client.get("/queue/new", params={"clone": entry.id}).text
     assert "cancelled" in client.post(f"/queue/{entry.id}/cancel").text
     assert client.post(f"/queue/{entry.id}/nothing").status_code == 404
-    assert "Nothing has ended yet" in client.post(f"/queue/{entry.id}/remove").text
+    assert "No lab has ended yet" in client.post(f"/queue/{entry.id}/remove").text
     for number in ("5", "1001", "0000061000", "six"):
         refused = client.post(f"/lab/{LAB}/resume", data={"more": number})
         assert refused.status_code == 404 and "is not a number from 6 to 1,000" in refused.text

@@ -10,7 +10,7 @@ from ironbench.engines.base import set_twice
 from ironbench.engines.duckdb.process import DuckdbProcess, OpenRequest
 from ironbench.engines.server_settings import refuse_ours
 from ironbench.errors import FailureError, InputError, nearest, written
-from ironbench.host import control_groups
+from ironbench.host import control_groups, trust
 from ironbench.model.system import System
 
 OURS = {
@@ -56,7 +56,7 @@ def validate(system: System) -> None:
         raise InputError(subject, "must be between 1 and 1024", "change the number")
     if system.memory_total_bytes is not None:
         control_groups.require(system.memory_total_bytes)
-    if system.settings:
+    if system.settings and trust.may_run(None):
         _try(system.settings)
 
 

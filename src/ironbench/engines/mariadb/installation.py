@@ -69,7 +69,7 @@ def find(directory: str | None = None) -> MariadbInstallation:
     if server is None:
         where = "on PATH" if directory is None else f"in {directory}"
         raise InputError(subject, f"there is no {' or '.join(_SERVERS)} {where}", hint)
-    may_run = directory is None or trust.may_run(server.parent)
+    may_run = trust.may_run(None if directory is None else server.parent)
     return _installation(server.resolve(), subject, may_run)
 
 

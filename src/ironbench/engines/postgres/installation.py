@@ -46,7 +46,7 @@ def find(directory: str | None = None) -> PostgresInstallation:
     `wheel:16` selects version 16 of those that came with ironbench; None selects the newest.
     """
     named = directory is not None and not directory.startswith(WHEEL)
-    return _found(directory, not named or trust.may_run(_folder(directory)))
+    return _found(directory, trust.may_run(_folder(directory) if named else None))
 
 
 @functools.cache
@@ -129,7 +129,9 @@ def _folder(directory: str | None) -> Path:
 
 
 def _major(folder: Path) -> int:
-    words = output([str(folder / "postgres"), "--version"], "PostgreSQL")
+    server = folder / "postgres"
+    may_run = trust.may_run(None)
+    words = output([str(server), "--version"], "PostgreSQL") if may_run else trust.found_in(server, _VERSION_IN_FILE)
     number = re.search(r"\b(\d+)", words)
     return int(number.group(1)) if number else 0
 

@@ -55,7 +55,7 @@ def find(directory: str | None = None) -> OpenldapInstallation:
     if server is None:
         where = "on PATH" if directory is None else f"in {directory}"
         raise InputError(subject, f"there is no slapd {where}", hint)
-    return _installation(Path(server), subject, directory is None or trust.may_run(Path(server).parent))
+    return _installation(Path(server), subject, trust.may_run(None if directory is None else Path(server).parent))
 
 
 @functools.cache
