@@ -161,7 +161,7 @@ def _models(text: str) -> None:
         _core.device_capacity(name, models.for_core(found))
 
 
-_AS_PASSWORD = re.compile(rf"[:=]'?{SECRET}['@;}}\s]|[:=]{SECRET}$")
+_AS_PASSWORD = re.compile(rf"(?::|(?:password|passwd|pwd)\s*=\s*[{{']?){SECRET}(?:['@;}}\s]|$)", re.IGNORECASE)
 """A password in a position for passwords; elsewhere it cannot be distinguished from other words."""
 
 
