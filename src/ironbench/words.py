@@ -48,11 +48,6 @@ def roughly(factor: float) -> str:
     return f"{factor:.2g}" if factor < 99.5 else f"{factor:.0f}"
 
 
-def roughly_times(factor: float) -> str:
-    """Formats a bound as a factor: `6.4x`."""
-    return f"{roughly(factor)}x"
-
-
 def in_percent(share: float, limits: Sequence[float] = ()) -> str:
     """Formats a share as a percentage: `0.553` → `55%`, `0.083` → `8.3%`. Every share is formatted this way.
 

@@ -387,6 +387,6 @@ def test_after_a_machine_is_gone_a_lab_goes_on_with_the_others_only_where_it_say
         assert "fewer-workers" in [warning["code"] for warning in record["warnings"]]
         assert record["conditions"]["workers"].startswith("1 of 2 workers")
         assert all(check["passed"] for check in record["checks"])
-    assert "1 of 2 workers drove" in out, out
+    assert "1 of 2 workers ran" in out, out
     mixed = {record["block"] for record in short} & {one["block"] for one in compared if one not in short}
     assert all(f"block {block + 1}: " in out for block in mixed), out

@@ -127,7 +127,7 @@ def test_a_search_tries_loads_until_it_has_an_answer_and_measures_that_afresh(us
     assert {trial["cell"] for trial in fresh} == {f"clients={found['point']}"}
     assert found["sentence"] in told.stderr
     report = user("report")
-    assert f"The search found: {found['sentence']}." in report.stdout
+    assert f"Search result: {found['sentence']}." in report.stdout
 
 
 def test_a_search_whose_limit_nothing_keeps_says_so(user: User) -> None:

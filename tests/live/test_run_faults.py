@@ -139,7 +139,7 @@ def test_a_server_killed_mid_trial_voids_it_ends_the_sweep_and_keeps_what_was_fi
     assert told.code == 1, told.stderr
     (record,) = user.records()
     assert record["status"] == "voided"
-    assert "its last words: killed by SIGKILL" in record["cause"], record["cause"]
+    assert "last log lines: killed by SIGKILL" in record["cause"], record["cause"]
     assert record["metrics"]["transactions"] > 0
     assert [trial["id"] for trial in told.document["trials"]] == [record["id"]]
     assert eventually(lambda: not servers(data, engine))

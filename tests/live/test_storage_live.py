@@ -74,7 +74,7 @@ def test_two_results_are_set_beside_each_other(place: Path, tmp_path: Path) -> N
     assert "SEQ1M Q8T1 read" in done.stdout and "B / A" in done.stdout
     page = tmp_path / "page.html"
     assert launch.run(["report", "before", "after", "--results", tmp_path, "-o", page]).returncode == 0
-    assert "What the device does" in page.read_text()
+    assert "Device performance" in page.read_text()
 
 
 def test_what_was_there_before_is_left_alone(place: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.xdist_group("sources")
 
 FORMATTERS = {
     *("quantity", "measured", "number", "times", "percent", "percents", "in_percent", "grouped", "between", "span"),
-    *("bounds", "ratio", "rate", "signed", "shown", "written", "confidence", "roughly_times", "stored", "memory"),
+    *("ratio", "rate", "signed", "shown", "written", "confidence", "stored", "memory", "change", "change_bounds"),
 }
 """Functions that format a number for people."""
 TAKING_APART = {

@@ -357,10 +357,10 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
     ]
     (study,) = studies([*swept, *fresh])
     ((_, headed),) = headline(study)
-    assert "; that is 30% less than the sweep that chose it" in headed
+    assert "; 30% less than in the sweep" in headed
     (said,) = [text for text in wording.texts(study.parts[0].warnings) if "confirmation trials" in text]
-    assert "8 clients gave 30% less" in said
-    assert "34% of the CPU time during them and 5% before" in said
+    assert "8 clients reached 30% less" in said
+    assert "34% of the CPU during them and 5% before" in said
 
 
 def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_best_does() -> None:
@@ -373,7 +373,7 @@ def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_
 def test_a_shortfall_without_a_cpu_budget_blames_nobody() -> None:
     fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((620, 630, 605))]
     (study,) = studies([record(throughput=1000), *fresh])
-    assert any("neither number is safe" in text for text in wording.texts(study.parts[0].warnings))
+    assert any("neither number is reliable" in text for text in wording.texts(study.parts[0].warnings))
 
 
 def test_littles_law_says_nothing_of_work_that_ends_by_itself() -> None:

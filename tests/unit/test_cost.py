@@ -50,7 +50,7 @@ def test_the_published_bills_are_reproduced_to_the_dollar() -> None:
     assert [row.estimate for row in found.rows] == [False, True, True]
     text = unfolded(report.page(found))
     assert "≈2,266 to 2,455" in text
-    assert "costs 11% less than 36 cores and does 120 to 130 % of its work by estimate" in text
+    assert "costs 11% less than 36 cores and does 120 to 130% of its work by estimate" in text
 
 
 @pytest.mark.parametrize(
@@ -251,8 +251,8 @@ def test_the_cheapest_system_that_meets_the_target_is_named_and_others_say_how_c
     none = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), strict)
     assert none.cheapest is None
     assert report.advice(none) == [
-        "No system was shown to meet it. log in memory came closest: misses it 5.00 times over: 5 ms, at most 5 ms at "
-        "5,000/s."
+        "No system was shown to meet the target. Closest: log in memory, missed, 5.00x the limit: 5 ms, at most 5 ms "
+        "at 5,000/s."
     ]
 
 
@@ -360,7 +360,7 @@ def test_trials_of_two_machines_or_settings_do_not_add_up(tmp_path: Path) -> Non
     assert len(told(results)) == 3
     systems = tmp_path / "systems.toml"
     systems.write_text('[system."log on disk"]\nsockets = 1\ncores = 2\nbuy = ["postgresql"]')
-    with pytest.raises(InputError, match="records of 3 systems have its label"):
+    with pytest.raises(InputError, match="records of 3 systems have this label"):
         told(results, (), str(systems))
 
 
@@ -374,12 +374,12 @@ def test_trials_of_unlike_loads_do_not_add_up() -> None:
 
 def test_why_a_system_is_not_measured_is_told_of_all_that_was_driven(tmp_path: Path) -> None:
     results = stored(tmp_path / "a", [driven(0.005, 0, 100.0), driven(0.005, 1, 4000.0), driven(0.005, 2, 100.0)])
-    assert told(results) == {"log on disk": "not measured: the highest rate driven is 4,000/s"}
+    assert told(results) == {"log on disk": "not measured: the highest rate tried is 4,000/s"}
     results = stored(tmp_path / "b", [driven(0.005, 0, None), driven(0.005, 1, 4000.0)])
-    assert told(results) == {"log on disk": "not measured: the highest rate driven is 4,000/s"}
+    assert told(results) == {"log on disk": "not measured: the highest rate tried is 4,000/s"}
     failed = driven(0.005, 0, None, status=Status.FAILED)
     results = stored(tmp_path / "c", [failed, driven(0.005, 1, None)])
-    assert told(results) == {"log on disk": "not measured: closed loop only; drive it with --rate"}
+    assert told(results) == {"log on disk": "not measured: closed loop only; run with --rate"}
 
 
 def test_other_work_that_was_not_driven_so_hard_does_not_stand_in_the_way(tmp_path: Path) -> None:
@@ -421,7 +421,9 @@ def test_systems_of_one_price_that_meet_a_target_are_tied_and_a_cheaper_unclear_
     good, fast = [[driven(0.005, block, system=side) for block in range(3)] for side in (DISK, MEMORY)]
     found = costs(even, sheet(), StoredTrials({"log on disk": good, "log in memory": fast}), TARGET)
     assert [row.name for row in found.tied] == ["log in memory"]
-    assert report.advice(found) == ["Cheapest that meets it: log on disk and log in memory, 800 USD each."]
+    assert report.advice(found) == [
+        "Cheapest system that meets the target: log on disk and log in memory, 800 USD each."
+    ]
     unclear = [driven(p99, block, system=MEMORY) for block, p99 in enumerate((0.006, 0.009, 0.012))]
     records = {"log on disk": good, "log in memory": unclear}
     found = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), TARGET)
@@ -436,7 +438,7 @@ def test_systems_that_miss_a_target_alike_are_not_ranked() -> None:
     )
     found = costs(None, sheet(), StoredTrials({"a": a, "b": b}), TARGET)
     assert found.nearest is not None and len(found.tied) == 1
-    assert "cannot be told apart" in report.advice(found)[0]
+    assert "no difference shown" in report.advice(found)[0]
 
 
 def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
@@ -448,7 +450,7 @@ def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
         TARGET,
     )
     assert (found.rows[0].cores, found.rows[0].trials) == (16, 3)
-    assert "log on disk: records count as those of all its 2 servers together." in unfolded(report.page(found))
+    assert "log on disk: records are taken as the result of all its 2 servers together." in unfolded(report.page(found))
 
 
 def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:
@@ -461,7 +463,7 @@ def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:
     assert found.rows[0].bill.total == 21000 + 4 * 150 * Decimal("1.10") + 247392 + power.quantize(Decimal("0.01"))
     assert found.rows[0].bill.years == 3
     text = unfolded(report.page(found))
-    assert "bill over 3 years" in text and "total over 3 years" in text
+    assert "cost over 3 years" in text and "total over 3 years" in text
     made_up = prices.read((folder / "own-prices.toml").read_text(), "own").prices.values()
     assert all(price.estimate and "made up" in price.source for price in made_up)
 
@@ -479,7 +481,9 @@ def test_the_answer_to_a_target_says_how_many_of_its_trials_are_flagged_and_why(
     found = costs(offers.read(OFFERS.replace("cores = 4", "cores = 16"), "o"), sheet(), StoredTrials(records), TARGET)
     assert [(row.trials, row.flagged, row.cautions) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
     assert found.cheapest is found.rows[0]
-    assert report.advice(found) == ["Cheapest that meets it: log on disk (3 of 3 trials flagged), 800 USD."]
+    assert report.advice(found) == [
+        "Cheapest system that meets the target: log on disk (3 of 3 trials flagged), 800 USD."
+    ]
     assert f"- log on disk (3 of 3 trials flagged): {wording.text(TAKEN)}" in unfolded(report.page(found))
     first = json.loads(formats.of_page("json")(report.page(found)))["systems"][0]
     assert (first["trials"], first["flagged"], first["cautions"]) == (3, 3, [wording.text(TAKEN)])
@@ -491,7 +495,7 @@ def test_a_target_missed_by_flagged_trials_is_marked_in_the_text_and_on_stderr(
     results = stored(tmp_path, busy(0.05))
     assert command(target=TARGET.text, results=results) == REFUTED
     shown = capsys.readouterr()
-    assert "No system was shown to meet it. log on disk (3 of 3 trials flagged) came closest" in shown.out
+    assert "No system was shown to meet the target. Closest: log on disk (3 of 3 trials flagged)" in shown.out
     assert shown.err.splitlines()[-1].endswith("log on disk (3 of 3 trials flagged)")
 
 

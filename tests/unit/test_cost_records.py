@@ -68,7 +68,7 @@ def test_without_a_target_the_records_that_a_systems_file_names_give_its_scores(
     ]
     text = unfolded(report.page(found))
     assert "one: throughput with 8 clients (3 trials)." in text
-    assert "log in memory costs as much as one and does 150 % of its work." in text
+    assert "log in memory costs as much as one and does 150% of its work." in text
     assert "Work: igen-oltp scale=4 weight=light" in text
     assert json.loads(formats.of_page("json")(report.page(found)))["systems"][0]["basis"] == wording.text(
         found.rows[0].basis
@@ -92,14 +92,14 @@ def spread(side: System, centre: float, share: float, count: int = 3, **fields: 
 def test_work_that_cannot_be_told_apart_is_not_stated_as_a_share(tmp_path: Path) -> None:
     unclear = billed(tmp_path / "unclear", [*spread(DISK, 1000, 0.5), *spread(MEMORY, 600, 0.5)])
     (said,) = report.advice(unclear)
-    assert said.endswith("of its work: inconclusive.") and " 60 %" not in said
+    assert said.endswith("of its work: inconclusive.") and " 60%" not in said
     clear = billed(tmp_path / "clear", [*spread(DISK, 1000, 0.01), *spread(MEMORY, 600, 0.01)])
     (said,) = report.advice(clear)
-    assert said.endswith("does 57 to 63 % of its work.")
+    assert said.endswith("does 57 to 63% of its work.")
     assert "another run may differ by more" in unfolded(report.page(clear))
     single = billed(tmp_path / "single", [record(DISK, 8, 1000.0), *spread(MEMORY, 600, 0.01)])
     (said,) = report.advice(single)
-    assert "inconclusive: one was measured by one trial" in said
+    assert "inconclusive: one has only one trial" in said
     assert json.loads(formats.of_page("json")(report.page(single)))["systems"][0]["score"] is None
 
 
@@ -147,7 +147,7 @@ def test_a_label_of_several_systems_gives_no_score_and_that_is_said_beside_the_b
     trials = [record(DISK), other, record(MEMORY)]
     found = billed(tmp_path / "all", trials)
     assert [row.score is None for row in found.rows] == [True, False]
-    assert "No score of one: records of 2 systems have its label" in unfolded(report.page(found))
+    assert "No score for one: records of 2 systems have this label" in unfolded(report.page(found))
     named = billed(tmp_path / "named", trials, words=(trials[0].id, trials[2].id))
     assert [row.score is None for row in named.rows] == [False, False]
 

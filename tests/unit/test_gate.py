@@ -63,15 +63,15 @@ def test_a_gate_is_open_where_the_blocks_exclude_a_slowdown_beyond_the_margin(
 ) -> None:
     assert gate(*CELLS, results=made(1.0)) == 0
     said = capsys.readouterr().out
-    assert "The gate is open: nothing is slower by more than 5" in said
-    assert "not slower by" in said and "own noise is not known" in said
+    assert "PASS: no comparison is slower by more than 5" in said
+    assert "% slower; 5% is allowed" in said and "variation of this machine is unknown" in said
 
 
 def test_a_slower_change_closes_it_with_exit_code_4(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     assert gate(*CELLS, results=made(0.9)) == CLOSED == 4
     shown = capsys.readouterr()
-    assert "The gate is closed: something is slower by more than 5" in shown.out
-    assert re.search(r"It is slower by 1[0-9].%; 5.% is allowed", shown.out)
+    assert "FAIL: slower by more than 5" in shown.out
+    assert re.search(r"1[0-9]% slower; 5% is allowed", shown.out)
     assert "exit code 4: gate FAIL: slower" in shown.err
 
 
@@ -178,7 +178,7 @@ def test_blocks_that_cannot_tell_follow_the_policy(
 ) -> None:
     assert gate(*CELLS, results=made(1.0, spread=0.2), undecided=policy) == code
     said = capsys.readouterr().out
-    assert f"(--undecided {policy}): these blocks cannot tell" in said and "To tell:" in said
+    assert "INCONCLUSIVE: " in said and f"--undecided {policy}: the gate" in said and "To decide:" in said
 
 
 def test_fewer_blocks_than_a_verdict_needs_cannot_tell(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +188,7 @@ def test_fewer_blocks_than_a_verdict_needs_cannot_tell(made: Made, capsys: pytes
 
 def test_a_lab_that_is_not_over_cannot_tell(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     assert gate(*CELLS, results=made(0.5, kept=20), undecided="pass") == 0
-    assert "4 planned trials still to be run" in capsys.readouterr().out
+    assert "4 planned trials have not run" in capsys.readouterr().out
 
 
 def test_a_directory_alone_stands_for_all_comparisons_of_its_lab(made: Made) -> None:
@@ -291,7 +291,7 @@ def test_a_gate_on_other_work_says_what_differs(tmp_path: Path) -> None:
         scale = one.cell.name[-2:]
         choice = replace(one.choice, options={**one.choice.options, "scale": scale})
         store.keep(replace(one, purpose="sweep", series=scale, choice=choice), Evidence())
-    with pytest.raises(InputError, match=r"work differs.*scale=16 against scale=18"):
+    with pytest.raises(InputError, match=r"work differs.*scale=16 vs. scale=18"):
         gate("16", "18", results=str(tmp_path))
 
 
@@ -345,15 +345,15 @@ def test_documents_say_what_the_terminal_says(made: Made, tmp_path: Path) -> Non
         "skipped": "0",
     }
     failure = suite.find("testcase/failure")
-    assert failure is not None and "slower by" in failure.attrib["message"]
+    assert failure is not None and "% slower" in failure.attrib["message"]
     page = (tmp_path / "gate.md").read_text()
     # A step summary cannot show a picture from a file beside it.
-    assert "**The gate is closed: " in page and "![" not in page
+    assert "**FAIL: " in page and "![" not in page
     assert not (tmp_path / "gate.svg").exists()
     found = json.loads((tmp_path / "gate.json").read_text())
     assert (found["outcome"], found["closed"], found["margin"]) == ("slower", True, 0.05)
     assert found["checks"][0]["slowdown"] == pytest.approx(0.25, abs=0.03)
-    assert "The gate is closed" in (tmp_path / "gate.txt").read_text()
+    assert "FAIL: " in (tmp_path / "gate.txt").read_text()
 
 
 def _expecting(text: str, low: float | None, high: float | None, undecided: str = "fail") -> Gate:

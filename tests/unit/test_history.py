@@ -166,7 +166,7 @@ def test_the_verb_prints_text_and_writes_what_the_files_name_says(
     results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert history(by="commit", results=results) == 0
-    assert "Throughput is worse from c8 (2026-10-09) on" in capsys.readouterr().out
+    assert "Throughput worse since c8 (2026-10-09): " in capsys.readouterr().out
     assert history(results=results, output=str(tmp_path / "h.html")) == 0
     assert (tmp_path / "h.html").read_bytes().startswith(b"<!doctype html>")
 
@@ -175,7 +175,7 @@ def test_records_of_labs_among_the_results_are_in_it(tmp_path: Path, capsys: pyt
     for one in nights(SLOWER):
         Store(tmp_path / "labs" / one.series).keep(one, Evidence())
     assert history(results=str(tmp_path)) == 0
-    assert "is worse from 2026-10-09 on" in capsys.readouterr().out
+    assert "Throughput worse since 2026-10-09: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -224,6 +224,8 @@ def test_a_point_whose_trials_are_all_flagged_is_marked_everywhere() -> None:
     assert [row["point"] for row in chart.specification["datasets"]["flagged"]] == [last[0].started_at[:10]]
     remarks = [row[-1] for row in chart.table.texts]
     assert "every trial flagged" in remarks[-1] and remarks[0] == "1 flagged"
-    assert shown.cautions == ("7 trials flagged, all of them at 1 point (marked ?): `ironbench show` says why.",)
+    assert shown.cautions == (
+        "7 trials flagged, all of them at 1 point (marked ?): see `ironbench show` for the reasons.",
+    )
     points = shown.fields()["histories"][0]["lines"][0]["points"]
     assert [point["flagged"] for point in points] == [False] * 11 + [True]

@@ -61,9 +61,9 @@ def judged(system: System, metrics: dict[str, float], **shares: float) -> tuple[
 @pytest.mark.parametrize(
     ("io", "threads", "cpu_s", "words"),
     [
-        ("driver", 4, 28.5, "used 0.95 cores, and its connections take turns"),
+        ("driver", 4, 28.5, "used 0.95 cores, and runs its connections one after the other"),
         ("driver", 1, 20.0, ""),
-        ("epoll", 1, 28.5, "add --threads"),
+        ("epoll", 1, 28.5, "increase --threads"),
         ("epoll", 4, 28.5, ""),
         ("blocking", 1, 28.5, ""),
     ],
@@ -86,16 +86,16 @@ def test_more_threads_than_clients_are_not_asked_for() -> None:
     found = warnings(OURS, Load(2, threads=2), driven, Observation(COUNTED), None, cycles=False)
     (busy,) = found
     assert (busy.values["threads"], busy.values["clients"]) == (2, 2)
-    assert "add --clients and --threads" in wording.text(busy)
+    assert "increase --clients and --threads" in wording.text(busy)
 
 
 @pytest.mark.parametrize("shares", [{"other": 0.06}, {"steal": 0.06}, {"other": 0.03, "steal": 0.03}])
 def test_whatever_took_cpu_time_from_the_work_makes_a_trial_suspect(shares: dict[str, float]) -> None:
     found, cause = judged(OURS, COUNTED, **shares)
     assert found is Status.SUSPECT
-    assert cause.startswith("6% of CPU time was taken from the work")
-    assert ("by other programs" in cause) == ("other" in shares)
-    assert ("by other virtual machines" in cause) == ("steal" in shares)
+    assert cause.startswith("6% of CPU time was lost")
+    assert ("to other programs" in cause) == ("other" in shares)
+    assert ("to steal time" in cause) == ("steal" in shares)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_a_trial_wrote_is_measured_and_not_assumed() -> None:
     assert short({"writing_transactions_per_s": 0.9}, transactions=30), "few transactions, but each of them writes"
 
 
-SAYS = "the server publishes commits, rows and I/O up to 1 s late: in"
+SAYS = "server counters lag by up to 1 s (commits, rows, I/O):"
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ SAYS = "the server publishes commits, rows and I/O up to 1 s late: in"
     [
         (20.0, 2000, 1, [], True),
         (5.0, 1800, 1, [f"{SAYS} 5 s up to 20% off"], True),
-        (20.0, 2, 1, ["the server had published 0.1% of 2,000 transactions at the end"], False),
+        (20.0, 2, 1, ["server counters included 0.1% of 2,000 transactions at the end"], False),
         (20.0, 2, 0, [], True),
-        (0.24, 2000, 1, [f"{SAYS} 240 ms they say too little"], False),
+        (0.24, 2000, 1, [f"{SAYS} not usable in a trial of 240 ms"], False),
     ],
     ids=["in time", "short", "not published", "sends nothing", "very short"],
 )
@@ -189,7 +189,7 @@ def test_our_own_cpu_share_names_those_that_used_some(shares: dict[str, float], 
 
 def test_who_waits_at_the_end_of_an_open_loop_is_counted_as_people_write_and_from_where_it_began() -> None:
     behind = Driven(NOW, alive=True, summary={**SUMMARY, "not_started": 397_520, "unfinished": 6})
-    for warmup_s, since in ((5.0, " due since the warm-up began"), (0.0, "")):
+    for warmup_s, since in ((5.0, " scheduled since the start of the warm-up"), (0.0, "")):
         load = Load(rate=1000.0, warmup_s=warmup_s)
         (found,) = warnings(OURS, load, behind, Observation(), None, cycles=False)
         assert wording.text(found).endswith(f", 397,526{since} were waiting at the end")

@@ -64,7 +64,7 @@ def test_the_lab_file_is_inside_the_page(page: str) -> None:
 @pytest.mark.parametrize("format", ["html", "md", "text", "json"])
 def test_question_and_answer_come_first(format: str) -> None:
     text = formats.get(format)([study()]).decode().replace("\\", "")
-    question, said = text.index("Is the log what holds"), text.index("is faster than log=disk")
+    question, said = text.index("Is the log what holds"), text.index("WAL on disk (95% CI")
     assert question < said < text.index("[workload]")
 
 

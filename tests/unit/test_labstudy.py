@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from ironbench.model.system import Choice
 from ironbench.records.work import work_name, work_names
 from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer, comparison
-from ironbench.report.findings import bounds, effect_table
+from ironbench.report.findings import effect_table
+from ironbench.report.numbers import between
 from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
@@ -40,12 +42,12 @@ def two_cells(memory: float, spread: float = 0.02, blocks: int = 10) -> Study:
 
 
 def test_the_answer_says_faster_slower_equivalent_or_that_it_cannot_tell() -> None:
-    assert said(two_cells(1500.0)).startswith("log=memory is faster than log=disk: 1.4")
-    assert said(two_cells(700.0)).startswith("log=memory is slower than log=disk")
+    assert said(two_cells(1500.0)).startswith("WAL in memory is 4")
+    assert said(two_cells(700.0)).startswith("WAL in memory is 3")
     assert "are equivalent within 5" in said(two_cells(1004.0, 0.008))
     unsure = said(two_cells(1010.0, 0.08))
-    assert "cannot be told" in unsure
-    assert "To tell: " in unsure
+    assert "INCONCLUSIVE: " in unsure
+    assert "To decide: " in unsure
     assert ".." not in unsure
 
 
@@ -54,19 +56,21 @@ def test_the_surest_decision_leads_and_what_cannot_be_told_comes_last_with_its_d
     means = {"log=disk": 1000.0, "log=ssd": 1010.0, "log=memory": 1500.0, "log=raid": 700.0}
     study = studied(plan, trials(plan, means, 0.05))
     found = answer(study)
-    assert found.decision.text.startswith("log=memory is faster than log=disk: ")
-    assert [point.text.split(" ")[0] for point in found.points] == ["log=raid", "log=ssd"]
-    assert found.points[-1].doubt.startswith("These blocks would show only differences of")
+    assert found.decision.text.startswith("WAL in memory is ")
+    assert [point.text[:11] for point in found.points] == ["WAL on raid", "INCONCLUSIV"]
+    assert found.points[-1].doubt.startswith("Minimum detectable effect of these blocks: ")
 
 
-@pytest.mark.parametrize(("blocks", "known"), [(2, "no interval, 2 blocks"), (4, "95% interval, 4 blocks")])
+@pytest.mark.parametrize(
+    ("blocks", "known"), [(2, "no confidence interval, 2 paired repeats"), (4, ", 4 paired repeats")]
+)
 def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval_of_two(
     blocks: int, known: str
 ) -> None:
     study = two_cells(70_000.0, 0.5, blocks)
     decision = answer(study).decision.text
-    start = f"log=memory and log=disk: too few blocks for a verdict ({blocks} of 6); so far "
-    assert decision.startswith(start) and decision.endswith(f"{known}).")
+    start = f"INCONCLUSIVE: WAL in memory vs. WAL on disk: too few blocks for a verdict ({blocks} of 6); so far "
+    assert decision.startswith(start) and decision.endswith(f"{known}.")
     (row,) = effect_table(study.effects).texts
     assert row[-2:] == ("–", "–"), "neither what they would find nor p"
 
@@ -76,16 +80,19 @@ def test_a_ratio_without_a_winner_names_the_cell_above_and_the_cell_below(
     memory: float, spread: float, blocks: int
 ) -> None:
     text = answer(two_cells(memory, spread, blocks)).decision.text
-    assert "log=memory has " in text and " the throughput of log=disk (" in text and " its " not in text
+    assert "throughput " in text and " with WAL in memory, " in text
     (effect,) = two_cells(memory, spread, blocks).effects
-    assert "log=memory over log=disk " in comparison(effect, metric_named=True).text
+    assert "throughput " not in comparison(effect, metric_named=True).text
 
 
 def test_finds_from_is_explained_with_the_largest_likely_spread_wherever_it_is_explained() -> None:
     root = Path(__file__).parents[2]
     pages = [root / "docs" / "how" / "reading-a-lab-report.md", root / "docs" / "understand" / "verdicts.md"]
     texts = [next(note for note in document.notes(two_cells(1010.0)) if note.startswith("Minimum detectable effect"))]
-    texts += [next(line for line in page.read_text().splitlines() if "finds from" in line) for page in pages]
+    texts += [
+        next(line for line in page.read_text().splitlines() if re.search("min.* detectable effect", line))
+        for page in pages
+    ]
     assert all("upper 90%" in text or ("largest" in text and "likely" in text) for text in texts)
 
 
@@ -94,14 +101,14 @@ def test_no_page_gives_an_interval_of_two_blocks(kind: str) -> None:
     study = two_cells(70_000.0, 0.5, blocks=2)
     (effect,) = study.effects
     page = formats.get(kind)([study]).decode()
-    assert bounds(effect.finding.low, effect.finding.high) not in page
-    assert "no interval" in page
+    assert between(effect.finding.low, effect.finding.high, "ratio") not in page
+    assert "no CI" in page
 
 
 def test_nothing_decided_is_said_first_and_once() -> None:
     plan = lab({"log": ("disk", "ssd", "memory")}, blocks=6)
     found = answer(studied(plan, trials(plan, dict.fromkeys(("log=disk", "log=ssd", "log=memory"), 1000.0), 0.1)))
-    assert found.decision.text == "None of the 2 comparisons by throughput can be decided."
+    assert found.decision.text == "INCONCLUSIVE: all 2 comparisons of throughput are undecided."
     assert len(found.points) == 2
 
 
@@ -187,7 +194,10 @@ def test_failed_transactions_stand_in_the_answer_and_beside_the_rates_of_a_lab()
         for one in trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     ]
     study = studied(plan, records)
-    assert "Transactions that failed: 4.2% of log=memory." in answer(study).doubts
+    assert (
+        "Failed transactions: 4.2% with WAL in memory. Throughput counts only those that succeeded."
+        in answer(study).doubts
+    )
     tables = [chart.table for section in sections(study) for chart in section.charts if chart.id == "points"]
     (table,) = tables
     place = table.head.index("failed")
@@ -198,8 +208,8 @@ def test_many_comparisons_are_told_by_how_they_ended() -> None:
     plan = lab({"work_mem": [f"{size}MB" for size in range(1, 22)]}, full=False)
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
     found = answer(study)
-    assert found.decision.text.startswith("work_mem=21MB is faster than work_mem=1MB: 1.7")
-    assert found.points[0].text.startswith("work_mem=20MB is faster than work_mem=1MB: 1.7")
+    assert found.decision.text.startswith("work_mem=21MB is 7")
+    assert found.points[0].text.startswith("work_mem=20MB is 7")
     assert "its throughput" not in found.points[0].text, "the decision has named the metric"
     assert "14 more comparisons: " in said(study) and len(found.points) == 6
 
@@ -264,7 +274,9 @@ def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_caut
     dead = replace(records[0], status=Status.FAILED, metrics={}, causes=(text_note("disk full"),))
     rows = document.cautions(studied(plan, [dead, *records[1:]]))
     assert "log=ssd was not measured: no such directory" in rows
-    assert f"Left out of the comparison: block 1: {dead.cell.name} failed (disk full)" in rows
+    assert (
+        f"Left out of the comparison: block 1: {wording.terms.configuration(dead.cell.name)} failed (disk full)" in rows
+    )
 
 
 def test_scripts_are_named_without_their_directories_where_their_names_differ() -> None:
@@ -345,11 +357,13 @@ def test_a_full_design_counts_its_comparisons_and_names_each_with_its_baseline()
     means = {s.cell.name: 500.0 * int(s.cell.levels["clients"]) for s in plan.setups}
     found = answer(studied(plan, trials(plan, means, 0.04)))
     told = [found.decision, *found.points]
-    assert all(" is faster than clients=1 at cache=" in point.text for point in told[:4])
-    assert told[4].text.startswith("cache=cold is slower than cache=hot at clients=2: 0.946")
-    assert all("cannot be told apart: " in point.text for point in told[5:])
-    assert all("would show only differences of" in point.doubt for point in told[5:])
-    assert len(told) == 7 and "To tell all of them: " in told[6].doubt and not found.doubts
+    assert told[0].text.startswith("With 2 clients, cache=cold is 5.4% slower than cache=hot ("), (
+        "the first factor leads"
+    )
+    assert all("INCONCLUSIVE: cache=cold vs. cache=hot, with " in point.text for point in told[1:3])
+    assert all("Minimum detectable effect" in point.doubt for point in told[1:3])
+    assert all(" with 1 client (" in point.text and not point.doubt for point in told[3:])
+    assert len(told) == 7 and "To decide all of them: " in told[2].doubt and not found.doubts
 
 
 def test_the_advice_for_many_is_that_of_the_one_that_needs_most() -> None:
@@ -361,7 +375,7 @@ def test_the_advice_for_many_is_that_of_the_one_that_needs_most() -> None:
     by_cell = {effect.finding.cell: effect.finding for effect in study.effects}
     assert {one.conclusion for one in by_cell.values()} == {Conclusion.CANNOT_TELL}
     needed = by_cell["log=memory"].advice
-    assert needed is not None and f"To tell all of them: {wording.text(needed)}." in said(study)
+    assert needed is not None and f"To decide all of them: {wording.text(needed)}." in said(study)
 
 
 def test_a_fixed_order_is_told_and_no_order_drawn_is_claimed() -> None:
@@ -380,9 +394,7 @@ def test_a_trial_that_was_cut_short_is_still_to_be_run_and_no_trial_of_the_repor
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0})[:5]
     records[4] = replace(records[4], status=Status.CUT_SHORT)
     study = studied(plan, records)
-    assert "8 of 12 planned trials are still to be run: `ironbench lab resume` runs them" in wording.texts(
-        study.warnings
-    )
+    assert "8 of 12 planned trials have not run: run them with `ironbench lab resume`" in wording.texts(study.warnings)
     assert (study.trials, study.missing, study.complete) == (4, 8, False)
     assert "4 trials" in document.kicker(study)
     again = replace(records[4], status=Status.OK, attempt=2, id="again")

@@ -51,13 +51,13 @@ def found(margin: float = 0.05):
 def test_a_lead_carries_its_interval_and_a_word() -> None:
     ahead = ratio_of(runs(100, 101, 99), runs(128, 127, 129))
     assert ahead.low < 1.28 < ahead.high
-    assert wording.text(outcome(ahead, 0.05)) == "leads by 28%"
+    assert wording.text(outcome(ahead, 0.05)) == "28% higher"
     equal = ratio_of(runs(100, 101, 99), runs(101, 100, 100))
     assert outcome(equal, 0.05) == note("lead-equal", margin=0.05)
     assert outcome(ratio_of(runs(100, 150, 70), runs(110, 80, 160)), 0.05) == note("lead-inconclusive")
     assert outcome(ratio_of(runs(100), runs(130)), 0.05) == note("lead-of-one-trial")
     slower = ratio_of(runs(10, 10.1, 9.9), runs(5, 5.1, 4.9))
-    assert wording.text(outcome(slower, 0.05, "lower")) == "takes 50% less time"
+    assert wording.text(outcome(slower, 0.05, "lower")) == "50% lower (better)"
 
 
 def test_values_are_those_that_the_ratio_is_made_of() -> None:
@@ -69,16 +69,16 @@ def test_values_are_those_that_the_ratio_is_made_of() -> None:
     row = next(row for row in report.peaks(shown).texts if "throughput at the peak" in row[0])
     assert row[1:4] == (quantity(a, "1/s"), quantity(b, "1/s"), number(b / a))
     assert document(shown)["works"][0]["peaks"]["values"]["throughput"] == [a, b]
-    assert "Values are geometric means" in unfolded(report.page(shown)) and "compare` takes medians" in unfolded(
+    assert "Values are geometric means" in unfolded(report.page(shown)) and "compare` uses medians" in unfolded(
         report.page(shown)
     )
-    assert "the peak is of trials that did not choose it" in unfolded(report.page(shown))
+    assert "the peak uses only its confirmation trials" in unfolded(report.page(shown))
 
 
 def test_a_row_of_clients_is_of_all_their_trials_confirmations_included() -> None:
     shown = found()
     work = shown.works[0]
-    assert work.peaks is not None and "all trials with that many clients" in unfolded(report.page(shown))
+    assert work.peaks is not None and "all trials with that number of clients" in unfolded(report.page(shown))
     confirmed = work.clients
     assert confirmed[0] == confirmed[1]
     for clients, row in work.by_clients:
@@ -122,8 +122,8 @@ def test_peaks_are_those_of_fresh_trials_beside_frequency_and_cores() -> None:
     assert at_peak(work).ratio == pytest.approx(1.6, rel=0.05)
     assert [clients for clients, _ in work.by_clients] == [1, 2, 4, 8, 12, 16, 20]
     text = unfolded(report.page(shown))
-    assert text.index("What differs") < text.index("Peak against peak")
-    assert "the nominal clock frequency × 1.27" in text
+    assert text.index("What differs") < text.index("Peak throughput")
+    assert "1.27x the nominal clock frequency" in text
     assert document(shown)["works"][0]["peaks"]["confirmed"] is True
 
 
@@ -174,7 +174,7 @@ def test_blocks_of_one_lab_are_repeats_and_trials_of_one_run_are_not() -> None:
     in_blocks = leads("old", old, "new", new, Shelf([*old, *new]), 0.05)
     assert not at_peak(in_blocks.works[0]).single_run
     assert at_peak(found().works[0]).single_run
-    assert "no verdict: one run" in unfolded(report.page(found())) and "leads by" not in unfolded(report.page(found()))
+    assert "no verdict: one run" in unfolded(report.page(found())) and "% higher" not in unfolded(report.page(found()))
 
 
 def scripted(side: System, digest: str, name: str = "my.sql", data: str = "") -> Record:
@@ -185,7 +185,7 @@ def scripted(side: System, digest: str, name: str = "my.sql", data: str = "") ->
 def test_scripts_or_data_of_one_name_and_other_contents_are_refused_and_moved_ones_are_not() -> None:
     for other in (scripted(MEMORY, "b"), scripted(MEMORY, "a", data="e")):
         one = scripted(DISK, "a", data="d" if other.choice.data else "")
-        with pytest.raises(InputError, match=r"no work in common: .*(other contents|shop\.dump)"):
+        with pytest.raises(InputError, match=r"no work in common: .*(the contents of|shop\.dump)"):
             leads("a", [one], "b", [other], Shelf(), 0.05)
     moved = scripted(MEMORY, "a", "/elsewhere/my.sql")
     assert leads("a", [scripted(DISK, "a")], "b", [moved], Shelf(), 0.05).works[0].work == "script my.sql"
@@ -195,7 +195,7 @@ def test_scripts_or_data_of_one_name_and_other_contents_are_refused_and_moved_on
 
 def test_a_page_and_a_picture_are_drawn() -> None:
     page = page_of(found())
-    assert "Peak against peak" in page and "At each number of clients" in page
+    assert "Peak throughput" in page and "At each number of clients" in page
     assert formats.of_page("png")(report.page(found())).startswith(b"\x89PNG")
 
 
@@ -267,11 +267,13 @@ def test_trials_of_one_rate_are_not_mixed_with_those_of_a_closed_loop() -> None:
     assert driven.by_clients == () and driven.peaks is not None
     assert [row.metric for row in driven.peaks.rows] == ["response_time_mean_s"]
     said = report.sentences(found)[-1]
-    assert "rate=500: both kept the rate; response time at the rate × 1" in said and "peak" not in said
+    assert "rate=500: both sustained the rate; response time at the rate 1" in said and "peak" not in said
     behind = Note(RATE_NOT_KEPT, {"text": "80 % of it was finished"})
     slow = [sides[1][0], replace(sides[1][1], warnings=(behind,))]
     said = report.sentences(leads("a", sides[0], "b", slow, Shelf(), 0.05))[-1]
-    assert said.endswith("rate=500: the rate: a kept and b not kept; response times are then not compared.")
+    assert said.endswith(
+        "rate=500: rate: a sustained and b not sustained; response times are compared only if both sustain it."
+    )
 
 
 @pytest.mark.parametrize(
@@ -290,7 +292,7 @@ def test_a_label_of_two_systems_is_refused(other: dict) -> None:
     with pytest.raises(InputError, match=r"has trials of .*two") as caught:
         leads("old", old, "new", new, Shelf(machines={"m1": OLD, "m2": NEW}, engines=engines), 0.05)
     assert caught.value.subject == "old"
-    assert " against " in caught.value.cause
+    assert " vs. " in caught.value.cause
 
 
 def test_what_differs_names_engine_settings_and_load_too() -> None:
@@ -298,7 +300,7 @@ def test_what_differs_names_engine_settings_and_load_too() -> None:
     new = record(MEMORY, machine="m1", engine="e2", load=Load(duration_s=30.0))
     engines = {"e1": {"version": "17.6"}, "e2": {"version": "18.1"}}
     text = unfolded(report.page(leads("old", [old], "new", [new], Shelf(machines={"m1": OLD}, engines=engines), 0.05)))
-    above = text[: text.index("Peak against peak")]
+    above = text[: text.index("Peak throughput")]
     for fact in ("17.6", "18.1", "/shm/l", "duration"):
         assert fact in above
 

@@ -62,7 +62,7 @@ def test_money_is_counted_with_the_licence_named() -> None:
 def test_a_price_that_is_an_estimate_is_marked_and_what_its_edition_cannot_use_is_said() -> None:
     found = leaderboard.published(published.get("tpce"), "currency", SHEET, "sql-server-2014-standard")
     said = unfolded(report.page([found]))
-    assert "≈53.98" in said and "≈ is an estimate" in said
+    assert "≈53.98" in said and "≈ marks an estimate" in said
     assert "IBM System x3650 M4: sql-server-2014-standard: edition Standard uses at most 16 of 24 cores" in said
 
 
@@ -101,9 +101,7 @@ def test_places_whose_intervals_overlap_are_tied(tmp_path: Path) -> None:
         ("near", 1, 2),
         ("slow", 3, 3),
     ]
-    assert "1 to 2" in unfolded(report.page([ranking])) and "their 95% intervals overlap" in unfolded(
-        report.page([ranking])
-    )
+    assert "1 to 2" in unfolded(report.page([ranking])) and "their 95% CIs overlap" in unfolded(report.page([ranking]))
     (ranking,) = leaderboard.own([*fast, *once], Shelf(), "score", SHEET, "")
     assert [(one.rank, one.worst_rank) for one in ranking.places] == [(1, 2), (1, 2)]
     assert "700.00 (one trial)" in unfolded(report.page([ranking]))
@@ -167,7 +165,7 @@ def test_money_that_hangs_on_a_number_of_sockets_that_nobody_knows_is_not_counte
     # A socket needs at least four core licences: six cores on one socket need six, on two sockets eight.
     expected = pytest.approx(place.score * 1000 / (8 * 6872)) if known else None
     assert place.per_currency == expected
-    assert ("depends on how many sockets" in unfolded(report.page([ranking]))) is not known
+    assert ("depends on the number of sockets" in unfolded(report.page([ranking]))) is not known
 
 
 def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:
@@ -176,7 +174,7 @@ def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:
     store.keep(record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp", machine="m1"), Evidence())
     with pytest.raises(InputError, match=r"nothing to rank .*along a curve of clients") as caught:
         asked("igen-oltp", "", "", "", (), str(tmp_path))
-    assert caught.value.hint == "run it with one number of clients"
+    assert caught.value.hint == "run with a constant number of clients"
     store.keep(record(MEMORY, 8, 500.0, id="steady", machine="m1"), Evidence())
     (ranking,) = asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert [place.score for place in ranking.places] == [500.0]
@@ -244,8 +242,8 @@ def test_no_other_record_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("tpcx", "", "", "no published list and no workload"),
         ("", "cores", "", "unknown"),
         ("", "", "speed", "no column"),
-        ("", "currency", "", "--per currency: nothing says what a system costs"),
-        ("", "", "currency", "--sort currency: nothing says what a system costs"),
+        ("", "currency", "", "--per currency: no price"),
+        ("", "", "currency", "--sort currency: no price"),
         ("igen-oltp", "", "", "contains no records"),
         ("storage", "", "", "no one number tells"),
     ],
@@ -259,7 +257,7 @@ def test_unknown_lists_columns_and_money_without_a_price_are_refused(
 
 def test_records_of_failed_trials_alone_are_not_said_to_need_a_closed_loop(tmp_path: Path) -> None:
     Store(tmp_path).keep(record(status=Status.VOIDED, causes=(text_note("check failed"),)), Evidence())
-    with pytest.raises(InputError, match=r"nothing to rank .*no trial that may be compared") as caught:
+    with pytest.raises(InputError, match=r"nothing to rank .*no usable trial") as caught:
         asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert "--rate" not in caught.value.hint and caught.value.hint
 

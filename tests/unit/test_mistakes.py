@@ -46,8 +46,8 @@ MISTAKES = {
     "compare a": ("ironbench compare: B is missing", "ironbench compare --help"),
     "lead a b --json -o x.html": ("--json: cannot be combined with -o x.html", "FILE.json"),
     "leaderboard tpce --per core --sort system": (
-        "--sort system: given together with --per core, which says the order, too",
-        "keep one of them",
+        "--sort system: cannot be combined with --per core, which also sets the order",
+        "remove one of them",
     ),
     "device trace replay x --on hdd-7200 --emulated --keep-arrivals": (
         "--emulated: cannot be combined with --keep-arrivals, which does not wait for completions",

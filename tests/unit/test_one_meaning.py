@@ -119,7 +119,7 @@ def test_a_label_whose_series_are_unlike_is_not_one_side_of_a_comparison(
 
 
 def test_a_trial_is_not_on_both_sides_of_a_comparison(results: str) -> None:
-    with pytest.raises(InputError, match="1 trial that s1 stands for too"):
+    with pytest.raises(InputError, match="shares 1 trial with s1"):
         compare("s1", "a", results, False, False)
 
 

@@ -73,12 +73,8 @@ def test_of_an_open_loop_a_report_says_whether_it_kept_its_rate(
     report(["closed", "asked", "late"], "", "", results)
     text = plain(capsys.readouterr().out)
     assert "closed reaches 3,000 transactions per second with 8 clients" in text
-    assert (
-        "asked keeps 500 transactions per second with 8 clients (3 trials); 99 % of them took 20.0 ms or less" in text
-    )
-    assert (
-        "late does not keep 5,000 transactions per second with 8 clients (3 trials); it finished 58% of them." in text
-    )
+    assert "asked sustains 500 transactions per second with 8 clients (3 trials); p99 response time 20.0 ms" in text
+    assert "late does not sustain 5,000 transactions per second with 8 clients (3 trials); 58% finished." in text
     assert "Target rates (open loop)" in text
     assert "throughput of" not in text and "asked reaches" not in text
     bars = text[text.index("Response time, median") : text.index("Response time, 99th")]
@@ -100,9 +96,9 @@ def test_open_loops_at_one_rate_are_compared_by_their_response_times(
 ) -> None:
     compare("asked", "same", results, False, False)
     text = plain(capsys.readouterr().out)
-    assert "Both were driven at 500/s: A: 500/s kept; B: 500/s kept." in text
-    assert "0.500x that of A: 10.0 ms against 20.0 ms" in text
-    assert "peak" not in text and "Closed loops on both sides" not in text
+    assert "Target rate of both sides 500/s: A: 500/s sustained; B: 500/s sustained." in text
+    assert "50% lower than that of A: 10.0 ms vs. 20.0 ms" in text
+    assert "peak" not in text and "Both sides are closed loops" not in text
     compare("asked", "same", results, False, True)
     rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]}
     assert rows["throughput"]["ratio"] is None and rows["throughput"]["improves"] is None
@@ -112,8 +108,8 @@ def test_open_loops_at_one_rate_are_compared_by_their_response_times(
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        (("closed", "asked"), "A was driven in a closed loop, B in an open loop at 500/s: neither throughput nor"),
-        (("late", "asked"), "A was driven in an open loop at 5,000/s, B in an open loop at 500/s: neither"),
+        (("closed", "asked"), "A: closed loop; B: open loop at 500/s. With different loads, throughput"),
+        (("late", "asked"), "A: open loop at 5,000/s; B: open loop at 500/s. With different loads"),
     ],
 )
 def test_loops_that_were_given_unlike_work_have_no_ratio(
@@ -122,7 +118,7 @@ def test_loops_that_were_given_unlike_work_have_no_ratio(
     compare(*named, results, False, False)
     text = plain(capsys.readouterr().out)
     assert said in text
-    assert "The load differs: " in text and "Closed loops on both sides" not in text
+    assert "The load differs: " in text and "Both sides are closed loops" not in text
     compare(*named, results, False, True)
     for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]:
         if row["metric"].startswith(("throughput", "response_time", "service_time")):
@@ -142,8 +138,8 @@ def test_totals_of_unlike_work_have_no_ratio_and_that_is_said(
     for one in trials:
         Store(tmp_path).keep(replace(one, metrics={**one.metrics, **used}), Evidence())
     for named, why in (
-        (("closed", "asked"), "the loads are unlike"),
-        (("closed", "other"), "totals of unlike work: only figures per transaction can be compared"),
+        (("closed", "asked"), "the loads differ"),
+        (("closed", "other"), "totals of different work: only values per transaction can be compared"),
         (("asked", "same"), ""),
     ):
         compare(*named, str(tmp_path), False, True)
@@ -162,7 +158,7 @@ def test_an_open_loop_has_no_place_in_a_leaderboard_and_that_is_said(
 ) -> None:
     leaderboard("igen-oltp", "", "", "", None, results, False)
     text = plain(capsys.readouterr().out)
-    assert "Left out: asked: driven in an open loop at 500/s, which was requested, not reached." in text
+    assert "Left out: asked: open loop at 500/s, a requested rate rather than a maximum." in text
     leaderboard("igen-oltp", "", "", "", None, results, True)
     (ranking,) = json.loads(capsys.readouterr().out)["rankings"]
     assert [place["system"] for place in ranking["places"]] == ["closed"]
@@ -174,7 +170,7 @@ def test_an_open_loop_gives_no_score_and_that_is_said(
     systems = tmp_path / "systems.toml"
     systems.write_text(SYSTEMS)
     cost(["asked"], "", str(systems), None, "", results, False)
-    assert "No score of asked: driven in an open loop" in capsys.readouterr().out
+    assert "No score for asked: open loop" in capsys.readouterr().out
 
 
 def test_records_of_open_loops_alone_are_no_leaderboard(tmp_path: Path) -> None:
@@ -264,7 +260,7 @@ def searched(kept: bool) -> tuple[list[Record], Study]:
 def test_a_rate_search_is_headed_by_its_answer_and_by_what_the_confirmations_say_of_it(kept: bool, judged: str) -> None:
     _, study = searched(kept)
     ((name, text),) = headline(study)
-    assert name == "a" and text.startswith("was searched for its best rate: 450 with 445/s, by 15 trials; ")
+    assert name == "a" and text.startswith("search result: best rate: 450 with 445/s, by 15 trials; ")
     assert judged in text
 
 
@@ -273,7 +269,7 @@ def test_a_row_of_confirmations_says_so_wherever_their_trials_are_counted() -> N
     (row,) = [row for row in rates(study).texts if row[1] == "450/s"]
     confirmed = [one.values["what"] for one in study.footnotes if one.code == "confirmed"]
     assert confirmed == ["rate"], "an open loop has no peak"
-    assert row[3] == "not kept in 3 confirmation trials" and row[6] == "3 (confirmations of 6 trials)"
+    assert row[3] == "not sustained in 3 confirmation trials" and row[6] == "3 (confirmations of 6 trials)"
 
 
 def test_points_of_one_search_are_one_system_and_no_unlike_loads() -> None:

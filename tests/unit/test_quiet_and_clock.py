@@ -52,9 +52,9 @@ def waited(machine: Machine, steps: list[dict[str, int]], limit_s: float) -> tup
 @pytest.mark.parametrize(
     ("noise", "words"),
     [
-        ({"user": 30}, "30% of the CPUs were busy"),
-        ({"sectors": 1_000_000}, "devices moved"),
-        ({"dirty_kb": 1 << 20}, "waited to be written"),
+        ({"user": 30}, "CPU 30% busy"),
+        ({"sectors": 1_000_000}, "device I/O"),
+        ({"dirty_kb": 1 << 20}, "of dirty pages"),
     ],
 )
 def test_noise_that_lasts_is_a_warning_and_noise_that_ends_is_waited_for(

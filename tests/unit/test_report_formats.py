@@ -207,8 +207,8 @@ def test_the_headline_says_on_what_it_rests() -> None:
 def test_the_headline_of_single_trials_claims_no_spread() -> None:
     (study,) = studies([record(DISK), record(MEMORY, throughput=2000.0)])
     said = " ".join(text for _, text in headline(study))
-    assert "n=1: no spread" in said
-    assert "the spread is not known" in said
+    assert "n=1: no range" in said
+    assert "the variation is unknown" in said
 
 
 def test_many_systems_are_told_by_the_first_and_the_highest() -> None:
@@ -219,7 +219,7 @@ def test_many_systems_are_told_by_the_first_and_the_highest() -> None:
 
 def test_incoherent_numbers_are_among_the_cautions() -> None:
     (study,) = studies([record(metrics={"response_time_mean_s": 1e-6})])
-    assert any("Little's law does not hold" in text for text in cautions(study))
+    assert any("Little's law is not satisfied" in text for text in cautions(study))
 
 
 def test_suspect_trials_are_ringed_among_others_only() -> None:
@@ -269,7 +269,7 @@ def test_the_comparison_document_holds_ratios() -> None:
 def test_a_run_ends_with_its_curve_and_cautions() -> None:
     out = io.StringIO()
     run_summary([suspect(record(clients=n)) for n in (1, 2)], EMPTY, Printer(out, io.StringIO()))
-    assert "2 trials suspect" in out.getvalue()
+    assert "2 trials flagged" in out.getvalue()
     assert "client-saturated" in out.getvalue()
 
 

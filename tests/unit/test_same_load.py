@@ -208,12 +208,12 @@ def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would
     study = studied(few, records)
     assert study.claims[0].verdict is ClaimVerdict.UNDECIDED
     assert (
-        "The budget of 15 min had only 3 blocks of cells at rates, and a verdict on them needs 6 blocks: a budget of "
-        "about 22 min holds these, and so does `ironbench lab resume log --more 6`."
+        "The budget of 15 min was too short for the configurations at a fixed rate, whose verdict needs 6 blocks; 3 "
+        "blocks ran: use a budget of about 22 min, or run `ironbench lab resume log --more 6`."
     ) in said(study)
     none = same_load.without(replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late)))
     records = records_of(none)
-    assert "The budget of 15 min had no room for cells at rates" in said(studied(none, records))
+    assert "The budget of 15 min was too short for the configurations at a fixed rate" in said(studied(none, records))
     records = records_of(budgeted)
     assert not studied(budgeted, records).too_little_time
     records = records_of(few)

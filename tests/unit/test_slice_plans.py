@@ -78,8 +78,8 @@ def test_plan_and_report_name_the_order_of_the_turns(said: Callable[..., str], o
     assert ('in the order of the lab file (order = "fixed"); the others' in section.lead) == fixed
     assert ("in an order drawn for each rotation; the others" in section.lead) != fixed
     cautions = document.cautions(study)
-    assert any("every rotation had the systems in the same order" in text for text in cautions) == fixed
-    assert not any("every block ran the cells" in text for text in cautions)
+    assert any("every rotation ran the systems in the same order" in text for text in cautions) == fixed
+    assert not any("changes within a block" in text for text in cautions)
 
 
 def test_data_need_not_fit_memory_but_the_plan_says_that_systems_evict_each_others_pages(

@@ -347,7 +347,7 @@ def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None
         metrics[f"storage_bytes_per_s{{profile={name}}}"] = 1e8
         metrics[f"storage_cpu_per_io_s{{profile={name}}}"] = cost_s
     (study,) = studies([replace(record(DISK, 1, 10.0, metrics=metrics), choice=Choice("storage"))])
-    assert "COST8K device: 12.0 µs of CPU time for a read" in headline(study)[0][1].replace(THIN, " ")
+    assert "COST8K device: 12.0 µs of CPU time per read" in headline(study)[0][1].replace(THIN, " ")
     (section,) = [one for one in shown.sections(study) if one.id == "storage-cost"]
     (row,) = section.tables[0][1].texts
     assert [cell.replace(THIN, " ") for cell in row] == ["8K", "12.0 µs", "4.00 µs", "8.00 µs", "977 ms"]

@@ -56,13 +56,13 @@ def test_card_table_and_sentence_lead_with_the_same_figure(sf: str, how: str, fi
 def test_a_system_that_did_not_answer_all_queries_is_not_said_to_have_no_usable_trial() -> None:
     one = single(DISK, 1.0)
     study, page = shown(replace(one, metrics={"throughput": 67.0, "query_time_s{query=q01}": 0.05}))
-    assert page.headline(study)[0][1] == "did not answer all queries, so no figure is of all of them."
+    assert page.headline(study)[0][1] == "did not answer all queries, so there is no overall result."
     assert page.card(study.parts[0]) == (cells.EMPTY, "not all queries answered", [])
 
 
 def test_single_runs_claim_no_interval_and_no_trend() -> None:
     study, page = shown(single(DISK, 1.0), single(MEMORY, 1.3))
-    assert all("n=1: no spread" in text for _, text in page.headline(study))
+    assert all("n=1: no range" in text for _, text in page.headline(study))
     bars = page.sections(study)[1].charts[0]
     assert bars.specification["datasets"]["whiskers"] == []
     assert "interval" not in bars.note
@@ -74,7 +74,7 @@ def test_repeats_show_their_range() -> None:
     study, page = shown(single(DISK, 1.0), single(DISK, 1.1, block=1, id="again"))
     assert "power 3,020 (2,880 to 3,170)" in page.headline(study)[0][1]
     assert "medians of 2 trials" in page.headline(study)[0][1]
-    assert page.sections(study)[0].lead.endswith("In brackets: the range of all trials.")
+    assert page.sections(study)[0].lead.endswith("In parentheses: the range of all trials.")
 
 
 def test_options_that_leave_the_work_as_it_is_make_no_other_work() -> None:
@@ -90,20 +90,20 @@ def test_options_that_leave_the_work_as_it_is_make_no_other_work() -> None:
 
 def test_compare_leads_with_power() -> None:
     text = unfolded(comparison(compare(Subject("a", (single(DISK, 1.0),)), Subject("b", (single(MEMORY, 1.3),)))))
-    assert "B has 1.30x the unrounded power of A: 3,740" in text
+    assert "Unrounded power is 30% higher with B than with A: 3,740" in text
     assert text.index("power_unrounded") < text.index(" throughput ")
     by_rules = unfolded(
         comparison(compare(Subject("a", (single(DISK, 1.0, "1"),)), Subject("b", (single(MEMORY, 1.3, "1"),))))
     )
-    assert "B has 1.00x the power of A: 360" in by_rules
+    assert "with B than with A: 360" in by_rules
 
 
 def test_lead_leads_with_power_and_shows_no_throughput_of_transactions() -> None:
     a, b = [single(DISK, 1.0, machine="m1")], [single(MEMORY, 1.3, machine="m2")]
     text = unfolded(lead_report.page(leads("old", a, "new", b, Shelf([*a, *b]), 0.05)))
-    assert "tpch sf=0.01: unrounded power × 1.30 (no interval: one trial)" in text
+    assert "tpch sf=0.01: unrounded power 1.30x (no CI: one trial)" in text
     assert "throughput at the peak" not in text and "At each number of clients" not in text
-    assert "Welch" not in text and "has no spread" in text
+    assert "Welch" not in text and "has no CI if" in text
 
 
 def test_a_lab_of_one_block_draws_no_interval() -> None:
@@ -140,7 +140,7 @@ def test_planning_times_that_an_engine_does_not_report_are_named_once(engine: st
     study, page = shown(one)
     section = page.sections(study)[1]
     (table,) = (table for _, table in section.tables)
-    assert ("of it planning" in table.head, section.sentences) == (
+    assert ("of which planning" in table.head, section.sentences) == (
         (False, ("duckdb does not report planning times.",)) if told else (True, ())
     )
 

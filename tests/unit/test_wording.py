@@ -93,7 +93,7 @@ def test_a_suspect_pilot_stands_in_no_result_and_makes_no_run_suspect() -> None:
 def test_causes_that_differ_in_their_numbers_are_one_cause() -> None:
     taken = [note("cpu-taken", share=share, programs=share, steal=0.0) for share in (0.93, 0.99, 0.95)]
     records = [record(status=Status.SUSPECT, warnings=(one, note("cache-not-cold"))) for one in taken]
-    words = "4 of 4 trials flagged: 93 to 99% of CPU time was taken from the work"
+    words = "4 of 4 trials flagged: 93 to 99% of CPU time was lost"
     said = suspect_words([*records, suspect(record())])
     assert said.startswith(words) and said.endswith(", and 1 other cause")
     assert wording.text(trial_warnings(records)[0]).endswith(" [cpu-taken, 3 of 3 trials]")

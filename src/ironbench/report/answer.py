@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ironbench.model.finding import NOT_AT_BOTH_ENDS, Conclusion
 from ironbench.model.note import Note
 from ironbench.report import screen, wording
 from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
+from ironbench.report.cell import CONFIDENCE
 from ironbench.report.findings import (
-    NO_INTERVAL,
     against_trend_sentences,
-    at_least,
-    bounds,
-    interval,
+    change,
+    change_bounds,
+    confidence_interval,
     metric_words,
-    ratio,
+    minimum_effect,
+    than,
 )
 from ironbench.report.headline import headline
-from ironbench.report.numbers import confidence, percent, quantity
+from ironbench.report.numbers import confidence, percent, quantity, unit_of
 from ironbench.report.page import Answer, AnswerPoint
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.stats.scalability import Fit
@@ -29,7 +31,7 @@ from ironbench.study.growth import ALL, Growth, GrowthCourse, GrowthStep
 from ironbench.study.study import Effect, Study
 from ironbench.study.subjects import failed_percent, failed_share
 from ironbench.study.versions import LACKS, BesideVersion
-from ironbench.words import THIN, counted, listed, some
+from ironbench.words import counted, listed, some
 
 _NAMED = 6
 """Most comparisons listed one by one; the table of findings has all."""
@@ -54,85 +56,89 @@ def answer(study: Study) -> Answer:
 
 
 def comparisons(study: Study) -> list[AnswerPoint]:
-    """Lists decided comparisons first, the surest at the head; counts those beyond the limit."""
+    """Lists comparisons of the first factor first, decided ones before others; counts those beyond the limit."""
     if not any(effect.finding.blocks for effect in study.effects):
         return [AnswerPoint(_nothing(study))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
-    ranked = sorted(study.effects, key=_strength)
+    first = study.lab.factors[0].name if study.lab and study.lab.factors else ""
+    ranked = sorted(study.effects, key=partial(_rank, first))
     still_open = study.ended(Conclusion.CANNOT_TELL)
     points: list[AnswerPoint] = []
-    confidence_named = ""
     if len(still_open) == len(ranked) > 1:
         points.append(
-            AnswerPoint(f"None of the {len(ranked)} comparisons by {metric_words(study.metric)} can be decided.")
+            AnswerPoint(f"INCONCLUSIVE: all {len(ranked)} comparisons of {metric_words(study.metric)} are undecided.")
         )
     named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
+    # A comparison with a zero-latency device already says what it would take to decide.
+    open_yet = [one for one in still_open if (one.finding.cell, one.finding.baseline) not in measured]
+    last_open = -1
     for effect in ranked[:named]:
+        last_open = len(points) if effect in open_yet else last_open
         ceiling = measured.get((effect.finding.cell, effect.finding.baseline))
         if ceiling:
             points.append(AnswerPoint(ceiling_sentence(ceiling, effect.contrast.where), doubt=unexplained(ceiling)))
         else:
-            points.append(comparison(effect, confidence_named, bool(points)))
-        confidence_named = confidence(effect.finding.confidence)
+            points.append(comparison(effect, bool(points)))
     if more := ranked[named:]:
         points.append(AnswerPoint(_counted(more)))
-    # A comparison with a zero-latency device already says what it would take to decide.
-    open_yet = [one for one in still_open if (one.finding.cell, one.finding.baseline) not in measured]
     if advice := _advice_for(open_yet):
-        points[-1] = AnswerPoint(points[-1].text, doubt=" ".join(filter(None, (points[-1].doubt, advice))))
+        open_point = points[last_open]
+        points[last_open] = replace(open_point, doubt=" ".join(filter(None, (open_point.doubt, advice))))
     return points
 
 
-def _strength(effect: Effect) -> tuple[int, float]:
-    """Sort key: decided before equivalent before inconclusive, and decided ones by their interval's distance from 1."""
-    finding = effect.finding
+def _rank(factor: str, effect: Effect) -> tuple[bool, int, float]:
+    """Sort key: the factor in the question first; decided before equivalent before inconclusive; and decided ones by
+    their confidence interval's distance from 1."""
+    finding, distance = effect.finding, 0.0
     rank = _RANK[finding.conclusion]
     if rank == 0:
-        return rank, -min(abs(math.log(end)) if 0 < end < math.inf else 0.0 for end in (finding.low, finding.high))
-    return rank, 0.0
+        distance = min(abs(math.log(end)) if 0 < end < math.inf else 0.0 for end in (finding.low, finding.high))
+    return not effect.contrast.cell.startswith(f"{factor}="), rank, -distance
 
 
-def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = False) -> AnswerPoint:
-    """Says how one comparison ended, by how much, how certain that is, and which data a side can lose.
-
-    `confidence_named`: the confidence level that the reader saw last; another level is named.
-    """
-    point = _comparison(effect, confidence_named, metric_named)
+def comparison(effect: Effect, metric_named: bool = False) -> AnswerPoint:
+    """States the outcome of one comparison, its size and confidence interval, and which data a side can lose."""
+    point = _comparison(effect, metric_named)
     return replace(
         point, doubt=" ".join(filter(None, (point.doubt, *(f"{text}." for text in wording.texts(effect.losses)))))
     )
 
 
-def _comparison(effect: Effect, confidence_named: str, metric_named: bool) -> AnswerPoint:
+def _comparison(effect: Effect, metric_named: bool) -> AnswerPoint:
     finding, contrast = effect.finding, effect.contrast
-    where = f" at {contrast.where}" if contrast.where else ""
-    times, metric = ratio(finding.ratio), metric_words(finding.metric)
-    sure = confidence(finding.confidence)
-    known = interval(finding)
-    level = "" if sure == confidence_named or known == NO_INTERVAL else f"{sure} interval, "
-    doubt = f"{known}, {level}{counted(finding.blocks, 'block')}"
+    cell, baseline = (wording.terms.configuration(name) for name in (contrast.cell, contrast.baseline))
+    opening, metric = wording.terms.opening(contrast.cell), metric_words(finding.metric)
+    at = f"With {wording.terms.configuration(contrast.where)}, " if contrast.where else ""
+    opening = f"{at}{cell}" if at else opening
+    sure = f"{confidence_interval(finding)}, {counted(finding.blocks, 'paired repeat')}"
     though = f", though {wording.text(finding.changed)}" if finding.changed else ""
+    size, than_or_as = change(finding.ratio, finding.metric), than(finding.ratio)
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
-        words, of = finding.conclusion.value, "" if metric_named else f" its {metric}"
-        return AnswerPoint(
-            f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times}{of} ({doubt}){though}."
-        )
-    sides = f"{contrast.cell} and {contrast.baseline}{where}"
-    whose = f"{contrast.cell} has {times} the {metric} of {contrast.baseline} ({doubt})"
-    if metric_named:
-        whose = f"{contrast.cell} over {contrast.baseline} {times} ({doubt})"
+        if finding.metric == "throughput" and not cell[:1].isdigit():
+            return AnswerPoint(f"{opening} is {size} {than_or_as} {baseline} ({sure}){though}.")
+        subject = f"{at}{metric}" if at else f"{metric[:1].upper()}{metric[1:]}"
+        better = "" if unit_of(finding.metric) in ("s", "1/s") else f", which is {_BETTER[finding.conclusion]}"
+        size = f"{change(finding.ratio, '')} with {cell} {than_or_as} with {baseline}"
+        return AnswerPoint(f"{subject} is {size} ({sure}){better}{though}.")
+    seen = f"{'' if metric_named else f'{metric} '}{change(finding.ratio, '')} with {cell}, {sure}"
     if finding.conclusion is Conclusion.EQUIVALENT:
-        return AnswerPoint(f"{sides} are equivalent within {percent(finding.margin)}: {whose}{though}.")
+        alike = f"{opening} and {baseline} are equivalent within {percent(finding.margin)}"
+        return AnswerPoint(f"{alike} ({seen}){though}.")
     if not finding.blocks:
-        return AnswerPoint(f"{sides} cannot be compared: no block has both.")
+        return AnswerPoint(f"{opening} and {baseline} cannot be compared: no block has both.")
+    sides = wording.terms.comparison(contrast.name)
     if finding.blocks < LEAST_BLOCKS:
         some = f"{finding.blocks} of {LEAST_BLOCKS}"
-        text = f"{sides}: too few blocks for a verdict ({some}); so far {whose}."
+        text = f"INCONCLUSIVE: {sides}: too few blocks for a verdict ({some}); so far {seen}."
         return AnswerPoint(text, doubt=_why_open(effect))
     if finding.changed:
-        text = f"{sides} cannot be told apart: {wording.text(finding.changed)}; on average {whose}."
+        text = f"INCONCLUSIVE: {sides}: {wording.text(finding.changed)}; on average {seen}."
         return AnswerPoint(text, doubt=_why_open(effect))
-    return AnswerPoint(f"{sides} cannot be told apart: {whose}.", doubt=_why_open(effect))
+    return AnswerPoint(f"INCONCLUSIVE: {sides}: {seen}.", doubt=_why_open(effect))
+
+
+_BETTER = {Conclusion.FASTER: "better", Conclusion.SLOWER: "worse"}
 
 
 def _why_open(effect: Effect) -> str:
@@ -143,7 +149,7 @@ def _why_open(effect: Effect) -> str:
         return f"{wording.text(finding.barred)}."
     if finding.detectable is None:
         return ""
-    return f"These blocks would show only differences of {at_least(finding.detectable)}."
+    return f"Minimum detectable effect of these blocks: {minimum_effect(finding.detectable)}."
 
 
 def with_advice(effect: Effect) -> AnswerPoint:
@@ -153,10 +159,10 @@ def with_advice(effect: Effect) -> AnswerPoint:
 
 
 def _counted(effects: Sequence[Effect]) -> str:
-    """Counts the comparisons that are not listed: `14 more comparisons: 10 faster, 4 cannot tell.`"""
-    ends = [effect.finding.conclusion.value for effect in effects]
+    """Counts the comparisons that are not listed: `14 more comparisons: 10 faster, 4 inconclusive.`"""
+    ends = [effect.finding.conclusion.word for effect in effects]
     tally = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
-    return f"{counted(len(effects), 'more comparison')}: {tally}; the findings below name each."
+    return f"{counted(len(effects), 'more comparison')}: {tally}; see the findings below."
 
 
 def _advice_for(open_ones: Sequence[Effect]) -> str:
@@ -166,10 +172,10 @@ def _advice_for(open_ones: Sequence[Effect]) -> str:
         return ""
     most, _ = max(known, key=lambda one: math.inf if one[1] is None else one[1])
     alike = len({advice for advice, _ in known}) == 1
-    return _advice(most) if alike else _advice(most, "To tell all of them")
+    return _advice(most) if alike else _advice(most, "To decide all of them")
 
 
-def _advice(advice: Note | None, purpose: str = "To tell") -> str:
+def _advice(advice: Note | None, purpose: str = "To decide") -> str:
     return f"{purpose}: {wording.text(advice)}." if advice else ""
 
 
@@ -180,10 +186,10 @@ def versions(study: Study) -> list[AnswerPoint]:
     defaults = _by_words((one, one.defaults) for one in study.beside_version)
     return [
         *(
-            AnswerPoint(f"Not only the version differs ({pairs}): {words}. The difference may come from these.")
+            AnswerPoint(f"The version is not the only difference ({pairs}): {words}. These may explain the result.")
             for words, pairs in chosen
         ),
-        *(AnswerPoint(f"Defaults that changed with the version ({pairs}): {words}.") for words, pairs in defaults),
+        *(AnswerPoint(f"Defaults changed with the version ({pairs}): {words}.") for words, pairs in defaults),
     ]
 
 
@@ -207,12 +213,12 @@ def rounds(study: Study) -> list[str]:
     """Names the current round, and how the earlier rounds ended."""
     if not study.earlier:
         return []
-    texts = [f"This is round {len(study.earlier) + 1}, judged on its own blocks alone."]
+    texts = [f"This is round {len(study.earlier) + 1}; its verdicts use only its own blocks."]
     for one in study.earlier:
-        ends = [effect.finding.conclusion.value for effect in one.effects]
+        ends = [effect.finding.conclusion.word for effect in one.effects]
         ends += [f"claim {judged.verdict}" for judged in one.claims]
         tally = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
-        texts.append(f"Round {one.number} ended with {tally or 'nothing to tell'}.")
+        texts.append(f"Round {one.number} ended with {tally or 'no verdict'}.")
     return texts
 
 
@@ -228,24 +234,28 @@ def _course(curve: Growth, course: GrowthCourse, fit: Fit) -> Iterator[str]:
     enough, step = counted(course.enough, "client"), course.first
     text = "throughput " if curve.name == ALL else f"At {curve.name}, throughput "
     if step is None:
-        text += f"does not surely grow beyond {enough} ({means[course.enough]})"
+        text += f"shows no certain growth beyond {enough} ({means[course.enough]})"
     else:
         start = f"{means[step.fewer]} at {counted(step.fewer, 'client')}"
-        text += f"grows from {start} to {means[step.most]} at {step.most}, {_with_interval(step)}"
-    text += f", and from there {_beyond(course.beyond)}" if course.beyond else ", the most that were measured"
+        text += f"grows from {start} to {means[step.most]} at {step.most}: {_with_interval(step)}"
+    text += f"; beyond that, it {_beyond(course.beyond)}" if course.beyond else ", the highest number measured"
     yield f"{text[:1].upper()}{text[1:]}."
 
 
 def _beyond(step: GrowthStep) -> str:
     """Compares the most clients with the fewest clients that no larger number surely beats."""
-    verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "neither grows nor falls for sure"
+    verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "shows no certain change"
     if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
-        verb += ", as one of many steps"
-    return f"{verb}: at {step.most} it is {_with_interval(step)} what it is at {step.fewer}"
+        verb += " once corrected for the number of steps"
+    return f"{verb}: at {step.most} it is {_with_interval(step)} {than(step.ratio)} at {step.fewer}"
 
 
 def _with_interval(step: GrowthStep) -> str:
-    return f"{ratio(step.ratio)} ({bounds(step.low, step.high)}, 95{THIN}% interval)"
+    return f"{change(step.ratio, '')} ({_interval(step)})"
+
+
+def _interval(step: GrowthStep) -> str:
+    return f"{confidence(CONFIDENCE)} CI {change_bounds(step.low, step.high, step.ratio)}"
 
 
 def growth(study: Study) -> list[str]:
@@ -260,23 +270,20 @@ def growth(study: Study) -> list[str]:
 
 def _peak(curve: Growth, fit: Fit) -> str:
     if curve.grows:
-        return f"throughput still grows at {fit.last:g}, the most that were measured"
+        return f"throughput still grows at {fit.last:g}, the highest number measured"
     if fit.falls:
-        return f"no growth was found from {counted(fit.first, 'client')} on"
+        return f"throughput does not grow beyond {counted(fit.first, 'client')}"
     if fit.peak_is_beyond:
-        return f"no peak was found up to {fit.last:g}, the most that were measured{_step(curve.last_step)}"
+        return f"no peak up to {fit.last:g}, the highest number measured{_step(curve.last_step)}"
     peak = quantity(fit.curve.peak_throughput, "1/s")
-    return f"throughput peaks near {fit.curve.peak_clients:.0f} clients with {peak}, by the fitted curve"
+    return f"the fitted curve peaks near {fit.curve.peak_clients:.0f} clients at {peak}"
 
 
 def _step(step: GrowthStep | None) -> str:
     if step is None or not math.isfinite(step.high):
         return ""
-    verb = "falls" if step.high < 1 else "grows" if step.low > 1 else "neither grows nor falls for sure"
-    return (
-        f"; from {step.fewer} to {step.most} clients throughput {verb} "
-        f"({ratio(step.ratio)}, {bounds(step.low, step.high)}, 95{THIN}% interval)"
-    )
+    verb = "falls" if step.high < 1 else "grows" if step.low > 1 else "shows no certain change"
+    return f"; from {step.fewer} to {step.most} clients throughput {verb}: {_with_interval(step)}"
 
 
 def limit(study: Study) -> str:
@@ -285,7 +292,7 @@ def limit(study: Study) -> str:
     if spent is None:
         return ""
     words = limit_sentence(spent, study.ceilings)
-    return f"At {study.baseline}, {words[:1].lower()}{words[1:]}"
+    return f"With {wording.terms.configuration(study.baseline)}, {words[:1].lower()}{words[1:]}"
 
 
 def failures(study: Study) -> str:
@@ -293,8 +300,11 @@ def failures(study: Study) -> str:
     lost = [(cell.name, share) for cell in study.cells if (share := failed_share(cell.usable))]
     if not lost:
         return ""
-    units, shares = study.counts[1], ", ".join(f"{failed_percent(share)} of {name}" for name, share in lost)
-    return f"{units[0].upper()}{units[1:]} that failed: {shares}."
+    units, shares = (
+        study.counts[1],
+        ", ".join(f"{failed_percent(share)} with {wording.terms.configuration(name)}" for name, share in lost),
+    )
+    return f"Failed {units}: {shares}. Throughput counts only those that succeeded."
 
 
 def disturbed(study: Study) -> list[str]:
@@ -308,8 +318,8 @@ def noise(study: Study) -> str:
         return ""
     floor = percent(study.noise.floor)
     return (
-        f"Run-to-run variation of this machine: two single runs of the same configuration differ by less than {floor} "
-        f"in 95{THIN}% of cases ({study.noise.source})."
+        f"Run-to-run variation of this machine: two runs of the same configuration differ by less than {floor} in "
+        f"{confidence(CONFIDENCE)} of cases ({study.noise.source})."
     )
 
 
@@ -325,16 +335,16 @@ def claims(study: Study) -> str:
     if len(study.claims) == 1:
         return f"The claim of the lab file is {study.claims[0].verdict}.{why}"
     words = ", ".join(f"{len(judgements)} {verdict}" for verdict, judgements in tally if judgements)
-    return f"Of the {len(study.claims)} claims of the lab file: {words}.{why}"
+    return f"{len(study.claims)} claims of the lab file: {words}.{why}"
 
 
 def _nothing(study: Study) -> str:
     usable = sum(len(cell.usable) for cell in study.cells)
     if not usable:
-        return "No trial ended well enough to be compared: there is no answer yet."
+        return "No answer yet: no trial is usable."
     if not (study.lab and study.lab.comparisons):
-        return "This lab compares no cells: it describes them."
+        return "This lab describes its configurations without comparing them."
     if study.missing:
         over = f"{study.trials} of {counted(study.trials + study.missing, 'planned trial')}"
-        return f"No block is complete: {over} over. There is no answer yet."
-    return "No block has a usable trial of both sides: there is no answer."
+        return f"No answer yet: no block is complete ({over} finished)."
+    return "No answer: no block has a usable trial of both configurations."

@@ -10,10 +10,11 @@ from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.observer import CONCURRENCY
 from ironbench.report import wording
 from ironbench.report.facts import fact
-from ironbench.report.numbers import number
+from ironbench.report.findings import change, change_bounds
+from ironbench.report.numbers import confidence, number
 from ironbench.study.bottleneck import RESOURCES, Gain, TimeSpent
 from ironbench.study.ceiling import SPENT, Ceiling, Verdict, measured_limit
-from ironbench.words import counted, grouped, in_percent, listed, roughly, roughly_times
+from ironbench.words import counted, in_percent, listed, roughly
 
 _FREE = {
     "log": "zero-latency WAL",
@@ -23,6 +24,8 @@ _FREE = {
 }
 _PART = {"log": "WAL", "data": "data I/O", "temp": "temporary files", "client": "the client"}
 _SETTINGS_NAMED = 3
+_MOST_PERCENT = 2.0
+"""Gains up to this factor are written as percentages."""
 
 
 def free(one: Ceiling) -> str:
@@ -41,15 +44,15 @@ def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
     limit = spent.limit
     (why,) = wording.sentences([limit.note])
     if decisive := measured_limit(spent, measured):
-        return f"The limit is {names(decisive.seen)}. Measured with {free(decisive)}: {_interval(decisive)}."
+        return f"The bottleneck is {names(decisive.seen)}. Measured with {free(decisive)}: {_interval(decisive)}."
     of_it = [one for one in measured if one.finding.baseline == spent.cell and _only_of(one, limit.resource)]
     if of_it:
         return f"{why} Measured with {free(of_it[0])}: {_interval(of_it[0])}."
     if limit.gain is None:
         return why
     if limit.resource == CONCURRENCY:
-        return f"{why} Estimate: with all cores busy, up to {roughly_times(limit.gain.high)} the throughput."
-    return f"{why} Estimate: without it, {_range(limit.gain)} the throughput."
+        return f"{why} Estimate: with all cores busy, up to {roughly(limit.gain.high)}x the throughput."
+    return f"{why} Estimate: without it, {_range(limit.gain)} throughput."
 
 
 def _only_of(one: Ceiling, resource: str) -> bool:
@@ -60,9 +63,12 @@ def _only_of(one: Ceiling, resource: str) -> bool:
 
 def _range(gain: Gain) -> str:
     if math.isinf(gain.high):
-        return f"{roughly_times(gain.low)} or more"
+        return f"at least {roughly(gain.low)}x the"
+    if gain.high < _MOST_PERCENT:
+        low, high = in_percent(gain.low - 1), in_percent(gain.high - 1)
+        return f"{high} more" if low == high else f"{low} to {high} more"
     low, high = roughly(gain.low), roughly(gain.high)
-    return f"{high}x" if low == high else f"{low}x to {high}x"
+    return f"{high}x the" if low == high else f"{low}x to {high}x the"
 
 
 def ceiling_sentence(one: Ceiling, where: str = "") -> str:
@@ -72,9 +78,15 @@ def ceiling_sentence(one: Ceiling, where: str = "") -> str:
     `where`: the levels of other factors at which it was measured.
     """
     if one.verdict is Verdict.NOT_MEASURED:
-        return f"What {names(one.parts)} {_costs(one.parts)} was not measured."
-    at = f" at {where}" if where else ""
-    sentences = [f"With {free(one)}{at} it runs {_interval(one)}.", _settings(one), _verdict(one), _reads(one)]
+        return f"The cost of {names(one.parts)} was not measured."
+    at = f" at {wording.terms.configuration(where)}" if where else ""
+    most = "" if one.low <= 1 or "client" in one.parts else " No real device can gain more."
+    sentences = [
+        f"With {free(one)}{at}, throughput is {_interval(one)}.{most}",
+        _settings(one),
+        _verdict(one),
+        _reads(one),
+    ]
     return " ".join(filter(None, sentences))
 
 
@@ -87,16 +99,18 @@ def unexplained(one: Ceiling) -> str:
     ):
         return ""
     shares = listed([f"{_PART[part]} {in_percent(one.shares[part])}" for part in one.seen])
-    return f"The gain is larger than the shares of the time explain ({shares}), so part of it has another cause."
+    return f"The gain is larger than the wait classes explain ({shares}), so part of it has another cause."
 
 
 def _interval(one: Ceiling) -> str:
-    """Writes a gain with its interval and blocks: `1.26 × as fast (1.18 to 1.35, 6 blocks)`."""
-    known = f"{_times(one.low)} to {_times(one.high)}" if one.finding.blocks >= LEAST_BLOCKS_SHOWN else "no interval"
-    doubt = f"{known}, {counted(one.finding.blocks, 'block')}"
+    """Writes a gain with its confidence interval and blocks: `26% higher (95% CI 18% to 35%, 6 paired repeats)`."""
+    known = "no confidence interval"
+    if one.finding.blocks >= LEAST_BLOCKS_SHOWN:
+        known = f"{confidence(one.finding.confidence)} CI {change_bounds(one.low, one.high, one.speedup)}"
+    doubt = f"{known}, {counted(one.finding.blocks, 'paired repeat')}"
     if one.finding.changed and not one.finding.barred:
         doubt += f"; {wording.text(one.finding.changed)}"
-    return f"{_times(one.speedup)} × as fast ({doubt})"
+    return f"{change(one.speedup, '')} ({doubt})"
 
 
 def _settings(one: Ceiling) -> str:
@@ -115,27 +129,28 @@ def _settings(one: Ceiling) -> str:
 def _verdict(one: Ceiling) -> str:
     every, finding = names(one.parts), one.finding
     if one.verdict is Verdict.OPEN:
-        need = f" To tell: {wording.text(finding.advice)}." if finding.advice else ""
+        need = f" To decide: {wording.text(finding.advice)}." if finding.advice else ""
         why = f": {wording.text(finding.barred)}" if finding.changed and finding.barred else ""
         return f"Whether {every} {_is(one.parts)} a bottleneck is inconclusive{why}.{need}"
     if one.verdict is Verdict.UNAFFECTED:
         return f"{_upper(every)} {_is(one.parts)} not the bottleneck."
     if one.verdict is Verdict.UNSEEN:
-        return f"Without it, no time was spent on {every}, so the gain has another cause."
+        return f"The baseline spent no time on {every}, so the gain has another cause."
     if one.verdict is Verdict.MEMORY:
         return (
-            f"Whether {every} or memory is the bottleneck is inconclusive: the limit on all memory was "
-            f"{units.memory(one.added_bytes)} higher, and what was left of that could cache data."
+            f"Whether {every} or memory is the bottleneck is inconclusive: the memory limit was "
+            f"{units.memory(one.added_bytes)} higher, and the unused part of that could cache data."
         )
     seen = names(one.seen)
     if one.verdict is Verdict.SMALL:
         small = (
-            f"{_upper(seen)} {_costs(one.seen)} something; whether more than {in_percent(finding.margin)} is unknown."
+            f"{_upper(seen)} {_costs(one.seen)} some throughput; whether more than {in_percent(finding.margin)} is "
+            "inconclusive."
         )
         return f"{small}{_unseen(one)}"
     if one.verdict is Verdict.DISTURBED:
         return (
-            f"Whether {seen} {_is(one.seen)} a bottleneck of a quiet machine is inconclusive: other programs used "
+            f"Whether {seen} {_is(one.seen)} a bottleneck on a quiet machine is inconclusive: other programs used "
             f"{in_percent(one.taken)} of the CPU time, which may explain part of the gain.{_unseen(one)}"
         )
     return f"{_upper(seen)} {_is(one.seen)} a bottleneck.{_unseen(one)}"
@@ -143,16 +158,17 @@ def _verdict(one: Ceiling) -> str:
 
 def _unseen(one: Ceiling) -> str:
     rest = [part for part in one.parts if part not in one.seen]
-    return f" No time was spent on {names(rest)}." if rest else ""
+    return f" The baseline spent no time on {names(rest)}." if rest else ""
 
 
 def _reads(one: Ceiling) -> str:
     if one.cached_reads is None:
         return ""
     if not one.cached_reads:
-        return "The device served no reads, all pages came from memory: no faster disk can help reads."
+        return "All pages were cached and the device served no reads, so a faster disk cannot speed up reads."
     count = f"{number(one.cached_reads)} per transaction"
-    return f"Device reads ({count}) took {in_percent(one.read_share)} of the time: no faster disk can help reads."
+    share = f"Device reads ({count}) took {in_percent(one.read_share)} of transaction time"
+    return f"{share}, so a faster disk can hardly speed up reads."
 
 
 def _is(parts: Sequence[str]) -> str:
@@ -165,7 +181,3 @@ def _costs(parts: Sequence[str]) -> str:
 
 def _upper(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
-
-
-def _times(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else grouped(value)

@@ -20,8 +20,8 @@ from ironbench.report.cell import ABSENT, Content, Row, TableCell, centre, sprea
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows
-from ironbench.report.findings import effect_table, metric_tables, metric_words
-from ironbench.report.numbers import measured, times, unit_of
+from ironbench.report.findings import change, effect_table, metric_tables, metric_words, than
+from ironbench.report.numbers import measured, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording.comparison import loop
 from ironbench.study import compare as analysis
@@ -42,14 +42,19 @@ _MAIN = (
     *("throughput", "failed_fraction", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s"),
     "response_time_p99_s",
 )
+NO_RANGE = "no range"
 _WHOLE = {"throughput": "throughput of the whole trial"}
-_VALUES = "Values are medians of the trials, percentiles pooled; `ironbench lead` takes geometric means."
+_VALUES = (
+    "Values are medians of the trials; percentiles are computed from all trials together. `ironbench lead` uses "
+    "geometric means."
+)
 NO_VERDICT = (
-    "No verdict: the trials of A and B were not run in blocks, so only the ratio and the spread of repeats are given."
+    "No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference and the "
+    "range of the repeats."
 )
 UNDECLARED = (
-    "No verdict: the lab does not declare this comparison, and one that is chosen after the numbers were seen would "
-    "find differences too easily. Ratios are paired by block."
+    "No verdict: the lab file does not declare this comparison, and choosing one after seeing the numbers raises the "
+    "false-alarm rate. Ratios are paired by block."
 )
 
 
@@ -92,12 +97,12 @@ def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool =
     apart = other_work(records_a, records_b)
     if apart and not pairs and not different_work:
         raise InputError(
-            f"{a} and {b}", "; ".join(wording.texts(apart)), "compare like with like, or insist with --different-work"
+            f"{a} and {b}", "; ".join(wording.texts(apart)), "compare the same work, or add --different-work"
         )
     common = {record.id for record in records_a} & {record.id for record in records_b}
     if common:
-        cause = f"stands for {counted(len(common), 'trial')} that {a} stands for too"
-        raise InputError(b, cause, "name two systems, or two series")
+        cause = f"shares {counted(len(common), 'trial')} with {a}"
+        raise InputError(b, cause, "name two different systems or series")
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
     sides = (Subject(a, tuple(records_a)), Subject(b, tuple(records_b)))
@@ -110,8 +115,8 @@ def _require_one_work(name: str, records: Sequence[Record]) -> None:
         series = [f"{group[0].series} is {group[0].choice.workload}" for group in works]
         raise InputError(
             name,
-            f"stands for {' and '.join(work_name(group[0].choice) for group in works)}",
-            f"name the series of one on each side ({', '.join(series)}), or see all with `ironbench lead`",
+            f"matches records of {' and '.join(work_name(group[0].choice) for group in works)}",
+            f"name the series of one workload on each side ({', '.join(series)}), or compare all with `ironbench lead`",
         )
 
 
@@ -122,10 +127,10 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
         return ()
     for one in (a, b):
         if len(one.cells) > 1:
-            cause = f"stands for {len(one.cells)} cells"
-            raise InputError(one.word, cause, f"name one: {', '.join(one.cells)}; `ironbench lead` takes them together")
+            cause = f"matches {len(one.cells)} configurations"
+            raise InputError(one.word, cause, f"name one: {', '.join(one.cells)}; `ironbench lead` combines them")
     if a.cells == b.cells:
-        raise InputError(b.word, f"is the same cell as {a.word}", "name two cells")
+        raise InputError(b.word, f"is the same configuration as {a.word}", "name two configurations")
     from ironbench.study.labstudy import compare_cells
 
     directory = LabDirectory(a.store.directory)
@@ -137,14 +142,13 @@ def usable(word: str, records: Sequence[Record]) -> list[Record]:
     """Returns the trials that may be compared. InputError: there is none; it names the causes and what would help."""
     found = [record for record in records if record.status.comparable]
     if not found:
-        causes = dict.fromkeys(
-            ": ".join(filter(None, (record.status.value, wording.cause(record)))) for record in records
-        )
+        known = ((record.status.word, wording.cause(record)) for record in records)
+        causes = dict.fromkeys(": ".join(filter(None, words)) for words in known)
         cut = all(record.status is Status.CUT_SHORT for record in records)
-        hint = "remove the cause before you run it again"
+        hint = "fix the cause, then run it again"
         if cut:
-            hint = "the same command with --resume goes on; of a lab, `ironbench lab resume`"
-        raise InputError(word, f"has no trial that may be compared ({'; '.join(causes)})", hint)
+            hint = "continue with the same command and --resume; for a lab, with `ironbench lab resume`"
+        raise InputError(word, f"has no usable trial ({'; '.join(causes)})", hint)
     return found
 
 
@@ -214,10 +218,11 @@ def _ratio(found: SystemComparison) -> str:
         return _rates(found)
     row = found.peaks.row("throughput") if found.peaks else None
     if row is None or row.ratio is None:
-        return "There is no throughput of both to compare."
-    where = "At its peak" if found.clients is None else f"With {counted(found.clients, 'client')}"
+        return "Nothing to compare: one side has no throughput."
+    where = "at the peak" if found.clients is None else f"with {counted(found.clients, 'client')}"
     one, other = _sides(found)
-    return f"{where} {other} has {times(row.ratio)} the throughput of {one}: {_values(row)} ({_spread_words(row)})."
+    size = f"{change(row.ratio)} {than(row.ratio)}"
+    return f"{other} is {size} {one} {where}: {_values(row)} ({_spread_words(row)})."
 
 
 def _leading_ratio(found: SystemComparison) -> str:
@@ -225,20 +230,21 @@ def _leading_ratio(found: SystemComparison) -> str:
     rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
     if row is None:
-        return "There is no figure of both to compare."
+        return "Nothing to compare: the two sides have no metric in common."
     one, other = _sides(found)
     what = metric_words(row.metric)
-    return f"{other} has {times(row.ratio)} the {what} of {one}: {_values(row)} ({_spread_words(row)})."
+    size = f"{change(row.ratio, '')} with {other} {than(row.ratio)} with {one}"
+    return f"{what[:1].upper()}{what[1:]} is {size}: {_values(row)} ({_spread_words(row)})."
 
 
 def _values(row: ComparedMetric) -> str:
     unit = unit_of(row.metric)
-    return f"{measured(row.b, unit)} against {measured(row.a, unit)}"
+    return f"{measured(row.b, unit)} vs. {measured(row.a, unit)}"
 
 
 def _spread_words(row: ComparedMetric) -> str:
-    single = "each a single trial" if row.a.n == row.b.n else f"{'A' if row.a.n == 1 else 'B'} is a single trial"
-    ranges = {"no spread": single, "overlap": "ranges of repeats overlap", "apart": "ranges of repeats do not overlap"}
+    single = "one trial each" if row.a.n == row.b.n else f"{'A' if row.a.n == 1 else 'B'} has only one trial"
+    ranges = {NO_RANGE: single, "overlap": "ranges of repeats overlap", "apart": "ranges of repeats do not overlap"}
     return ranges[_ranges(row)]
 
 
@@ -247,15 +253,15 @@ def _rates(found: SystemComparison) -> str:
     rates = [(name, one) for name, one in zip(_sides(found), found.rates, strict=True) if one]
     outcomes = "; ".join(f"{name}: {units.rate(one.rate)} {wording.text(one.outcome)}" for name, one in rates)
     if (a.rate, a.arrivals) != (b.rate, b.arrivals):
-        loops = f"A was driven in {loop(a.rate)}, B in {loop(b.rate)}"
-        return f"{loops}: neither throughput nor response times of the two can be compared ({outcomes})."
-    both = f"Both were driven at {units.rate(rates[0][1].rate)}: {outcomes}."
+        loops = f"A: {loop(a.rate)}; B: {loop(b.rate)}"
+        return f"{loops}. With different loads, throughput and response times cannot be compared ({outcomes})."
+    both = f"Target rate of both sides {units.rate(rates[0][1].rate)}: {outcomes}."
     if not all(one and one.is_kept for one in found.rates):
-        return f"{both} Response times of a rate that is not kept are not compared."
+        return f"{both} Response times are compared only if both sustain the rate."
     row = found.peaks.row("response_time_p99_s") if found.peaks else None
     if row is None or row.ratio is None:
         return both
-    p99 = f"the 99th percentile of B's response times is {times(row.ratio)} that of A"
+    p99 = f"the p99 response time of B is {change(row.ratio, '')} {than(row.ratio)} that of A"
     return f"{both} At that rate {p99}: {_values(row)}."
 
 
@@ -276,7 +282,7 @@ def _peaks(found: SystemComparison) -> Section:
     opened = {load.rate is not None for load in found.loads}
     where = "Side by side"
     if len(opened) > 1:
-        where = "Each by itself"
+        where = "Each side separately"
     elif True in opened:
         where = "Each at the requested rate"
     elif found.clients is None:
@@ -296,7 +302,7 @@ def _peaks(found: SystemComparison) -> Section:
     for why in dict.fromkeys(row.no_ratio for row in shown if row.no_ratio):
         names = ", ".join(row.metric for row in shown if row.no_ratio == why)
         notes.append(f"No ratio of {names}: {wording.text(why)}.")
-    notes += ["Closed loops on both sides: the service time is the response time."] if twice else []
+    notes += ["Both sides are closed loops, so service time equals response time."] if twice else []
     head = ("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
     table = Table(head, tuple(map(_row, shown)), numbers=True)
     return Section("peaks", where, sentences=tuple(notes), tables=with_rows(table))
@@ -316,14 +322,14 @@ def _row(row: ComparedMetric) -> Row:
 
 def _ranges(row: ComparedMetric) -> str:
     if row.a.n == 1 or row.b.n == 1:
-        return "no spread"
+        return NO_RANGE
     return "overlap" if row.overlap else "apart"
 
 
 def _by_load(found: SystemComparison) -> Section:
     title, rows = "Load by load", tuple(_rows_by_load(found))
     if not rows:
-        return Section("loads", title, sentences=("There is no number of clients that both were measured with.",))
+        return Section("loads", title, sentences=("The two sides have no number of clients in common.",))
     head = ("load", "metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
     arrows = "↑ higher is better, ↓ lower is better."
     return Section("loads", title, sentences=(arrows,), tables=(("", Table(head, rows, numbers=True)),))

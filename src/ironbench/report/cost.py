@@ -35,13 +35,11 @@ from ironbench.study.cost import Costs, StoredTrials, SystemCost, costs
 from ironbench.words import counted, in_percent, listed
 
 ONE_RUN = (
-    "Intervals are 95%. A score of one run has that of its trials: another run may differ by more, which several runs "
-    "would show."
+    "CIs are 95%. The CI of a score from one run covers only its trials; another run may differ by more. Repeat the "
+    "run to include that."
 )
-RATE_ASKED = (
-    "No throughput per core or per price is shown: in an open loop the throughput follows from the rate asked for."
-)
-ESTIMATE_NOTE = f"{ESTIMATE} is an estimate, of the source named, not a measurement."
+RATE_ASKED = "Throughput per core and per price are left out: in an open loop, the target rate determines throughput."
+ESTIMATE_NOTE = f"{ESTIMATE} marks an estimate from the named source, not a measurement."
 
 
 def page(costs: Costs) -> Page:
@@ -50,7 +48,12 @@ def page(costs: Costs) -> Page:
     lead = work or (f"Work: {costs.work}" if costs.work else "")
     points = [AnswerPoint(text) for text in advice(costs) or [_alone(costs)]]
     bills = [
-        Section(f"bill{place}", f"Bill: {row.bill.offer.name}", sentences=_cautions(row.bill), tables=_bill(row.bill))
+        Section(
+            f"bill{place}",
+            f"Cost breakdown: {row.bill.offer.name}",
+            sentences=_cautions(row.bill),
+            tables=_bill(row.bill),
+        )
         for place, row in enumerate(costs.rows)
         if row.bill is not None
     ]
@@ -70,7 +73,7 @@ def _alone(costs: Costs) -> str:
     """Returns the answer if there is nothing to compare."""
     row = costs.rows[0] if costs.rows else None
     if row is None:
-        return "There is no system to compare."
+        return "No system to compare."
     if row.bill is None:
         return f"The price of {row.name} is unknown."
     return f"{marked(row)} costs {money(row.bill)}{_over(row.bill)}."
@@ -124,25 +127,26 @@ def _target_advice(costs: Costs) -> list[str]:
     if costs.cheapest is not None and costs.cheapest.bill is not None:
         names = listed([marked(row) for row in (costs.cheapest, *costs.tied)])
         each = " each" if costs.tied else ""
-        lines = [f"Cheapest that meets it: {names}, {money(costs.cheapest.bill)}{each}{_over(costs.cheapest.bill)}."]
+        lines = [
+            f"Cheapest system that meets the target: {names}, "
+            f"{money(costs.cheapest.bill)}{each}{_over(costs.cheapest.bill)}."
+        ]
         for row in costs.undecided:
-            lines.append(
-                f"{marked(row)} costs less; whether it meets the target is inconclusive: more trials would tell."
-            )
+            lines.append(f"{marked(row)} costs less; whether it meets the target is inconclusive: run more trials.")
         return lines
     met = [marked(row) for row in costs.rows if row.target and row.target.meets]
     if met:
-        return [f"It is met by {', '.join(met)}; what they cost is not known: name a systems file with --systems."]
+        return [f"Target met by {', '.join(met)}; prices unknown: name a systems file with --systems."]
     if costs.nearest is not None and costs.nearest.target is not None:
         if costs.tied:
             near = listed([marked(row) for row in (costs.nearest, *costs.tied)])
-            return [f"No system was shown to meet it. {near} came closest, and cannot be told apart."]
+            return [f"No system was shown to meet the target. Closest, with no difference shown between them: {near}."]
         why = wording.text(costs.nearest.target.why)
-        return [f"No system was shown to meet it. {marked(costs.nearest)} came closest: {why}."]
+        return [f"No system was shown to meet the target. Closest: {marked(costs.nearest)}, {why}."]
     assert costs.target is not None
     return [
-        f"No system was measured at {units.rate(costs.target.rate)} or above, with three trials or more: "
-        "drive them with --rate and --repeats 3."
+        f"No system was measured at {units.rate(costs.target.rate)} or more in at least three trials: run each system "
+        "with --rate and --repeats 3."
     ]
 
 
@@ -153,14 +157,14 @@ def _against_first(row: SystemCost, first: SystemCost) -> str:
     difference = f"{in_percent(abs(float(less)))} {'less' if less > 0 else 'more'}" if less else "as much"
     sentence = f"{marked(row)} costs {difference} {'than' if less else 'as'} {marked(first)}"
     if row.score is None or first.score is None:
-        return f"{sentence}; what it does was not measured."
+        return f"{sentence}; its performance was not measured."
     share = row.score.over(first.score)
     if not share.bounded:
         single = row.name if not row.score.bounded else first.name
-        return f"{sentence}; which does more work is inconclusive: {single} was measured by one trial."
+        return f"{sentence}; which is faster is inconclusive: {single} has only one trial."
     estimated = " by estimate" if row.estimate or first.estimate else ""
     open_question = ": inconclusive" if share.low < 1 < share.high else ""
-    return f"{sentence} and does {_span(share.times(100), 0)} % of its work{estimated}{open_question}."
+    return f"{sentence} and does {_span(share.times(100), 0)}% of its work{estimated}{open_question}."
 
 
 def money(bill: CostBreakdown) -> str:
@@ -172,7 +176,7 @@ def _systems(costs: Costs) -> Table:
     unit = costs.unit or "score"
     currency = next((row.bill.currency for row in costs.rows if row.bill and row.bill.currency), "")
     over = next((text for row in costs.rows if row.bill and (text := _over(row.bill))), "")
-    head = ["system", "cores", f"bill{over}"]
+    head = ["system", "cores", f"cost{over}"]
     ranks = [0, 0, 0]
     rows: list[list[Content]] = [
         [row.name, count(row.cores) if row.cores else ABSENT, _money(row.bill) if row.bill else ABSENT]
@@ -211,7 +215,7 @@ def _bill(bill: CostBreakdown) -> tuple[tuple[str, Table], ...]:
         for line in bill.lines
     ]
     rows.append((f"total{_over(bill)}", EMPTY, EMPTY, _money(bill), EMPTY))
-    return (("", Table(("item", "units", "price", "amount", "how counted"), tuple(rows), ranks=(0, 0, 0, 0, 0))),)
+    return (("", Table(("item", "units", "price", "amount", "calculation"), tuple(rows), ranks=(0, 0, 0, 0, 0))),)
 
 
 def _money(bill: CostBreakdown) -> TableCell:
@@ -233,7 +237,7 @@ def _sources(costs: Costs) -> list[str]:
     notes = [f"{row.name}: {row.source}{_speed(row)}." for row in costs.rows if row.source not in ("", "records")]
     notes += [f"{row.name}: {costs.unit} {wording.text(row.basis)}." for row in costs.rows if row.basis]
     notes += [
-        f"{row.name}: records count as those of all its {row.bill.offer.servers} servers together."
+        f"{row.name}: records are taken as the result of all its {row.bill.offer.servers} servers together."
         for row in costs.rows
         if row.source == "records" and row.trials and row.bill and row.bill.offer.servers > 1
     ]
@@ -250,7 +254,7 @@ def _speed(row: SystemCost) -> str:
     speed = row.bill.offer.core_speed if row.bill else None
     if speed is None:
         return ""
-    return f" (one core {ESTIMATE}{_span(speed, 3)} times as fast)"
+    return f" (one core {ESTIMATE}{_span(speed, 3)}x as fast)"
 
 
 def _row(row: SystemCost) -> dict[str, Any]:
@@ -316,9 +320,7 @@ def compared(
     """Computes costs from the options of `ironbench cost`. InputError names the option, file, system or price
     at fault."""
     if not target and not systems:
-        raise InputError(
-            "cost", "neither a target nor a systems file is named", 'e.g. --target "p99 < 10ms at 5000 tps"'
-        )
+        raise InputError("cost", "--target or --systems is missing", 'for example --target "p99 < 10ms at 5000 tps"')
     prices.currency(f"--currency {currency}", currency)
     wanted = targets.parse(target) if target else None
     declared = _declared(systems) if systems else None

@@ -54,7 +54,7 @@ def _sample_caution(study: Study) -> str:
 def _statuses(study: Study) -> str:
     records = [record for part in study.parts for record in part.subject.records]
     tally = [(status, sum(record.status is status for record in records)) for status in Status]
-    return ", ".join(f"{counted(number, 'trial')} {status.value}" for status, number in tally if number)
+    return ", ".join(f"{counted(number, 'trial')} {status.word}" for status, number in tally if number)
 
 
 def search_summary(search: Search, records: Sequence[Record], archive: Archive) -> str:
@@ -70,17 +70,17 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         trials = [record for record in records if record.cell.load.rate == rate and record.purpose != Purpose.PILOT]
         usable = [record for record in trials if record.status.comparable]
         fresh = sum(record.purpose == Purpose.CONFIRMATION for record in usable)
-        notes = [f"of {len(trials)}", *([f"{fresh} fresh"] if fresh else [])]
+        notes = [f"of {len(trials)}", *([f"{fresh} confirmation"] if fresh else [])]
         missed = sum(record.kept_rate is False for record in usable)
         kept = not missed
-        notes += [f"rate not kept in {missed}"] if missed else []
+        notes += [f"rate not sustained in {missed}"] if missed else []
         shown = [name for name in names if kept or not any(late(record, name) for record in usable)]
         summaries = metrics_of(usable, shown, archive)
         tried = (_tried(name, summaries.get(name), usable) for name in names)
         rows.append((TableCell(rate, "rate"), count(len(usable), ", ".join(notes)), *tried))
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
     known = wording.texts((*left_out(records), *trial_warnings(records)))
-    table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
+    table = plain.table(Table(("target rate", "usable trials", *names), tuple(rows)))
     usable = [record for record in records if record.status.comparable]
     if few := lacking(usable, list(names)):
         known.append(wording.text(note("percentiles-of-too-few", units=counted_in(records)[1], needs=few)))

@@ -14,7 +14,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.comparison import NO_VERDICT, UNDECLARED, NamedComparison
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows, fact_name, values
-from ironbench.report.findings import metric_words, ratio
+from ironbench.report.findings import change, duration, metric_words, than
 from ironbench.report.numbers import signed
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.sections import sections as every_section
@@ -28,12 +28,12 @@ from ironbench.words import counted, cut
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
 """Sections of a report of A and B that continue where the breakdown ends."""
 _SCRIPTS = (
-    "The mean response time of all transactions is the sum over scripts of the script's share of them times its own "
-    "mean; contribution: the change of that product."
+    "The mean response time of all transactions is the sum over all scripts of each script's share of transactions "
+    "times its mean response time. The contribution of a script is the change of that product."
 )
 _IO = (
-    "Rates of I/O are per transaction: more work alone needs more of it. A shared device counts the I/O of all "
-    "programs; unless the engine's own counters cover it, the row says so."
+    "I/O is per transaction, because more transactions need more I/O. A shared device counts the I/O of all programs; "
+    "rows that rely on it are marked."
 )
 
 
@@ -46,7 +46,7 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
     if "time" in shown:  # the waterfall is already at the top
         shown["time"] = replace(shown["time"], charts=tuple(one for one in shown["time"].charts if one.id == "time"))
     return Page(
-        title=f"From {one.before} to {one.after}",
+        title=f"From {wording.terms.configuration(one.before)} to {wording.terms.configuration(one.after)}",
         lead=study.work,
         answer=answer(one, verdict, doubt),
         sections=(
@@ -94,28 +94,34 @@ def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str) -> Answ
     if verdict:
         return Answer(verdict[0], (*verdict[1:], *points))
     if not one.throughput:
-        return Answer(AnswerPoint("There is no figure of both to compare."), tuple(points), doubts=(doubt,))
+        return Answer(
+            AnswerPoint("Nothing to compare: the two sides have no metric in common."), tuple(points), doubts=(doubt,)
+        )
     first = one.throughput[0]
-    text = f"{one.after} has {ratio(first.ratio)} the {metric_words(first.metric)} of {one.before}{within(first)}."
+    after, before = (wording.terms.configuration(name) for name in (one.after, one.before))
+    size = f"{change(first.ratio, '')} with {after} {than(first.ratio)} with {before}"
+    text = f"{metric_words(first.metric).capitalize()} is {size}{within(first)}."
     return Answer(AnswerPoint(text), tuple(points), doubts=(doubt,))
 
 
 def _points(one: Explanation) -> Iterator[AnswerPoint]:
     for measure in one.response[:1]:
-        yield AnswerPoint(f"{ratio(measure.ratio)}{within(measure)}.", f"{metric_words(measure.metric).capitalize()}:")
+        yield AnswerPoint(
+            f"{change(measure.ratio, '')}{within(measure)}.", f"{metric_words(measure.metric).capitalize()}:"
+        )
     if one.scripts and (first := one.scripts[0]).clear:
-        yield AnswerPoint(f"{first.name} brings most of it, {signed(first.delta_s)} of the mean.", "Scripts:")
+        yield AnswerPoint(f"{first.name} changed most: {signed(first.delta_s)} of the mean response time.", "Scripts:")
     if one.statements:
         command, found = one.statements[0]
-        once = "" if found.known else " (one observed trial each, no interval)"
-        yield AnswerPoint(f"{cut(command.text, WIDTH)} takes {ratio(found.ratio)} as long{once}.", "Commands:")
+        once = "" if found.known else " (one observed trial each, no CI)"
+        yield AnswerPoint(f"{cut(command.text, WIDTH)} takes {duration(found.ratio)}{once}.", "Commands:")
     if one.queries:
-        yield AnswerPoint(f"{one.queries[0].query} takes {ratio(one.queries[0].ratio)} as long.", "Queries:")
+        yield AnswerPoint(f"{one.queries[0].query} takes {duration(one.queries[0].ratio)}.", "Queries:")
     if one.waterfall:
-        once = " One observed trial of each side says so." if one.observed else ""
+        once = " Source: one observed trial of each configuration." if one.observed else ""
         yield AnswerPoint(wording.sentences([one.waterfall.note])[0] + once, "Time:")
     if one.io and one.io[0].clear and not one.io[0].whole_device:
-        yield AnswerPoint(f"{measure_name(one.io[0])} {ratio(one.io[0].ratio)}{within(one.io[0])}.", "I/O:")
+        yield AnswerPoint(f"{measure_name(one.io[0])} {change(one.io[0].ratio, '')}{within(one.io[0])}.", "I/O:")
     if one.plans:
         more = f", and {counted(len(one.plans) - 1, 'other plan')}" if len(one.plans) > 1 else ""
         yield AnswerPoint(
@@ -127,7 +133,7 @@ def _points(one: Explanation) -> Iterator[AnswerPoint]:
 def _configuration(one: Explanation) -> str:
     main, rest = telling(one.differences)
     if not main:
-        return "nothing that was recorded differs."
+        return "no recorded difference."
     named = [row for row in main if not is_address(row)] or list(main)
     names = [fact_name(row.name.removeprefix("settings.")) for row in named]
     # If the machine and the engine have a fact of one name, the first one counts.

@@ -11,8 +11,8 @@ from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Finding
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, Missing, Row, TableCell, count
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import between, number, percent, quantity
-from ironbench.words import THIN
+from ironbench.report.numbers import NO_END, confidence, number, percent, quantity
+from ironbench.words import MINUS
 
 if TYPE_CHECKING:
     from ironbench.study.queries import ContraryQuery
@@ -28,7 +28,7 @@ _ACROSS = (
 """Main metrics in order of preference."""
 
 
-NO_INTERVAL = "no interval"
+NO_INTERVAL = "no CI"
 
 
 def metric_words(metric: str) -> str:
@@ -50,23 +50,54 @@ def _test_words(profile: str) -> str:
     return f"{test.title} {test.direction}" if test else profile
 
 
-def interval(finding: Finding) -> str:
-    """Writes the interval of a finding: `1.55 to 1.70`, or that there is none."""
-    return bounds(finding.low, finding.high) if has_interval(finding) else NO_INTERVAL
-
-
 def has_interval(finding: Finding) -> bool:
     """Whether there are enough repeats for a useful interval."""
     return finding.blocks >= LEAST_BLOCKS_SHOWN and finding.low > 0 and math.isfinite(finding.high)
 
 
-def bounds(low: float, high: float) -> str:
-    """Writes the two ends of a ratio's interval."""
-    return between(low, high, "ratio")
+_MOST_PERCENT = 2.0
+"""Ratios up to this one are written as percentages: a change by more than 100% is easier to read as a multiple."""
+
+
+def change(value: float, metric: str = "throughput") -> str:
+    """Writes a ratio as a change: `26% faster`, `2.82x as fast`, `37% lower`, `2.1x as high`."""
+    more, less, plain = ("faster", "slower", "fast") if metric == "throughput" else ("higher", "lower", "high")
+    if not math.isfinite(value):
+        return percent(value)
+    if value >= _MOST_PERCENT:
+        return f"{number(value)}x as {plain}"
+    return f"{percent(abs(value - 1))} {more if value >= 1 else less}"
+
+
+def than(value: float) -> str:
+    """Returns the word after a change: `than`, or `as` after a multiple."""
+    return "as" if value >= _MOST_PERCENT else "than"
+
+
+def change_bounds(low: float, high: float, value: float) -> str:
+    """Writes the confidence interval of a change in the same way as the change: `18% to 35%`, `2.69x to 2.88x`; with
+    signs if no change is possible: `−3.1% to +5.2%`."""
+    if value >= _MOST_PERCENT:
+        return f"{number(low)}x to {f'{number(high)}x' if math.isfinite(high) else NO_END}"
+    if low < 1 < high:
+        return f"{_signed(low)} to {_signed(high) if math.isfinite(high) else NO_END}"
+    ends = sorted((abs(low - 1), abs(high - 1)))
+    return f"{percent(ends[0])} to {percent(ends[1]) if math.isfinite(ends[1]) else NO_END}"
+
+
+def _signed(value: float) -> str:
+    return f"{MINUS if value < 1 else '+'}{percent(abs(value - 1))}"
+
+
+def confidence_interval(finding: Finding) -> str:
+    """Writes the confidence interval of a finding's change: `95% CI 18% to 35%`, or that there is none."""
+    if not has_interval(finding):
+        return "no confidence interval"
+    return f"{confidence(finding.confidence)} CI {change_bounds(finding.low, finding.high, finding.ratio)}"
 
 
 def ratio(value: float) -> str:
-    """Writes a ratio: `1.004 ×`. Close to 1 it has a third decimal, so that a small difference can be seen."""
+    """Writes a ratio: `1.004x`. Close to 1 it has a third decimal, so that a small difference can be seen."""
     return quantity(value, "ratio")
 
 
@@ -95,25 +126,36 @@ def resolved(finding: Finding) -> TableCell | Missing:
 
 
 def at_least(detectable: float) -> str:
-    """Writes a detectable difference: `6.4 % or more`; beyond a doubling the figure means little."""
+    """Writes a detectable difference: `6.4% or more`; beyond a doubling the figure means little."""
     return f"{percent(detectable)} or more" if detectable <= 1 else "more than a doubling"
+
+
+def minimum_effect(detectable: float) -> str:
+    """Writes a minimum detectable effect: `6.4%`; beyond a doubling the figure means little."""
+    return percent(detectable) if detectable <= 1 else "more than a doubling"
 
 
 def verdict(finding: Finding) -> str:
     """Returns the verdict with its caveat: `faster; the ratio drifted from 3.40 to 2.00 over the blocks`."""
     doubt = f"; {wording.text(finding.changed)}" if finding.changed else ""
-    return f"{finding.conclusion.value}{doubt}"
+    return f"{finding.conclusion.word}{doubt}"
 
 
 def effect_table(effects: Sequence[Effect]) -> Table:
     """Returns a row per finding that carries a verdict."""
-    head = ("comparison", "ratio", "interval", "verdict", "blocks", "finds from", "p")
+    head = ("comparison", "ratio", "CI", "verdict", "blocks", "min. detectable effect", "p")
     rows = []
     for effect in effects:
         finding = effect.finding
         known = (ratio_cell(finding), interval_cell(finding))
         figures = (*known, verdict(finding), _blocks(finding), resolved(finding))
-        rows.append((effect.contrast.name, *figures, ABSENT if finding.p is None else TableCell(finding.p, "p")))
+        rows.append(
+            (
+                wording.terms.comparison(effect.contrast.name),
+                *figures,
+                ABSENT if finding.p is None else TableCell(finding.p, "p"),
+            )
+        )
     return Table(head, tuple(rows), numbers=True)
 
 
@@ -122,8 +164,8 @@ def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
     names = list(dict.fromkeys(effect.contrast.name for effect in effects))
     if len(names) > _FEW:
         return [("", _across(names, effects))]
-    head = ("metric", "ratio", "interval", "better", "blocks")
-    return [(name, Table(head, _metric_rows(name, effects), numbers=True)) for name in names]
+    head = ("metric", "ratio", "CI", "better", "blocks")
+    return [(wording.terms.comparison(name), Table(head, _metric_rows(name, effects), numbers=True)) for name in names]
 
 
 def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[Row, ...]:
@@ -146,7 +188,7 @@ def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:
     rows = []
     for name in names:
         findings = [by_place.get((name, metric)) for metric in metrics]
-        rows.append((name, *(_with_interval(one) if one else EMPTY for one in findings)))
+        rows.append((wording.terms.comparison(name), *(_with_interval(one) if one else EMPTY for one in findings)))
     return Table(("comparison", *map(metric_words, metrics)), tuple(rows), numbers=True)
 
 
@@ -158,12 +200,12 @@ def _with_interval(one: Finding) -> TableCell:
 
 def claimed_table(effects: Sequence[Effect]) -> Table:
     """Returns the findings that only a claim asks for, each with its metric."""
-    head = ("comparison", "metric", "ratio", "interval", "verdict", "blocks")
+    head = ("comparison", "metric", "ratio", "CI", "verdict", "blocks")
     rows = []
     for effect in effects:
         finding = effect.finding
         figures = (ratio_cell(finding), interval_cell(finding), verdict(finding), _blocks(finding))
-        rows.append((effect.contrast.name, metric_words(finding.metric), *figures))
+        rows.append((wording.terms.comparison(effect.contrast.name), metric_words(finding.metric), *figures))
     return Table(head, tuple(rows), numbers=True)
 
 
@@ -179,14 +221,21 @@ _NAMED = 3
 def against_trend_tables(queries: Sequence[ContraryQuery]) -> tuple[tuple[str, Table], ...]:
     rows = tuple(
         (
-            f"{one.ratio.query}, {one.subject} over {one.baseline}",
+            f"{one.ratio.query}, {one.subject} vs. {one.baseline}",
             TableCell(one.ratio.ratio, "times"),
             TableCell(one.overall, "times"),
             wording.text(one.plan),
         )
         for one in queries
     )
-    return ((_AGAINST_TREND, Table(("query", "ratio", "all queries", "what its plan says"), rows)),) if rows else ()
+    return ((_AGAINST_TREND, Table(("query", "ratio", "all queries", "query plan"), rows)),) if rows else ()
+
+
+def duration(ratio: float) -> str:
+    """Writes a ratio of times: `30% longer`, `2.1x the time`."""
+    if ratio >= _MOST_PERCENT:
+        return f"{number(ratio)}x the time"
+    return f"{percent(abs(ratio - 1))} {'longer' if ratio >= 1 else 'shorter'}"
 
 
 def against_trend_sentences(queries: Sequence[ContraryQuery]) -> list[str]:
@@ -196,7 +245,7 @@ def against_trend_sentences(queries: Sequence[ContraryQuery]) -> list[str]:
         own = [one for one in queries if one.subject == subject]
         verb = "slower" if own[0].slower else "faster"
         named = "; ".join(
-            f"{one.ratio.query} {number(one.ratio.ratio)}{THIN}× ({wording.text(one.plan)})" for one in own[:_NAMED]
+            f"{one.ratio.query} ({duration(one.ratio.ratio)}; {wording.text(one.plan)})" for one in own[:_NAMED]
         )
         rest = len(own) - _NAMED
         more = f"; and {rest} more" if rest > 0 else ""

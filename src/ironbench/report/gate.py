@@ -13,7 +13,7 @@ from ironbench.report.as_json import plain_value
 from ironbench.report.cell import count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects as effect_charts
-from ironbench.report.findings import interval, interval_cell, metric_words, ratio, ratio_cell
+from ironbench.report.findings import change, confidence_interval, interval_cell, metric_words, ratio_cell
 from ironbench.report.numbers import quantity
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.walk import OBSERVED
@@ -31,7 +31,7 @@ _KINDS: dict[type[Cause], str] = {
     OtherPlanSteps: "other plan",
 }
 """Names of causes in JSON documents."""
-_HEAD = ("comparison", "metric", "ratio", "interval", "blocks", "gate")
+_HEAD = ("comparison", "metric", "ratio", "CI", "blocks", "gate")
 
 
 def junit(gate: Gate) -> bytes:
@@ -55,7 +55,9 @@ def junit(gate: Gate) -> bytes:
                 ". ".join([_figures(one), *_why(gate, one)])
             )
         elif one in open_yet:
-            ElementTree.SubElement(case, "skipped", {"message": clean(f"{one.verdict.value}: {_reason(one)}")})
+            ElementTree.SubElement(
+                case, "skipped", {"message": clean(f"{wording.terms.gate(one.verdict.value)}: {_reason(one)}")}
+            )
         reasons = _why(gate, one) if one in open_yet else []
         ElementTree.SubElement(case, "system-out").text = clean(
             "\n".join([f"{_figures(one)}. {_reason(one)}", *reasons])
@@ -84,7 +86,7 @@ def page(gate: Gate) -> Page:
     expected = [(one.claim.text, one.verdict.value, _because(one)) for one in gate.claims]
     return Page(
         title=gate.question,
-        lead=f"{counted(len(gate.comparisons), 'comparison')}; a slowdown of {in_percent(gate.margin)} is allowed.",
+        lead=f"{counted(len(gate.comparisons), 'comparison')}; allowed slowdown: {in_percent(gate.margin)}.",
         answer=Answer(
             AnswerPoint(sentence(gate)), tuple(AnswerPoint(_reason(one), f"{_name(one)}:") for one in gate.comparisons)
         ),
@@ -92,7 +94,7 @@ def page(gate: Gate) -> Page:
             Section("gate", "Comparisons", charts=charts, tables=(("", _table(gate)),)),
             Section("changes", "What changed", sentences=observed, tables=_words(("comparison", "change"), changes)),
             Section("claims", "Expectations", tables=_words(("expectation", "outcome", "why"), expected)),
-            Section("noise", "This machine", sentences=(_noise(gate),)),
+            Section("noise", "Run-to-run variation", sentences=(_noise(gate),)),
         ),
         cautions=tuple(_cautions(gate)),
         derived=gate.study.derived,
@@ -142,15 +144,19 @@ def sentence(gate: Gate) -> str:
     if refused and not any(gate.stops(one) for one in gate.comparisons):
         refuted = sum(one.verdict is ClaimVerdict.REFUTED for one in refused)
         what = f"{counted(refuted, 'expectation')} refuted" if refuted else "an expectation is undecided"
-        return f"The gate is closed: {what}."
-    allowed = f"more than {in_percent(gate.margin)}"
+        return f"FAIL: {what}."
+    allowed = in_percent(gate.margin)
     if gate.verdict is GateVerdict.SLOWER:
-        return f"The gate is closed: something is slower by {allowed}."
+        slower = sum(one.verdict is GateVerdict.SLOWER for one in gate.comparisons)
+        number = f" in {slower} of {len(gate.comparisons)} comparisons" if len(gate.comparisons) > 1 else ""
+        return f"FAIL: slower by more than {allowed}{number}."
     if gate.verdict is GateVerdict.NOT_SLOWER:
-        return f"The gate is open: nothing is slower by {allowed}, and these blocks would have shown it."
-    policy = "--undecided fail" if gate.closed else "--undecided pass"
-    state = "closed" if gate.closed else "open"
-    return f"The gate is {state} ({policy}): these blocks cannot tell whether something is slower by {allowed}."
+        return f"PASS: no comparison is slower by more than {allowed}."
+    outcome = "fails" if gate.closed else "passes"
+    policy = f"--undecided {'fail' if gate.closed else 'pass'}"
+    return (
+        f"INCONCLUSIVE: a slowdown of more than {allowed} is neither shown nor ruled out; {policy}: the gate {outcome}."
+    )
 
 
 def _table(gate: Gate) -> Table:
@@ -159,12 +165,13 @@ def _table(gate: Gate) -> Table:
         finding = one.effect.finding
         known = (ratio_cell(finding), interval_cell(finding), count(finding.blocks))
         figures = (metric_words(finding.metric), *known)
-        rows.append((one.effect.contrast.name, *figures, one.verdict.value))
+        name = wording.terms.comparison(one.effect.contrast.name)
+        rows.append((name, *figures, wording.terms.gate(one.verdict.value)))
     return Table(_HEAD, tuple(rows), numbers=True)
 
 
 def _name(one: GatedComparison) -> str:
-    return f"{one.effect.contrast.name}, {metric_words(one.effect.finding.metric)}"
+    return f"{wording.terms.comparison(one.effect.contrast.name)}, {metric_words(one.effect.finding.metric)}"
 
 
 def _claim(one: JudgedClaim) -> str:
@@ -201,15 +208,15 @@ def _cause(cause: Cause) -> str:
         before, after = quantity(cause.before_s, "s"), quantity(cause.after_s, "s")
         grown = in_percent(cause.after_s / cause.before_s - 1)
         replaced = f", which replaces {cause.replaced}" if cause.replaced else ""
-        return f"the statement that adds most time takes {after}, {grown} more than {before}: {cause.text}{replaced}"
+        return f"largest increase: a statement takes {after} instead of {before} (+{grown}): {cause.text}{replaced}"
     if isinstance(cause, RepeatedStatement):
         often = f"{quantity(cause.after, '1')} times per transaction instead of {quantity(cause.before, '1')}"
-        return f"the statement that adds most time runs {often}, {quantity(cause.after_s, 's')} each: {cause.text}"
+        return f"largest increase: a statement runs {often}, {quantity(cause.after_s, 's')} each: {cause.text}"
     if isinstance(cause, NewStatement):
-        return f"a statement that the baseline does not have takes {quantity(cause.after_s, 's')}: {cause.text}"
+        return f"new statement, not run by the baseline, takes {quantity(cause.after_s, 's')}: {cause.text}"
     more, less = (listed(steps[:_STEPS]) for steps in (cause.more, cause.less))
     steps = f"{more} instead of {less}" if more and less else more or f"no longer {less}"
-    return f"another plan, {steps}: {cause.statement}"
+    return f"query plan changed, {steps}: {cause.statement}"
 
 
 def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
@@ -219,14 +226,15 @@ def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
 
 def _figures(one: GatedComparison) -> str:
     finding = one.effect.finding
-    return f"{ratio(finding.ratio)} ({interval(finding)}) in {finding.blocks} blocks"
+    size = change(finding.ratio, finding.metric)
+    return f"{size} ({confidence_interval(finding)}, {counted(finding.blocks, 'paired repeat')})"
 
 
 def _noise(gate: Gate) -> str:
     noise = gate.study.noise
     if noise is None:
-        return "This machine's own noise is not known: `ironbench lab noise` measures it."
-    return f"This machine's own noise: two single runs differ by up to {in_percent(noise.floor)} ({noise.source})."
+        return "The run-to-run variation of this machine is unknown: measure it with `ironbench lab noise`."
+    return f"Run-to-run variation of this machine: two runs differ by up to {in_percent(noise.floor)} ({noise.source})."
 
 
 def _cautions(gate: Gate) -> list[str]:

@@ -9,8 +9,8 @@ from ironbench.model.described import LEADING
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.report import presentation, wording
-from ironbench.report.findings import metric_words
-from ironbench.report.numbers import between, measured, number, quantity, span, times, unit_of
+from ironbench.report.findings import change, change_bounds, metric_words, than
+from ironbench.report.numbers import measured, number, quantity, span, unit_of
 from ironbench.study.compare import ratio as compared
 from ironbench.study.curve import Peak, lost_share
 from ironbench.study.rate import Rate, paced
@@ -37,7 +37,7 @@ def headline(study: Study) -> list[tuple[str, str]]:
     with_peak = [part for part in study.parts if part.curve.peak]
     kept = _rate_sentences(study)
     if not with_peak:
-        return kept or [("", "No trial ended well enough to be reported.")]
+        return kept or [("", "No trial is usable.")]
     named = with_peak
     if len(named) > NAMED:
         best = max(with_peak, key=lambda part: part.curve.peak.throughput.centre if part.curve.peak else 0.0)
@@ -61,7 +61,7 @@ def _rate_sentences(study: Study) -> list[tuple[str, str]]:
             continue
         rates = sorted((part.curve.rate for part in parts if part.curve.rate), key=lambda one: one.rate)
         kept = [one.rate for one in rates if one.is_kept]
-        text = f"kept {len(kept)} of the {len(rates)} rates asked for"
+        text = f"sustained {len(kept)} of {len(rates)} target rates"
         text += f", up to {rate(max(kept))}" if kept else ""
         texts.append((_label(parts[0]), f"{text}."))
     return texts
@@ -82,9 +82,9 @@ def _searched(parts: Sequence[SubjectResults]) -> str:
     if one is None:
         return ""
     asked, trials = rate(one.rate), counted(len(one.trials), "confirmation")
-    judged = f"{trials} kept {asked}" if one.is_kept else f"but {one.kept or 'none'} of {trials} kept {asked}"
+    judged = f"{trials} sustained {asked}" if one.is_kept else f"but {one.kept} of {trials} sustained {asked}"
     found = wording.texts([record.search_result] if record.search_result else [])
-    return f"was searched for its {'; '.join([*found, judged])}."
+    return f"search result: {'; '.join([*found, judged])}."
 
 
 def _rate_sentence(one: Rate) -> str:
@@ -96,13 +96,13 @@ def _rate_sentence(one: Rate) -> str:
     trials = wording.curve.tally(len(one.trials), one.confirmed)
     if one.is_kept:
         slow = one.metrics.get("response_time_p99_s")
-        tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
-        return f"keeps {asked} ({trials}){tail}."
+        tail = f"; p99 response time {quantity(slow.centre, 's')}" if slow else ""
+        return f"sustains {asked} ({trials}){tail}."
     finished = one.finished
-    part = f"; it finished {quantity(finished.centre / one.rate, 'share')} of them" if finished else ""
+    part = f"; {quantity(finished.centre / one.rate, 'share')} finished" if finished else ""
     if one.kept:
-        return f"keeps {asked} in {one.kept} of {trials} only{part}."
-    return f"does not keep {asked} ({trials}){part}."
+        return f"sustains {asked} in only {one.kept} of {trials}{part}."
+    return f"does not sustain {asked} ({trials}){part}."
 
 
 def _clearness(part: SubjectResults) -> tuple[bool, float]:
@@ -127,10 +127,10 @@ def _leading_ratios(study: Study) -> list[tuple[str, str]]:
         if ratio is None:
             continue
         unit = unit_of(name)
-        text = f"has {times(ratio)} the {metric_words(name)} of {first.name}: {measured(b, unit)} against "
+        text = f"has {change(ratio, '')} {metric_words(name)} {than(ratio)} {first.name}: {measured(b, unit)} vs. "
         text += f"{measured(a, unit)}; the ranges of the {'passes' if _passes(part) else 'trials'} do not overlap"
         in_turns = {one.series for one in first.subject.records} & {one.series for one in part.subject.records}
-        text += "." if in_turns else ", but the two runs were one after the other: no verdict."
+        text += "." if in_turns else ", but the two runs were not interleaved: no verdict."
         ranked.append((-abs(math.log(ratio)), part.name, text))
     return [(name, text) for _, name, text in sorted(ranked)]
 
@@ -164,9 +164,9 @@ def _peak_sentence(part: SubjectResults) -> str:
     clients = counted(peak.clients, "client")
     many = len(part.curve.points) > 1
     verb = "peaks at" if many and peak.alike[0] == peak.alike[1] else "reaches"
-    spread = f"range {span(peak.throughput, '1/s')}, " if peak.throughput.n > 1 else "n=1: no spread, "
+    spread = f"range {span(peak.throughput, '1/s')}, " if peak.throughput.n > 1 else "n=1: no range, "
     slow = peak.metrics.get("response_time_p99_s")
-    tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
+    tail = f"; p99 response time {quantity(slow.centre, 's')}" if slow else ""
     units = counted_in(peak.trials)[1]
     rate = f"{number(peak.throughput.centre)} {units} per second"
     load = peak.trials[0].cell.load
@@ -174,19 +174,19 @@ def _peak_sentence(part: SubjectResults) -> str:
         rate, clients = f"{rate} on average over the curve", f"at most {clients}"
     verb, limits = _within_limits(peak, verb)
     if paced(peak.trials[0]):
-        verb = "follows the recorded times:"
+        verb = "at the recorded pace runs"
     lost = f"; {failed_percent(share)} of the {units} failed" if (share := failed_share(peak.trials)) else ""
     score = _score(part, peak)
     level = _level(peak)
     less = lost_share(peak)
-    fell = f"; that is {in_percent(less)} less than the sweep that chose it" if less is not None else ""
+    fell = f"; {in_percent(less)} less than in the sweep" if less is not None else ""
     return f"{verb} {score}{rate} with {clients} ({spread}{wording.text(peak.basis)}){level}{limits}{fell}{tail}{lost}."
 
 
 def _level(peak: Peak) -> str:
-    """Says that the curve has a plateau, if it has one."""
+    """States the plateau of the curve, if it has one."""
     fewest, most = peak.alike
-    return "" if fewest == most else f"; {fewest} to {most} clients cannot be told apart"
+    return "" if fewest == most else f"; no difference shown between {fewest} and {most} clients"
 
 
 def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
@@ -198,9 +198,9 @@ def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
     limits = ", ".join(limit.text for limit in last.limits)
     known = [(limit, peak.metrics[limit.metric].centre) for limit in last.limits if limit.metric in peak.metrics]
     there = [f"{limit.metric} {quantity(value, unit_of(limit.metric))}" for limit, value in known]
-    values = f"; there {listed(there)}" if there else ""
+    values = f"; {listed(there)}" if there else ""
     if any(value > limit.most for limit, value in known):
-        return f"does not keep {limits} in the trials that confirm its search: it reaches", values
+        return f"exceeds the limit {limits} in the confirmation trials; it reaches", values
     return f"within {limits} reaches", values
 
 
@@ -223,9 +223,9 @@ def _ratio_sentence(part: SubjectResults) -> str:
     standing = part.standing
     if standing is None or standing.ratio is None:
         return ""
-    text = f"has {times(standing.ratio)} the throughput of {part.reference}"
+    text = f"is {change(standing.ratio)} {than(standing.ratio)} {part.reference}"
     if standing.extremes is None or standing.extremes[0] == standing.extremes[1]:
-        return f"{text}; each is a single trial, so the spread is not known."
+        return f"{text} (one trial each, so the variation is unknown)."
     ranges = "overlap" if standing.overlap else "do not overlap"
-    low_high = between(*standing.extremes, "1")
-    return f"{text} ({low_high} between the extremes of the repeats, whose ranges {ranges})."
+    low_high = change_bounds(*standing.extremes, standing.ratio)
+    return f"{text} (extremes of the repeats: {low_high}; ranges {ranges})."

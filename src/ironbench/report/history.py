@@ -12,22 +12,23 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.derived import sentences as derived_sentences
 from ironbench.report.facts import fact, fact_name
-from ironbench.report.findings import NO_INTERVAL, bounds, metric_words, ratio_bounds
-from ironbench.report.numbers import moment, scale, times, unit_of
+from ironbench.report.findings import NO_INTERVAL, change_bounds, metric_words, ratio_bounds, than
+from ironbench.report.findings import change as sized
+from ironbench.report.numbers import confidence, moment, scale, unit_of
 from ironbench.report.page import Answer, Page, Section
 from ironbench.study.differences import telling
 from ironbench.study.history import DATE, Histories, History, HistoryChange, HistoryLine, HistoryPoint
-from ironbench.words import THIN, counted, in_percent
+from ironbench.words import counted, in_percent
 
 _NOTES = (
-    "A point is the geometric mean of the trials of one commit, version or run; its interval is Student's, of their "
+    "A point is the geometric mean of the trials of one commit, version or run, with Student's 95% CI of their "
     "logarithms.",
-    "A change point is where the means of two neighbouring segments differ by more than chance brings about. Of 2,000 "
-    "simulated series without a change that were read on each of 40 nights, 0.95% had a change point (95% CI 0.61% to "
-    "1.48%) where nights were independent of each other. Correlation of neighbouring nights is estimated and allowed "
-    "for; where it was 0.5, 12.4% of 1,000 such series still had a false change point (95% CI 10.5% to 14.6%).",
-    "A single point far from those around it is a spike and no change; the last point needs the next to confirm it.",
-    "Points of fewer than 3 trials are shown and carry no verdict.",
+    "A change point separates two segments whose means differ by more than chance explains. Of 2,000 simulated "
+    "series without a change, tested after each of 40 nights, 0.95% had a false change point (95% CI 0.61% to 1.48%) "
+    "if nights were independent. Correlation between successive nights is estimated and corrected for; with a "
+    "correlation of 0.5, 12.4% of 1,000 series still had a false change point (95% CI 10.5% to 14.6%).",
+    "A single outlier is a spike, not a change; a change at the last point needs the next point for confirmation.",
+    "Points with fewer than 3 trials are shown without a verdict.",
 )
 
 
@@ -59,10 +60,10 @@ def answer(found: Histories) -> Answer:
     ]
     quiet = [sections_of.AnswerPoint(text, _title(found, one)) for one in found.all for text in _without_change(one)]
     if not points and not quiet:
-        return Answer(sections_of.AnswerPoint("There is nothing to show."))
+        return Answer(sections_of.AnswerPoint("No points to show."))
     if not points:
         lines = sum(not line.open_question for one in found.all for line in one.lines)
-        first = f"No change point in {counted(lines, 'line')}." if lines else "Nothing can be judged yet."
+        first = f"No change point in {counted(lines, 'line')}." if lines else "No verdict yet."
         return Answer(sections_of.AnswerPoint(first), tuple(quiet))
     return Answer(points[0], (*points[1:], *quiet))
 
@@ -101,11 +102,12 @@ def _at(line: HistoryLine, change: HistoryChange) -> HistoryPoint:
 
 def _sentence(line: HistoryLine, change: HistoryChange, metric: str) -> str:
     at = _at(line, change)
-    words = {True: "is worse", False: "is better", None: "is another"}[change.worse]
+    words = {True: "worse", False: "better", None: "changed"}[change.worse]
     day = "" if at.name.startswith(at.started_at[:10]) else f" ({at.started_at[:10]})"
-    size = f"{times(change.ratio)} the mean before (95{THIN}% interval {bounds(change.low, change.high)})"
+    bounds = f"{confidence(CONFIDENCE)} CI {change_bounds(change.low, change.high, change.ratio)}"
+    size = f"{sized(change.ratio, '')} {than(change.ratio)} before ({bounds})"
     flagged = f" Every trial of {at.name} is flagged." if at.flagged else ""
-    return f"{metric_words(metric).capitalize()} {words} from {at.name}{day} on: {size}; {line.name}.{flagged}"
+    return f"{metric_words(metric).capitalize()} {words} since {at.name}{day}: {size}; {line.name}.{flagged}"
 
 
 def heading(one: History) -> str:
@@ -125,7 +127,7 @@ def _without_change(one: History) -> Iterator[str]:
             yield f"{line.name}: no change point in {_points(line)}.{_seen(line)}"
         if line.unconfirmed:
             last = next(point for point in reversed(line.points) if point.judged)
-            yield f"{line.name}: {last.name} stands apart from the points before it; the next one will tell."
+            yield f"{line.name}: {last.name} may be a change: the next point will confirm or reject it."
 
 
 def _sentences(one: History) -> tuple[str, ...]:
@@ -146,7 +148,7 @@ def _judged(line: HistoryLine, first: int, last: int) -> int:
 
 def _seen(line: HistoryLine) -> str:
     least = line.detectable
-    return f" A lasting change of {in_percent(least)} would be seen after three points." if least else ""
+    return f" Minimum detectable change after three points: {in_percent(least)}." if least else ""
 
 
 def _segments(one: History) -> Table:
@@ -161,21 +163,21 @@ def _segments(one: History) -> Table:
             name = line.points[first].name
             mean = TableCell(line.mean(first, last), unit)
             rows.append((name, line.name, count(_judged(line, first, last)), mean, *size))
-    head = ("from", "system", "points", metric_words(one.metric), "to the segment before", "interval")
+    head = ("from", "system", "points", metric_words(one.metric), "vs. previous segment", "95% CI")
     return Table(head, tuple(rows), words=True)
 
 
 def _differs(line: HistoryLine) -> Table:
     main, _ = telling(line.differs)
     rows = tuple((f"{row.room}: {fact_name(row.name)}", *(fact(row.name, one) for one in row.values)) for row in main)
-    return Table(("fact", "before", f"from {line.points[0].name} on"), rows, words=True)
+    return Table(("fact", "before", f"since {line.points[0].name}"), rows, words=True)
 
 
 def _suspect(found: Histories) -> list[str]:
     points = [point for one in found.all for point in one.order]
     suspect, whole = sum(point.suspect for point in points), sum(point.flagged for point in points)
     marked = f", all of them at {counted(whole, 'point')} (marked ?)" if whole else ""
-    return [f"{counted(suspect, 'trial')} flagged{marked}: `ironbench show` says why."] if suspect else []
+    return [f"{counted(suspect, 'trial')} flagged{marked}: see `ironbench show` for the reasons."] if suspect else []
 
 
 def _fields(one: History) -> dict[str, Any]:
@@ -239,15 +241,16 @@ def chart(one: History, id: str) -> Chart:
                 {"system": line.name, "place": at[first] - 0.3, "end": at[last] + 0.3, "value": mean / factor}
             )
         for change in line.changes:
-            text = f"{times(change.ratio)} from {line.points[change.place].name}"
-            data["changes"].append({"place": at[change.place] - 0.5, "text": text, "label": times(change.ratio)})
+            size = sized(change.ratio, "")
+            text = f"{size} since {line.points[change.place].name}"
+            data["changes"].append({"place": at[change.place] - 0.5, "text": text, "label": size})
     names = [line.name for line in one.lines]
     drawn = {kind: rows for kind, rows in data.items() if rows}
     keys = [*base.keys(names)]
     keys += [Key("hollow: too few trials for a verdict", "muted", "hollow")] if data["single"] else []
-    keys += [Key("cross: apart from the points around it", "muted", "cross")] if data["spikes"] else []
+    keys += [Key("cross: spike", "muted", "cross")] if data["spikes"] else []
     marked = " ?: every trial of the point is flagged." if data["flagged"] else ""
-    keys += [Key("change point, with the ratio of the means", "warn", "dash")] if data["changes"] else []
+    keys += [Key("change point, with the change of the mean", "warn", "dash")] if data["changes"] else []
     words = metric_words(one.metric)
     return Chart(
         id,
@@ -257,7 +260,7 @@ def chart(one: History, id: str) -> Chart:
         points_table(one),
         "per second" if suffix == "/s" else suffix or words,
         tuple(keys),
-        "Whiskers: 95 % intervals by the spread of a point's own trials. The axis need not begin at 0." + marked,
+        "Whiskers: 95% CI of the trials of a point. The axis may not start at 0." + marked,
         wide=True,
     )
 
@@ -271,9 +274,7 @@ def points_table(one: History) -> Table:
         start = (point.name, moment(point.started_at)[:10], line.name, count(len(point.trials)))
         interval = value.range if point.interval else Missing(NO_INTERVAL)
         rows.append((*start, value.alone, interval, _remark(line, line.points.index(point))))
-    return Table(
-        ("point", "date", "system", "trials", metric_words(one.metric), "interval", ""), tuple(rows), words=True
-    )
+    return Table(("point", "date", "system", "trials", metric_words(one.metric), "95% CI", ""), tuple(rows), words=True)
 
 
 def _remark(line: HistoryLine, place: int) -> str:
@@ -281,9 +282,9 @@ def _remark(line: HistoryLine, place: int) -> str:
     point = line.points[place]
     last = line.unconfirmed and place == max(at for at, one in enumerate(line.points) if one.judged)
     parts = [
-        f"new segment, {times(change.ratio)}" if change else "",
+        f"new segment, {sized(change.ratio, '')}" if change else "",
         "spike" if place in line.spikes else "",
-        "stands apart; the next point will tell" if last else "",
+        "unconfirmed change" if last else "",
         "every trial flagged" if point.flagged else f"{point.suspect} flagged" if point.suspect else "",
         "" if point.judged else "too few trials",
     ]
@@ -363,6 +364,6 @@ def _layers(
 def _alt(one: History, words: str) -> str:
     parts = []
     for line in one.lines:
-        known = [f"{times(change.ratio)} from {line.points[change.place].name}" for change in line.changes]
+        known = [f"{sized(change.ratio, '')} since {line.points[change.place].name}" for change in line.changes]
         parts.append(f"{line.name}: {len(line.points)} points, {'; '.join(known) if known else 'no change point'}")
     return f"{words.capitalize()} of {one.work}, {wording.text(one.load)} over time. {'. '.join(parts)}."

@@ -28,20 +28,20 @@ from ironbench.study.subjects import counted_in, failed_percent, failed_share
 from ironbench.words import counted
 
 _AT_PEAK = dict.fromkeys(LEADING, " at the peak")
-_IN_TURNS = "Both were measured in turns, block by block; a lead holds for them as they were set up."
+_IN_TURNS = "The trials of both were interleaved in blocks. The difference applies to these configurations."
 _NOT_IN_TURNS = (
-    "The two were not measured in turns: a lead holds for these machines as they were set up, differences named below "
-    "included."
+    "The trials of the two were not interleaved. The difference applies to these machines as configured, including the "
+    "differences listed below."
 )
 _VALUES = (
-    "Values are geometric means: of the trials, or of the runs' means where both sides have several runs. A ratio is "
-    "that of the two, with Welch's interval. `ironbench compare` takes medians, so its ratio may differ."
+    "Values are geometric means of the trials, or of the means of the runs if both sides have several runs. Ratios "
+    "have Welch's 95% CI. `ironbench compare` uses medians, so its ratios may differ."
 )
-_OF_ROWS = "A row is of all trials with that many clients; the peak is of trials that did not choose it."
-_SINGLE = "A side with a single trial has no spread, and a ratio with it no interval: it may be chance."
+_OF_ROWS = "Rows use all trials with that number of clients; the peak uses only its confirmation trials."
+_SINGLE = "A ratio has no CI if one side has a single trial; it may be chance."
 _ONE_RUN = (
-    "A side has one run, so there is no verdict: the interval is that of its trials and leaves out how much runs vary. "
-    "Repeat the run on both sides, three times or more."
+    "No verdict, because one side has a single run: the CI covers its trials, not the variation between runs. Run both "
+    "sides at least three times."
 )
 
 
@@ -52,7 +52,7 @@ def page(leads: Leads) -> Page:
     of_peaks, of_clients = ((chart,) if chart else () for chart in drawn)
     main = telling(leads.differences)[0]
     differences = Table(("", leads.a, leads.b), difference_rows(main), words=True)
-    alike = () if main else ("The two do not differ in anything that is known of them.",)
+    alike = () if main else ("No recorded difference between the two.",)
     fair = _IN_TURNS if leads.in_turns else _NOT_IN_TURNS
     tables = tuple((work.work, by_clients(leads, work)) for work in leads.works if work.by_clients)
     of_rows = tuple(dict.fromkeys(text for work in leads.works if (text := _of_rows(work))))
@@ -65,7 +65,7 @@ def page(leads: Leads) -> Page:
             Section("differences", "What differs", sentences=(fair, *alike), tables=with_rows(differences)),
             Section(
                 "lead",
-                "Peak against peak",
+                "Peak throughput",
                 charts=of_peaks,
                 tables=with_rows(peaks(leads)),
                 sentences=tuple(filter(None, (_values(leads),))),
@@ -154,10 +154,10 @@ def sentences(leads: Leads) -> list[str]:
     lines = [text for text in (_hardware(leads),) if text]
     for work in leads.works:
         if work.peaks is None:
-            lines.append(f"{work.work}: one of them has no usable trial.")
+            lines.append(f"{work.work}: one side has no usable trial.")
             continue
         parts = [
-            f"{_title_of(row.metric, work)} × {number(means.ratio)} ({_outcome(leads, row, means)})"
+            f"{_title_of(row.metric, work)} {_described(leads, row, means)}"
             for row, means in _with_means(work.peaks.rows)
         ]
         parts += [
@@ -168,7 +168,7 @@ def sentences(leads: Leads) -> list[str]:
         if work.rates:
             parts.insert(0, _rate_outcomes(leads, work.rates))
         chosen = not work.confirmed and any(len(curve.points) > 1 for curve in work.curves)
-        fresh = "" if not chosen else " (on the trials that chose the peaks: not confirmed)"
+        fresh = "" if not chosen else " (from the trials that chose the peaks: not confirmed)"
         lines.append(f"{work.work}: {'; '.join(parts)}{fresh}.")
     return lines
 
@@ -178,12 +178,12 @@ def _outcome(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
 
 
 def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
-    """Says that both sustained the rate, or what happened on each side."""
+    """States that both sustained the rate, or the outcome on each side."""
     if all(one.is_kept for one in rates):
-        return "both kept the rate"
+        return "both sustained the rate"
     sides = zip((leads.a, leads.b), rates, strict=True)
     outcomes = " and ".join(f"{name} {wording.text(one.outcome)}" for name, one in sides)
-    return f"the rate: {outcomes}; response times are then not compared"
+    return f"rate: {outcomes}; response times are compared only if both sustain it"
 
 
 def _title_of(metric: str, work: WorkLead) -> str:
@@ -208,7 +208,7 @@ def peaks(leads: Leads) -> Table:
         cores = [count(known) if known else UNKNOWN for known in leads.cores]
         a_cores, b_cores = leads.cores
         rows.append(("cores", *cores, _ratio(b_cores / a_cores if a_cores and b_cores else None), EMPTY, EMPTY))
-    return Table(("", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", "at"), tuple(rows), numbers=True)
+    return Table(("", leads.a, leads.b, f"{leads.b} / {leads.a}", "95% CI", "at"), tuple(rows), numbers=True)
 
 
 def by_clients(leads: Leads, work: WorkLead) -> Table:
@@ -219,7 +219,7 @@ def by_clients(leads: Leads, work: WorkLead) -> Table:
         for row, means in _with_means([compared]):
             both, words = _both(row.metric, means, trials), _outcome(leads, row, means)
             rows.append((count(clients), *both, _ratio(means.ratio), _interval(means), words))
-    head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", f"{leads.b} …")
+    head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", "95% CI", f"{leads.b} …")
     return Table(head, tuple(rows), numbers=True)
 
 
@@ -228,11 +228,11 @@ def _hardware(leads: Leads) -> str:
     known = [str(count) if count else NOT_KNOWN for count in leads.cores]
     has = []
     if leads.clock:
-        has.append(f"the {leads.hertz_kind} clock frequency × {number(leads.clock)}")
+        has.append(f"{number(leads.clock)}x the {leads.hertz_kind} clock frequency")
     if leads.cores_differ:
-        has.append(f"{known[1]} {'core' if leads.cores[1] == 1 else 'cores'} against {known[0]}")
+        has.append(f"{known[1]} {'core' if leads.cores[1] == 1 else 'cores'} instead of {known[0]}")
     texts = [f"Compared with {leads.a}, {leads.b} has {', and '.join(has)}."] if has else []
-    texts += [] if leads.hertz_ratio else ["Their clock frequencies cannot be compared."]
+    texts += [] if leads.hertz_ratio else ["The clock frequencies cannot be compared."]
     return " ".join(texts)
 
 
@@ -290,7 +290,7 @@ def peak_chart(leads: Leads) -> Chart | None:
         "type": "quantitative",
         "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
         "axis": {
-            "title": f"{leads.b} with {leads.a} as 1 (logarithmic)",
+            "title": f"{leads.b} / {leads.a} (log scale)",
             "format": "~g",
             "values": ticks(domain),
             "grid": True,
@@ -302,7 +302,7 @@ def peak_chart(leads: Leads) -> Chart | None:
     keys = list(base.keys(metrics))
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.clock else []
     table = Table(
-        ("peak", f"ratio to {leads.a}", "95 % interval"),
+        ("peak", f"ratio to {leads.a}", "95% CI"),
         tuple(
             (row["name"], cell.alone, Missing("one trial") if cell.low is None else cell.range)
             for row, (_, _, means) in zip(named, shown, strict=True)
@@ -317,8 +317,8 @@ def peak_chart(leads: Leads) -> Chart | None:
 
 
 def _described(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
-    """Writes a ratio and its outcome: `1.27, leads by 27 %`."""
-    return f"{number(means.ratio)}, {_outcome(leads, row, means)}"
+    """Writes a ratio and its outcome: `1.27x (27% higher)`."""
+    return f"{number(means.ratio)}x ({_outcome(leads, row, means)})"
 
 
 def _ends(one: MeanRatio) -> dict[str, float]:
@@ -395,7 +395,7 @@ def clients_chart(leads: Leads) -> Chart | None:
     scale = {"type": "log", "domain": [min(0.9, min(reach) * 0.95), max(1.1, max(reach) * 1.05)], "nice": False}
     lines = [{"at": 1.0}], [{"at": leads.clock}] if leads.clock else []
     keys = list(base.keys(names))
-    keys += [Key("95 % interval", "muted", "line")] if any(row["low"] < row["high"] for row in points) else []
+    keys += [Key("95% CI", "muted", "line")] if any(row["low"] < row["high"] for row in points) else []
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.clock else []
     table = _clients_table(names, counts, by_place)
     x = places("clients or threads", [str(number) for number in counts])
@@ -407,7 +407,7 @@ def clients_chart(leads: Leads) -> Chart | None:
             _clients_layers(names, x, scale), {"points": points, "one": lines[0], "clock": lines[1]}, 300
         ),
         table,
-        f"throughput with {leads.a} as 1, logarithmic",
+        f"throughput relative to {leads.a} (log scale)",
         tuple(keys),
         wide=True,
     )

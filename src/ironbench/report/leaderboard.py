@@ -26,10 +26,10 @@ from ironbench.study.leaderboard import RankedResult, Ranking
 from ironbench.words import counted, some
 
 NOT_COMPARABLE = (
-    "Results of ironbench are derived from these benchmarks, not audited, and not comparable with published TPC "
-    "results: they are ranked separately."
+    "Results of ironbench come from derived workloads, are not audited and not comparable with published TPC results, "
+    "so they are ranked separately."
 )
-_TIED = "Ranks such as 1 to 3 are tied: their 95% intervals overlap."
+_TIED = "Ranks such as 1 to 3 are tied: their 95% CIs overlap."
 
 
 def page(rankings: Sequence[Ranking]) -> Page:
@@ -129,9 +129,9 @@ def others(place: RankedResult) -> dict[str, str]:
     """Returns further columns: for a published result those of its list, for an own result how it was measured."""
     if place.basis is None:
         return dict(place.other)
-    found = {"clients": str(place.clients), "rests on": wording.text(place.basis)}
+    found = {"clients": str(place.clients), "based on": wording.text(place.basis)}
     if place.failed is not None:
-        found["failed transactions"] = f"{100 * place.failed:.3g} %" if place.failed else "0"
+        found["failed transactions"] = f"{100 * place.failed:.3g}%" if place.failed else "0"
     if place.pinned_to:
         found["pinned to"] = f"CPU {','.join(map(str, place.pinned_to))}"
     if place.emulated:
@@ -170,21 +170,21 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
     """Makes the rankings that the options of `ironbench leaderboard` ask for. InputError names the option at fault."""
     if name and name not in published.names() and workloads.find(name) is None:
         known = [*published.names(), *workloads.names()]
-        raise InputError(f"leaderboard {name}", "is no published list and no workload", nearest(name, known))
+        raise InputError(f"leaderboard {name}", "is neither a published list nor a workload", nearest(name, known))
     if per and per not in analysis.PER:
         raise InputError(f"--per {per}", "is unknown", nearest(per, list(analysis.PER)))
     if per and sort not in ("", per):
-        cause = f"given together with --per {per}, which says the order, too"
-        raise InputError(f"--sort {sort}", cause, "keep one of them")
+        cause = f"cannot be combined with --per {per}, which also sets the order"
+        raise InputError(f"--sort {sort}", cause, "remove one of them")
     if "currency" in (per, sort) and not licence:
         raise InputError(
             "--per currency" if per == "currency" else "--sort currency",
-            "nothing says what a system costs",
-            "name a price with --licence, e.g. --licence sql-server-2014-enterprise",
+            "no price",
+            "name a price with --licence, for example --licence sql-server-2014-enterprise",
         )
     only = workloads.find(name) if name not in published.names() else None
     if only and not only.scores:
-        raise InputError(f"leaderboard {name}", "no one number tells which is best", "use `ironbench report` instead")
+        raise InputError(f"leaderboard {name}", "this workload has no single score", "use `ironbench report`")
     order = analysis.checked_sort(sort or per or "score")
     sheet = prices.with_sheets([Path(path) for path in sheets])
     if licence:
@@ -199,11 +199,11 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         if why := {**analysis.without_peak(rows), **along_curves}:
             cause = "; ".join(f"{label}: {wording.text(one)}" for label, one in why.items())
             open_loop = any(row.rate is not None for row in rows)
-            hint = "run it in a closed loop, without --rate" if open_loop else "remove the cause, and run it again"
-            hint = "run it with one number of clients" if along_curves else hint
+            hint = "run a closed loop, without --rate" if open_loop else "fix the cause, and run again"
+            hint = "run with a constant number of clients" if along_curves else hint
             raise InputError(f"leaderboard {name}", f"nothing to rank ({cause})", hint)
         raise InputError(
-            f"leaderboard {name}", f"there are no records of it in {results}", "make some with `ironbench run`"
+            f"leaderboard {name}", f"no records of this workload in {results}", "create records with `ironbench run`"
         )
     return ranked
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ironbench.model.sample import needed
 from ironbench.report.cell import ABSENT, EMPTY, Content, TableCell, centre, ratios
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import quantity, times, unit_of
+from ironbench.report.findings import duration
+from ironbench.report.numbers import quantity, unit_of
 from ironbench.report.page import Section
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.summarise import Summary
@@ -19,33 +20,33 @@ _FIGURES = {
     "elapsed": "population_elapsed_s",
     "values": "population_bytes_per_s",
     "rows": "population_rows_per_s",
-    "elapsed, and the checkpoint after it": "population_settled_s",
-    "left: pages to write": "debt_data_bytes",
-    "left: log to replay after a crash": "debt_log_bytes",
-    "left: time to settle it": "debt_settle_s",
-    "log written": "population_log_bytes",
-    "log per byte of values": "population_log_share",
-    "flushes of the log": "population_log_flushes",
+    "elapsed, including the checkpoint after it": "population_settled_s",
+    "write backlog: dirty pages": "debt_data_bytes",
+    "write backlog: WAL to replay after a crash": "debt_log_bytes",
+    "write backlog: time to flush it": "debt_settle_s",
+    "WAL written": "population_log_bytes",
+    "WAL per byte of values": "population_log_share",
+    "WAL flushes": "population_log_flushes",
     "checkpoints": "population_checkpoints",
     "table and index": "population_stored_bytes",
     "took": "maintenance_elapsed_s",
-    "worked on": "maintenance_bytes",
+    "data processed": "maintenance_bytes",
     "per second": "maintenance_bytes_per_s",
-    "left": "maintenance_result_bytes",
-    "until files were in place": "restore_copy_s",
-    "until the server answered": "restore_recovery_s",
+    "size of the result": "maintenance_result_bytes",
+    "time until files were copied": "restore_copy_s",
+    "time until the server accepted connections": "restore_recovery_s",
 }
 _FELT = {"reading a row": "select", "opening a connection": "connect"}
-_STATISTICS = {"mean": "mean_s", "median": "p50_s", "99 %": "p99_s", "longest": "max_s"}
+_STATISTICS = {"mean": "mean_s", "median": "p50_s", "p99": "p99_s", "longest": "max_s"}
 _LEAD = {
     POPULATION: (
-        "Rows are committed when the log is safe; pages of the table may still wait in memory. What was left to do "
-        "is part of the price: compare the elapsed time together with the checkpoint right after it."
+        "Rows are committed when the WAL is flushed; table pages may still be dirty in memory. The write backlog "
+        "belongs to the cost, so compare the elapsed time including the checkpoint right after it."
     )
 }
 _LEAD_FELT = (
-    "Somebody read single rows by their key and opened connections, before it began and meanwhile. Times count from "
-    f"the moment each was due. Percentiles of too few are left out: 99 % needs {needed(0.99)}."
+    "A probe client read single rows by key and opened connections, before the operation (baseline phase) and during "
+    f"it. Times count from the scheduled start. Percentiles of too few samples are left out: 99% needs {needed(0.99)}."
 )
 
 
@@ -60,14 +61,14 @@ def _sentence(workload: str, metrics: dict[str, Summary]) -> str:
         rate = _figure(metrics, "population_bytes_per_s")
         text = f"filled the table in {_figure(metrics, 'population_elapsed_s')} ({rate} of values)"
         settle = metrics.get("debt_settle_s")
-        return f"{text}, and owed {quantity(settle.centre, 's')} of writing then." if settle else f"{text}."
+        return f"{text}; flushing the write backlog took {quantity(settle.centre, 's')} more." if settle else f"{text}."
     text = f"took {_figure(metrics, 'maintenance_elapsed_s')} ({_figure(metrics, 'maintenance_bytes_per_s')})"
     felt = [
-        f"{words} took {times(slow.centre)} as long"
+        f"{words} took {duration(slow.centre)}"
         for words, kind in _FELT.items()
         if (slow := metrics.get(f"bystander_{kind}_slowdown"))
     ]
-    return f"{text}; meanwhile {' and '.join(felt)}." if felt else f"{text}."
+    return f"{text}; during it, {' and '.join(felt)}." if felt else f"{text}."
 
 
 def _figure(metrics: dict[str, Summary], metric: str) -> str:
@@ -107,13 +108,13 @@ def felt(part: SubjectResults) -> Table:
             if now is not None:
                 ratio = TableCell(now.centre / calm.centre, "times") if calm and calm.centre else ABSENT
                 rows.append((f"{words}, {name}", centre(calm, "s") if calm else ABSENT, centre(now, "s"), ratio))
-    return Table(("", "before", "meanwhile", "meanwhile / before"), tuple(rows), numbers=True)
+    return Table(("", "before", "during", "during / before"), tuple(rows), numbers=True)
 
 
 def sections(study: Study) -> list[Section]:
     workload = study.parts[0].subject.records[0].choice.workload
-    whole = Section("finished", "What it came to", _LEAD.get(workload, ""), tables=(("", table(study)),), at_end=True)
+    whole = Section("finished", "Results", _LEAD.get(workload, ""), tables=(("", table(study)),), at_end=True)
     many = len(study.parts) > 1
     tables = tuple((part.name if many else "", felt(part)) for part in study.parts)
-    others = Section("bystander", "Who felt it", _LEAD_FELT, tables=tables, at_end=True)
+    others = Section("bystander", "Effect on other clients", _LEAD_FELT, tables=tables, at_end=True)
     return [whole, others]

@@ -27,30 +27,30 @@ _WORDS = charts.WORDS
 _DETAILS = (
     ("mean", "storage_latency_mean_s", "s"),
     ("median", "storage_latency_p50_s", "s"),
-    ("99 %", "storage_latency_p99_s", "s"),
-    ("99.9 %", "storage_latency_p999_s", "s"),
+    ("p99", "storage_latency_p99_s", "s"),
+    ("p99.9", "storage_latency_p999_s", "s"),
     ("CPU per I/O", "storage_cpu_per_io_s", "s"),
-    ("each directory alone, summed", "storage_alone_bytes_per_s", "bytes/s"),
+    ("sum of single directories", "storage_alone_bytes_per_s", "bytes/s"),
 )
 _LEAD = (
     "Median of the passes (KDiskMark lines: their mean), and the range of all passes. MB are 10⁶ bytes; SEQ1M Q8T1 "
-    "reads or writes blocks of 1 MiB in sequence with queue depth 8 from 1 thread; RND4K blocks of 4 KiB anywhere in "
-    "the file."
+    "reads or writes blocks of 1 MiB in sequence with queue depth 8 from 1 thread; RND4K blocks of 4 KiB at "
+    "random offsets."
 )
 _LEAD_LAB = (
     "Median of the trials, each of which is the median of its passes (KDiskMark lines: their mean). MB are 10⁶ bytes. "
-    "Ratios are of these medians and carry no verdict; verdicts stand with the findings."
+    "Ratios of these medians carry no verdict; see the findings for verdicts."
 )
 _COST = "storage_cpu_per_io_s"
-_SUSTAINED = "Past the write cache"
-_COSTS = "What a read costs the processor"
+_SUSTAINED = "Sustained writes"
+_COSTS = "CPU cost of a read"
 _LEAD_COST = (
-    "CPU time of one thread for one random read, user and system: from the device, past the page cache, and from the "
-    "page cache. The difference is what asking a device costs, whichever it is; work in interrupts comes on top."
+    "User and system CPU time of one thread for one random read: from the device (direct I/O), and from the page "
+    "cache. The difference is the I/O path overhead, the same for any device; interrupt handling is not included."
 )
 _LEAD_SYNC = (
-    "What a database waits for at every commit: a WAL write and its flush. One at a time, as one client commits; "
-    "median of the passes, and the range of all passes."
+    "A WAL write and flush, which a database waits for at every commit. Queue depth 1, as with one client; median of "
+    "the passes, and the range of all passes."
 )
 
 
@@ -69,11 +69,11 @@ def headline(study: Study) -> list[tuple[str, str]]:
         first = [one for one in tests_of(part) if one.kind in ("sequential", "random")][:2]
         texts = [f"{_WORDS[one.direction]}s {megabytes(one.rate.centre)} in {one.title}" for one in first]
         costs = [one for one in tests_of(part) if one.kind == "cost" and one.centre(_COST)][:2]
-        texts += [f"{one.title}: {quantity(one.centre(_COST), 's')} of CPU time for a read" for one in costs]
+        texts += [f"{one.title}: {quantity(one.centre(_COST), 's')} of CPU time per read" for one in costs]
         syncs = [one for one in tests_of(part) if one.kind == "sync"]
         if syncs:
             latency = quantity(syncs[0].centre("storage_latency_mean_s"), "s")
-            texts.append(f"makes a log write safe in {latency} ({syncs[0].title})")
+            texts.append(f"completes a WAL write and flush in {latency} ({syncs[0].title})")
         sentences.append((part.name, f"{', '.join(texts)}{_fill(part)}." if texts else "has no usable trial."))
     return sentences
 
@@ -139,7 +139,7 @@ def _known_table(lines: Sequence[Tested]) -> Table:
             known = (_figure(test, _BANDWIDTH), _range(test, _BANDWIDTH)) if test else (ABSENT, EMPTY)
             cells += known
         rows.append((title, *cells))
-    heads = [head for way in ways for head in (f"{_WORDS[way]} MB/s", "lowest to best")]
+    heads = [head for way in ways for head in (f"{_WORDS[way]} MB/s", "range")]
     return Table(("test", *heads), tuple(rows), numbers=True)
 
 
@@ -162,7 +162,7 @@ def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
         for one in (line for line in lines if line.kind == "sync"):
             title = f"{one.title}, {name}" if len(parts) > 1 else one.title
             rows.append((title, _figure(one, _scale(one)), _range(one, _scale(one))))
-    head = ("WAL write", "durable writes per s", "lowest to best")
+    head = ("WAL write", "durable writes per s", "range")
     return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
 
@@ -186,18 +186,16 @@ def sections(study: Study) -> list[Section]:
     parts = [(part.name, tests_of(part)) for part in study.parts]
     costs, lead_sustained = tuple(charts.costs(parts)), _lead_sustained(parts)
     return [
-        Section(
-            "storage", "What the device does", _LEAD, tuple(charts.rates(parts)), (("", table(study)),), at_end=True
-        ),
+        Section("storage", "Device performance", _LEAD, tuple(charts.rates(parts)), (("", table(study)),), at_end=True),
         Section("storage-sync", "WAL writes", _LEAD_SYNC, tuple(charts.syncs(parts)), _syncs(parts), at_end=True),
-        Section("storage-cost", "What a read costs the processor", _LEAD_COST, costs, _costs(parts)),
+        Section("storage-cost", _COSTS, _LEAD_COST, costs, _costs(parts)),
         replace(_latencies(parts, tuple(charts.latencies(parts))), at_end=True),
         Section("storage-sustained", _SUSTAINED, lead_sustained, tuple(charts.sustained(_lines(study)))),
     ]
 
 
 def _latencies(parts: charts.Parts, drawn: tuple[Chart, ...] = ()) -> Section:
-    return Section("storage-latency", "Time of an I/O", charts=drawn, tables=_named(parts))
+    return Section("storage-latency", "I/O latency", charts=drawn, tables=_named(parts))
 
 
 def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
@@ -209,10 +207,10 @@ def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
         return []
     drawn = parts[: theme.SYSTEMS]
     more = len(parts) - len(drawn)
-    lead = f"{_LEAD_LAB} The charts leave out {counted(more, 'cell')} of {len(parts)}; the tables have all."
+    lead = f"{_LEAD_LAB} The charts leave out {more} of {counted(len(parts), 'configuration')}; the tables include all."
     shown = (*charts.rates(drawn), *charts.syncs(drawn))
     table = (("", _side_by_side(parts)),)
-    whole = Section("storage", "What the devices do", lead if more else _LEAD_LAB, shown, table, at_end=True)
+    whole = Section("storage", "Device performance", lead if more else _LEAD_LAB, shown, table, at_end=True)
     return [whole, _latencies(parts)]
 
 
@@ -244,7 +242,7 @@ def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Ta
             more_s = read_s - hit_s
             per_gb = TableCell(more_s * 1e9 / one.block_bytes, "s") if more_s > 0 else ABSENT
             rows.append((first, *(TableCell(seconds, "s") for seconds in (read_s, hit_s, more_s)), per_gb))
-    head = ("read of", "from the device", "from the page cache", "the device adds", "adds per GB")
+    head = ("read size", "from the device", "from the page cache", "I/O path overhead", "overhead per GB")
     return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
 
@@ -278,20 +276,20 @@ def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
     chance = apart_by_chance(*comparison.trials)
     ranges = "ranges"
     if chance <= MOST_BY_CHANCE:
-        which = f"one or more of {len(pairs)} apart" if len(pairs) > 1 else "apart"
+        which = f"at least 1 of {len(pairs)} apart" if len(pairs) > 1 else "apart"
         ranges = f"ranges ({which} by chance: {in_percent(any_apart(chance, len(pairs)))})"
-    head = ("A", "B", "B / A", "A lowest to best", "B lowest to best", ranges)
+    head = ("A", "B", "B / A", "A range", "B range", ranges)
     rates = [_compared(one, other, chance) for one, other in pairs if one.kind != "sync"]
     safe = [_compared(one, other, chance) for one, other in pairs if one.kind == "sync"]
     tables = [("", Table(("MB/s", *head), tuple(rates), numbers=True))] if rates else []
     tables += [("", Table(("durable WAL writes per second", *head), tuple(safe), numbers=True))] if safe else []
-    for words, metric in (("mean", "storage_latency_mean_s"), ("99 %", "storage_latency_p99_s")):
+    for words, metric in (("mean", "storage_latency_mean_s"), ("p99", "storage_latency_p99_s")):
         cells = [
             (_title(one), TableCell(x, "s"), TableCell(y, "s"), TableCell(y / x, "times"))
             for one, other in pairs
             if (x := one.centre(metric)) and (y := other.centre(metric))
         ]
-        tables.append(("", Table((f"time of an I/O, {words}", "A", "B", "B / A"), tuple(cells), numbers=True)))
+        tables.append(("", Table((f"I/O latency, {words}", "A", "B", "B / A"), tuple(cells), numbers=True)))
     return tables
 
 
@@ -317,7 +315,7 @@ def _scale(one: Tested) -> _Scale:
 
 def _ranges(a: Tested, b: Tested, chance: float) -> str:
     if a.low == a.high and b.low == b.high:
-        return "no spread"
+        return "no range"
     if a.low <= b.high and b.low <= a.high:
         return "overlap"
     return "apart" if chance <= MOST_BY_CHANCE else "too few passes"

@@ -36,10 +36,11 @@ _TIMES = {
     "load": "load_elapsed_s",
 }
 _LEAD = (
-    "Figures of merit are queries per hour, times the scale factor (queries/h × SF). By the rules times are rounded to "
-    "a tenth of a second; below scale factor 1 that hides differences, so the unrounded figures lead there."
+    "Power, throughput and composite are queries per hour times the scale factor (queries/h × SF). The TPC-H rules "
+    "round times to a tenth of a second; below scale factor 1 that hides differences, so the unrounded values come "
+    "first."
 )
-_RANGES = " In brackets: the range of all trials."
+_RANGES = " In parentheses: the range of all trials."
 
 
 def figures(part: SubjectResults) -> dict[str, str]:
@@ -55,7 +56,7 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _sentence(part: SubjectResults) -> str:
-    """States the result: `reaches power 2 880, throughput 3 960 queries/h × SF, unrounded; answers a query in 12.1 ms
+    """States the result: `reaches power 2,880, throughput 3,960 queries/h × SF, unrounded; answers a query in 12.1 ms
     …`."""
     metrics, leads = part.metrics, leading(part.subject.records[0])
     merits = [metric for metric in leads if metric in metrics and _stem(metric) in _WORDS]
@@ -68,8 +69,8 @@ def _sentence(part: SubjectResults) -> str:
     texts = [words for words in texts if words]
     trials = len(part.curve.peak.trials) if part.curve.peak else 0
     if not texts:
-        return "did not answer all queries, so no figure is of all of them." if trials else "has no usable trial."
-    texts.append("n=1: no spread" if trials == 1 else f"medians of {counted(trials, 'trial')}, in brackets their range")
+        return "did not answer all queries, so there is no overall result." if trials else "has no usable trial."
+    texts.append("n=1: no range" if trials == 1 else f"medians of {counted(trials, 'trial')}, range in parentheses")
     return f"{'; '.join(texts)}."
 
 
@@ -78,7 +79,7 @@ def _stem(metric: str) -> str:
 
 
 def _how(metric: str) -> str:
-    return "unrounded" if metric.endswith("_unrounded") else "by the rules"
+    return "unrounded" if metric.endswith("_unrounded") else "rounded by the TPC-H rules"
 
 
 def _bare(summary: Summary, unit: str) -> str:
@@ -128,7 +129,7 @@ def queries(part: SubjectResults) -> Table:
     names = sorted(part_of(name) for name in metrics if base_name(name) == "query_time_s")
     columns = [("time", "query_time_s")]
     if any(base_name(name) == _PLANNING for name in metrics):
-        columns.append(("of it planning", _PLANNING))
+        columns.append(("of which planning", _PLANNING))
     rows = [
         (name.partition("=")[2], *(centre(metrics.get(f"{metric}{{{name}}}"), "s") for _, metric in columns))
         for name in names
@@ -162,7 +163,7 @@ def sections(study: Study) -> list[Section]:
     several = any(summary.n > 1 for part in study.parts for summary in part.metrics.values())
     lead = _LEAD + (_RANGES if several else "")
     return [
-        Section("tpch", "What it came to", lead, tables=merits, sentences=tuple(_answers(study)), at_end=True),
+        Section("tpch", "Results", lead, tables=merits, sentences=tuple(_answers(study)), at_end=True),
         Section(
             "tpch-queries",
             "Query by query",

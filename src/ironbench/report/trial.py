@@ -23,7 +23,9 @@ from ironbench.study.subjects import counted_in
 from ironbench.words import counted
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
-NOT_KEPT = "Response times of a rate that was not kept are left out: they grow as long as the trial lasts."
+NOT_KEPT = (
+    "Response times at a rate that was not sustained are left out, because they depend on the length of the trial."
+)
 _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s", "failed")
 
 
@@ -38,9 +40,9 @@ def several(records: Sequence[Record], width: int | None) -> str:
     names = [name for name in _MAIN if any(name in record.metrics for record in records)]
     columns = [
         Column("record", tuple(record.id for record in records)),
-        Column("cell", tuple(record.cell.name for record in records), rank=3),
+        Column("configuration", tuple(record.cell.name for record in records), rank=3),
         Column("purpose", tuple(record.purpose for record in records), rank=9),
-        Column("status", tuple(record.status.value for record in records), rank=1),
+        Column("status", tuple(record.status.word for record in records), rank=1),
     ]
     for place, name in enumerate(names):
         cells = tuple(ABSENT if late(record, name) else _value(record, name) for record in records)
@@ -48,10 +50,10 @@ def several(records: Sequence[Record], width: int | None) -> str:
     text, out = fitted(columns, width)
     blocks.append(text)
     if out:
-        blocks.append(f"Left out, for the terminal is too narrow: {', '.join(out)}.")
+        blocks.append(f"Columns left out because the terminal is too narrow: {', '.join(out)}.")
     blocks.append(" ".join(wording.sentences(too_few(records, counted_in(records)[1], IN_TABLES))))
     blocks.append(NOT_KEPT if any(late(record, name) for record in records for name in names) else "")
-    blocks.append("All of one: ironbench show RECORD. All together: ironbench report.")
+    blocks.append("One trial in full: ironbench show RECORD. All trials: ironbench report.")
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -62,7 +64,7 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         record.id,
         f"{record.system.label}: {work_name(record.choice)}, {record.cell.name}",
         f"{_place(record)}, {moment(record.started_at)}, {quantity(record.elapsed_s, 's')} measured",
-        f"status: {record.status.value}" + (f", {why}" if (why := wording.cause(record)) else ""),
+        f"status: {record.status.word}" + (f", {why}" if (why := wording.cause(record)) else ""),
     ]
     warnings = [f"{wording.text(one)} [{one.code}]" for one in record.warnings]
     known = flattened("engine", engine)
@@ -86,7 +88,7 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         *(f"{name}\n{plain.facts(table)}" for name, table in configuration(facts)),
     ]
     if rest:
-        blocks.append(f"{counted(rest, 'setting')} at the engine's default left out: ironbench show {record.id} --all")
+        blocks.append(f"{counted(rest, 'setting')} at their default left out: ironbench show {record.id} --all")
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -11,7 +11,7 @@ from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, Row, TableCell
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import fact_name, values
-from ironbench.report.findings import NO_INTERVAL, bounds, metric_words, ratio_bounds
+from ironbench.report.findings import NO_INTERVAL, change_bounds, metric_words, ratio_bounds
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
@@ -160,7 +160,7 @@ def _interval(low_s: float, high_s: float) -> TableCell | Missing:
 
 def within(measure: Measure) -> str:
     return (
-        f" (95% CI {bounds(measure.low, measure.high)})"
+        f" (95% CI {change_bounds(measure.low, measure.high, measure.ratio)})"
         if measure.known
         else " (no confidence interval: too few trials)"
     )

@@ -27,6 +27,7 @@ from ironbench.report.wording import (
     storage,
     study,
     target,
+    terms,
     verdicts,
     work,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "storage",
     "study",
     "target",
+    "terms",
     "text",
     "texts",
     "verdicts",

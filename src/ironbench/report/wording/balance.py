@@ -12,20 +12,20 @@ from ironbench.words import counted, listed
 
 @wording("balance-data-to-cache")
 def data_to_cache() -> str:
-    """data to engine's cache"""
-    return "data to engine's cache"
+    """data size / database cache"""
+    return "data size / database cache"
 
 
 @wording("balance-data-to-memory")
 def data_to_memory() -> str:
-    """data to machine's memory"""
-    return "data to machine's memory"
+    """data size / RAM"""
+    return "data size / RAM"
 
 
 @wording("balance-size-unknown")
 def size_unknown(of: str) -> str:
     """size of the data not recorded"""
-    lacking = {"data": "the data", "cache": "engine's cache", "memory": "machine's memory"}.get(of, of)
+    lacking = {"data": "the data", "cache": "the database cache", "memory": "RAM"}.get(of, of)
     return f"size of {lacking} not recorded"
 
 
@@ -51,14 +51,14 @@ def of_streams(streams: str, cores: Note) -> str:
 def cores(cores: int, held_by: str = "", shared: bool = False) -> str:
     """4 cores, shared with the clients"""
     if held_by:
-        return f"{counted(cores, 'core')} given to the {held_by}"
+        return f"{counted(cores, 'core')} for the {held_by}"
     return f"{counted(cores, 'core')}{', shared with the clients' if shared else ''}"
 
 
 @wording("balance-cores-unknown")
 def cores_unknown() -> str:
-    """number of cores not known"""
-    return "number of cores not known"
+    """number of cores unknown"""
+    return "number of cores unknown"
 
 
 @wording("balance-throughput")
@@ -82,14 +82,14 @@ def checkpoints(checkpoints: float, elapsed_s: float) -> str:
 
 @wording("balance-log")
 def log() -> str:
-    """log per transaction"""
-    return "log per transaction"
+    """WAL per transaction"""
+    return "WAL per transaction"
 
 
 @wording("balance-log-of-other-work")
 def log_of_other_work(units: str) -> str:
-    """work other than transactions also writes it"""
-    return f"work other than {units} also writes it"
+    """WAL is also written by work other than transactions"""
+    return f"WAL is also written by work other than {units}"
 
 
 @wording("balance-file-system-used")
@@ -106,8 +106,8 @@ def bandwidth(device: str = "", roles: Sequence[str] = ()) -> str:
 
 @wording("balance-operations")
 def operations(device: str = "", roles: Sequence[str] = ()) -> str:
-    """data and log device: operations used per core"""
-    return _of_device(device, roles, "operations used per core") or "device operations per core"
+    """data and log device: IOPS used per core"""
+    return _of_device(device, roles, "IOPS used per core") or "device IOPS per core"
 
 
 def _of_device(device: str, roles: Sequence[str], what: str) -> str:
@@ -123,5 +123,5 @@ def roles(roles: Sequence[str]) -> str:
 
 @wording("balance-no-device")
 def no_device() -> str:
-    """no device was seen"""
-    return "no device was seen"
+    """no device visible"""
+    return "no device visible"

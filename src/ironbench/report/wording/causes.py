@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ironbench.model.record import ENGINE_DIED, NOT_BACK, NOT_WHOLE
 from ironbench.report.wording.registry import wording
+from ironbench.report.wording.terms import configuration
 from ironbench.report.wording.values import Strings, names, strings
 
 
@@ -17,25 +18,25 @@ def error(error: Strings) -> str:
 
 @wording("aborted")
 def aborted(error: Strings, last_words: Strings = "") -> str:
-    """a.sql, line 3: division by zero; its last words: out of memory"""
+    """a.sql, line 3: division by zero; last log lines: out of memory"""
     return _with_last_words(names(error) or "an error ended the trial", last_words)
 
 
 @wording(ENGINE_DIED, NOT_BACK)
 def engine_died(error: Strings = "", last_words: Strings = "") -> str:
-    """the engine died: connection reset by peer; its last words: out of memory"""
-    died = f"the engine died: {names(error)}" if strings(error) else "the engine died"
+    """the server crashed: connection reset by peer; last log lines: out of memory"""
+    died = f"the server crashed: {names(error)}" if strings(error) else "the server crashed"
     return _with_last_words(died, last_words)
 
 
 def _with_last_words(text: str, last_words: Strings) -> str:
-    return f"{text}; its last words: {names(last_words)}" if strings(last_words) else text
+    return f"{text}; last log lines: {names(last_words)}" if strings(last_words) else text
 
 
 @wording("device-died")
 def device_died(how: Strings) -> str:
-    """the process of the emulated device hdd-15k was ended by SIGKILL"""
-    return names(how) or "an emulated device died"
+    """the process of the emulated device hdd-15k was killed by SIGKILL"""
+    return names(how) or "the process of an emulated device ended"
 
 
 @wording("check-failed")
@@ -43,7 +44,7 @@ def check_failed(check: Strings, expected: Strings = "", actual: Strings = "") -
     """check failed: every commit is there (expected 4,000, found 3,999)"""
     known = [f"{what} {names(value)}" for what, value in (("expected", expected), ("found", actual)) if strings(value)]
     found = f" ({', '.join(known)})" if known else ""
-    return f"check failed: {names(check) or 'one of the checks'}{found}"
+    return f"check failed: {names(check) or 'a check'}{found}"
 
 
 @wording("interrupted")
@@ -54,21 +55,21 @@ def interrupted() -> str:
 
 @wording("nothing-finished")
 def nothing_finished(unit: Strings) -> str:
-    """not one transaction was finished in the measured window"""
-    return f"not one {names(unit) or 'transaction'} was finished in the measured window"
+    """no transaction finished in the measured window"""
+    return f"no {names(unit) or 'transaction'} finished in the measured window"
 
 
 @wording("not-driven")
 def not_driven() -> str:
-    """was not driven"""
-    return "was not driven"
+    """no load was run"""
+    return "no load was run"
 
 
 @wording(NOT_WHOLE)
 def block_not_whole(system: Strings, error: Strings) -> str:
-    """its block is not whole: log=memory: no space left on device"""
+    """block incomplete: WAL in memory: no space left on device"""
     why = f": {names(error)}" if strings(error) else " failed"
-    return f"its block is not whole: {names(system) or 'another system'}{why}"
+    return f"block incomplete: {names([configuration(one) for one in strings(system)]) or 'another system'}{why}"
 
 
 @wording("probe-connection-broke")

@@ -1,4 +1,4 @@
-"""Words for bills, and for records of systems that are bought or ranked."""
+"""Words for cost breakdowns, and for records of systems that are bought or ranked."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from ironbench import units
 from ironbench.model.note import Note
+from ironbench.report.wording import terms
 from ironbench.report.wording.registry import text, wording
 from ironbench.words import counted, listed
 
 
 @wording("licences-for-cores")
 def licences_for_cores(servers: int, cores: int, factor: float, least: int, packs: int, pack: int) -> str:
-    """2 × 8 cores, × core factor 0.5, at least 4 for each server, 4 packs of 2"""
-    steps = [f"{servers} × {counted(cores, 'core')}" if servers > 1 else counted(cores, "core")]
-    steps += [f"× core factor {factor:g}"] if factor != 1 else []
+    """2 servers of 8 cores, core factor 0.5, at least 4 for each server, 4 packs of 2"""
+    steps = [f"{servers} servers of {counted(cores, 'core')}" if servers > 1 else counted(cores, "core")]
+    steps += [f"core factor {factor:g}"] if factor != 1 else []
     steps += [f"at least {least} for each server"] if least else []
     steps += [f"{counted(packs, 'pack')} of {pack}"] if packs else []
     return ", ".join(steps)
@@ -22,14 +23,14 @@ def licences_for_cores(servers: int, cores: int, factor: float, least: int, pack
 
 @wording("power-drawn")
 def power_drawn(servers: int, watts: float) -> str:
-    """2 × 400 W, day and night"""
-    return f"{servers} × {watts:g} W, day and night"
+    """2 servers of 400 W, 24 hours a day"""
+    return f"{counted(servers, 'server')} of {watts:g} W, 24 hours a day"
 
 
 @wording("every-hour")
 def every_hour() -> str:
-    """day and night"""
-    return "day and night"
+    """24 hours a day"""
+    return "24 hours a day"
 
 
 @wording("in-packs")
@@ -53,19 +54,16 @@ def edition_limit(price: str, edition: str, most: float, there: float, of: str) 
 
 @wording("sockets-unknown")
 def sockets_unknown(licence: str) -> str:
-    """oracle: its cost depends on how many sockets did the work, which is not recorded"""
-    return f"{licence}: its cost depends on how many sockets did the work, which is not recorded"
+    """oracle: the cost depends on the number of sockets in use, which is not recorded"""
+    return f"{licence}: the cost depends on the number of sockets in use, which is not recorded"
 
 
 @wording("systems-file-differs")
 def systems_file_differs(of: str, declared: float, measured: float, pinned: bool = False) -> str:
-    """the systems file declares 16 cores, but its records were measured with 8 cores: they do not show what would …"""
+    """the systems file declares 16 cores, but the records were measured with 8 cores, so they do not apply"""
     ours, theirs = (_hardware(of, value) for value in (declared, measured))
-    limit = " that it was limited to" if pinned else ""
-    return (
-        f"the systems file declares {ours}, but its records were measured with {theirs}{limit}: they do not show what "
-        "would be bought"
-    )
+    limit = " (pinned)" if pinned else ""
+    return f"the systems file declares {ours}, but the records were measured with {theirs}{limit}, so they do not apply"
 
 
 def _hardware(of: str, value: float) -> str:
@@ -76,47 +74,47 @@ def _hardware(of: str, value: float) -> str:
 
 @wording("records-not-used")
 def records_not_used(labels: Sequence[str]) -> str:
-    """the records of old and new are not used: the systems file itself gives scores"""
-    return f"the records of {listed(labels)} are not used: the systems file itself gives scores"
+    """the records of old and new are not used: the systems file contains scores"""
+    return f"the records of {listed(labels)} are not used: the systems file contains scores"
 
 
 @wording("scores-of-different-work")
 def scores_of_different_work(labels: Sequence[str], works: Sequence[str]) -> str:
-    """no scores: the records of old and new did different work (tpch sf=1; tpch sf=10). Name those of one work: …"""
+    """no scores: the records of old and new did different work (tpch sf=1; tpch sf=10). Name the series of one …"""
     names = "; ".join(dict.fromkeys(works))
     return (
-        f"no scores: the records of {listed(labels)} did different work ({names}). Name those of one work: ironbench "
-        "cost SERIES … --systems FILE"
+        f"no scores: the records of {listed(labels)} did different work ({names}). Name the series of one "
+        "workload: ironbench cost SERIES … --systems FILE"
     )
 
 
 @wording("system-without-score")
 def no_score(system: str, why: Note) -> str:
-    """no score of old: driven in an open loop at 500/s, which was requested, not reached"""
-    return f"no score of {system}: {text(why)}"
+    """no score for old: open loop at 500/s, a requested rate rather than a maximum"""
+    return f"no score for {system}: {text(why)}"
 
 
 @wording("several-systems")
 def several_systems(systems: Sequence[str]) -> str:
-    """records of 2 systems have its label: old (m1); old (m2). Name those that count, by series or id: …"""
-    named = f"records of {counted(len(systems), 'system')} have its label: {'; '.join(systems)}"
-    return f"{named}. Name those that count, by series or id: ironbench cost SERIES …"
+    """records of 2 systems have this label: old (m1); old (m2). Name the ones to use, by series or id: …"""
+    named = f"records of {counted(len(systems), 'system')} have this label: {'; '.join(systems)}"
+    return f"{named}. Name the ones to use, by series or id: ironbench cost SERIES …"
 
 
 @wording("driven-open-loop")
 def driven_open_loop(low: float, high: float) -> str:
-    """driven in an open loop at 500/s, which was requested, not reached"""
+    """open loop at 500/s, a requested rate rather than a maximum"""
     rates = units.rate(low) if low == high else f"{units.rate(low)} to {units.rate(high)}"
-    return f"driven in an open loop at {rates}, which was requested, not reached"
+    return f"open loop at {rates}, a requested rate rather than a maximum"
 
 
 @wording("driven-along-curve")
 def driven_along_curve() -> str:
-    """driven along a curve of clients: its throughput is the mean over the whole curve"""
-    return "driven along a curve of clients: its throughput is the mean over the whole curve"
+    """the number of clients followed a curve: throughput is the mean over the whole curve"""
+    return "the number of clients followed a curve: throughput is the mean over the whole curve"
 
 
 @wording("no-comparable-trial")
 def no_comparable_trial(statuses: Sequence[str]) -> str:
-    """no trial that may be compared (voided, failed)"""
-    return f"no trial that may be compared ({', '.join(statuses)})"
+    """no usable trial (invalid, failed)"""
+    return f"no usable trial ({', '.join(map(terms.status, statuses))})"

@@ -18,17 +18,17 @@ def tally(trials: int, confirmed: bool) -> str:
 def peak_basis(
     trials: int, confirmed: bool, swept: bool, suspect: int = 0, failed: float = 0.0, units: str = "transactions"
 ) -> str:
-    """3 confirmation trials; 1 trial suspect; 0.2 % of the transactions failed"""
+    """3 confirmation trials; 1 trial flagged; 0.2% of transactions failed"""
     parts = [f"{counted(trials, 'sweep trial')}, not confirmed" if swept else tally(trials, confirmed)]
-    parts += [f"{counted(suspect, 'trial')} suspect"] if suspect else []
-    parts += [f"{in_percent(failed, limits=FAILED_LIMITS)} of the {units} failed"] if failed else []
+    parts += [f"{counted(suspect, 'trial')} flagged"] if suspect else []
+    parts += [f"{in_percent(failed, limits=FAILED_LIMITS)} of {units} failed"] if failed else []
     return "; ".join(parts)
 
 
 @wording("at-peak")
 def at_peak(clients: int, alone: bool, basis: Note) -> str:
-    """at its peak of 8 clients (3 confirmation trials)"""
-    return f"{'with' if alone else 'at its peak of'} {counted(clients, 'client')} ({text(basis)})"
+    """at the peak, 8 clients (3 confirmation trials)"""
+    return f"{'with' if alone else 'at the peak,'} {counted(clients, 'client')} ({text(basis)})"
 
 
 @wording("rate-basis")
@@ -39,12 +39,12 @@ def rate_basis(rate: float, trials: int, confirmed: bool) -> str:
 
 @wording("rate-outcome")
 def rate_outcome(kept: int, trials: int, confirmed: bool) -> str:
-    """kept in 2 of 3 trials"""
+    """sustained in 2 of 3 trials"""
     if kept == trials:
-        return "kept"
+        return "sustained"
     if kept:
-        return f"kept in {kept} of {tally(trials, confirmed)}"
-    return f"not kept in {tally(trials, confirmed)}" if confirmed else "not kept"
+        return f"sustained in {kept} of {tally(trials, confirmed)}"
+    return f"not sustained in {tally(trials, confirmed)}" if confirmed else "not sustained"
 
 
 @wording("side-basis")
@@ -85,37 +85,37 @@ def load_of_all_trials() -> str:
 
 @wording("rate-requested")
 def rate_requested() -> str:
-    """the rate was requested, not reached"""
-    return "the rate was requested, not reached"
+    """the rate was set, so it is no result"""
+    return "the rate was set, so it is no result"
 
 
 @wording("paced-by-records")
 def paced_by_records() -> str:
-    """the recorded times set the pace: throughput follows from them"""
-    return "the recorded times set the pace: throughput follows from them"
+    """the recorded times determine throughput"""
+    return "the recorded times determine throughput"
 
 
 @wording("loads-unlike")
 def loads_unlike() -> str:
-    """the loads are unlike, or a rate was not kept: only figures per transaction can be compared"""
-    return "the loads are unlike, or a rate was not kept: only figures per transaction can be compared"
+    """the loads differ, or a target rate was not sustained: only values per transaction can be compared"""
+    return "the loads differ, or a target rate was not sustained: only values per transaction can be compared"
 
 
 @wording("totals-of-unlike-work")
 def totals_of_unlike_work() -> str:
-    """totals of unlike work: only figures per transaction can be compared"""
-    return "totals of unlike work: only figures per transaction can be compared"
+    """totals of different work: only values per transaction can be compared"""
+    return "totals of different work: only values per transaction can be compared"
 
 
 @wording("littles-law")
 def littles_law(clients: int, expected: float, holds: bool) -> str:
-    """Little's law holds: throughput × response time gives 7.9 of 8 clients"""
-    product = f"throughput × response time gives {expected:.1f}"
+    """Little's law is satisfied: throughput times response time is 7.9 of 8 clients"""
+    product = f"throughput times response time is {expected:.1f}"
     if holds:
-        return f"Little's law holds: {product} of {counted(clients, 'client')}"
+        return f"Little's law is satisfied: {product} of {counted(clients, 'client')}"
     return (
-        f"Little's law does not hold: {product} clients at work, but {counted(clients, 'client')} were driven. Neither "
-        "figure contains the rest of the time, for example time spent in the client itself."
+        f"Little's law is not satisfied: {product} clients, but {counted(clients, 'client')} ran. The rest of the time "
+        "was spent outside of transactions, for example in the client itself."
     )
 
 

@@ -12,65 +12,65 @@ from ironbench.words import grouped
 
 @wording("closed-loop")
 def closed_loop(unit: Strings) -> str:
-    """closed loop: each client waits for its answer before it sends the next transaction, so …"""
+    """closed loop: each client waits for the reply before it sends the next transaction, so response time is …"""
     return (
-        f"closed loop: each client waits for its answer before it sends the next {either(unit, 'transaction')}, so "
-        "response time is service time; a slow server is asked less often, which hides waiting that real users would "
-        "feel"
+        f"closed loop: each client waits for the reply before it sends the next {either(unit, 'transaction')}, so "
+        "response time is service time. A slow server receives fewer requests, which hides waiting that real users "
+        "would see"
     )
 
 
 @wording("open-loop")
 def open_loop(unit: Strings, units: Strings) -> str:
-    """open loop: response time counts from the moment a transaction was due, service time from the moment …"""
+    """open loop: response time counts from the scheduled start of a transaction, service time from the moment …"""
     return (
-        f"open loop: response time counts from the moment a {either(unit, 'transaction')} was due, service time from "
-        f"the moment it was sent; {either(units, 'transactions')} that were due but never began are counted apart"
+        f"open loop: response time counts from the scheduled start of a {either(unit, 'transaction')}, service time "
+        f"from the moment it was sent; {either(units, 'transactions')} that never started are counted separately"
     )
 
 
 @wording("search-found")
 def search_found(result: Note) -> str:
-    """the search found: best clients: 8 with 940/s, by 12 trials"""
-    return f"the search found: {text(result)}"
+    """search result: best clients: 8 with 940/s, by 12 trials"""
+    return f"search result: {text(result)}"
 
 
 @wording("confirmed")
 def confirmed(what: Strings) -> str:
-    """the peak was chosen on the sweep and measured again on fresh confirmation trials, because …"""
+    """the peak was chosen from the sweep and measured again in confirmation trials, because …"""
     return (
-        f"the {either(what, 'peak')} was chosen on the sweep and measured again on fresh confirmation trials, because "
-        "the best of several noisy numbers is too high by nature"
+        f"the {either(what, 'peak')} was chosen from the sweep and measured again in confirmation trials, because the "
+        "best of several noisy numbers is too high on average"
     )
 
 
 @wording("emulation-cost")
 def emulation_cost(cpu_share: Number) -> str:
-    """emulated devices: results hold for the model, not for a real drive. Emulation took up to 3% of the CPU time"""
+    """emulated devices: results apply to the model, not to a real drive. Emulation used up to 3% of the CPU time"""
     return (
-        "emulated devices: results hold for the model, not for a real drive. Emulation took up to "
+        "emulated devices: results apply to the model, not to a real drive. Emulation used up to "
         f"{percent(cpu_share)} of the CPU time"
     )
 
 
 @wording("percentiles-not-pooled")
 def not_pooled(most: Number) -> str:
-    """percentiles are those of all transactions of a peak's trials together. Of other points they are medians …"""
+    """percentiles at the peak are computed from all its trials together. At other points they are medians of …"""
     return (
-        "percentiles are those of all transactions of a peak's trials together. Of other points they are medians of "
-        f"the trials, since there are more than {number(most)} trials"
+        "percentiles at the peak are computed from all its trials together. At other points they are medians of the "
+        f"trials, because there are more than {number(most)} trials"
     )
 
 
 @wording("percentiles-of-too-few")
 def percentiles_of_too_few(units: Strings, needs: Sequence[Sequence[float]]) -> str:
-    """percentiles of too few transactions in a trial are not shown: 99 % needs 299"""
+    """percentiles of too few transactions in a trial are not shown: 99% needs 299"""
     return f"percentiles of too few {either(units, 'transactions')} in a trial are not shown: {needed(needs)}"
 
 
 def needed(needs: Sequence[Sequence[float]]) -> str:
-    """`99 % needs 299`"""
-    return ", ".join(f"{share * 100:g} % needs {grouped(count)}" for share, count in needs)
+    """`99% needs 299`"""
+    return ", ".join(f"{share * 100:g}% needs {grouped(count)}" for share, count in needs)
 
 
 @wording("percentiles-unresolved")
@@ -84,12 +84,12 @@ def percentiles_unresolved(units: Strings) -> str:
 def confirmed_less(
     clients: Number, lost: Number, taken_before: Number | None = None, taken: Number | None = None
 ) -> str:
-    """confirmation trials of 8 clients gave 12% less than the sweep that chose them: …"""
-    why = "the system or the machine changed in between, so neither number is safe"
+    """confirmation trials with 8 clients reached 12% less than the sweep that chose them: …"""
+    why = "the system or the machine changed in between, so neither number is reliable"
     if taken_before is not None and taken is not None:
         why = (
-            f"other programs and the hypervisor took {percent(taken)} of the CPU time during them and "
-            f"{percent(taken_before)} before"
+            f"other programs and steal time used {percent(taken)} of the CPU during them and {percent(taken_before)} "
+            "before"
         )
-    which = f"confirmation trials of {number(clients)} {'client' if clients == 1 else 'clients'}"
-    return f"{which} gave {percent(lost)} less than the sweep that chose them: {why}; repeat on a quiet machine"
+    which = f"confirmation trials with {number(clients)} {'client' if clients == 1 else 'clients'}"
+    return f"{which} reached {percent(lost)} less than the sweep that chose them: {why}; repeat on a quiet machine"

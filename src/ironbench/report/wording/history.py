@@ -9,7 +9,7 @@ from ironbench.words import counted, in_percent
 
 @wording("load-over-time")
 def load_over_time(clients: int, rate: float | None = None, rate_share: float | None = None, curve: str = "") -> str:
-    """8 clients, an open loop at 500/s"""
+    """8 clients, open loop at 500/s"""
     parts = [counted(clients, "client")]
     if rate_share is not None:
         parts.append(f"{in_percent(rate_share)} of the baseline's peak")
@@ -20,8 +20,8 @@ def load_over_time(clients: int, rate: float | None = None, rate_share: float | 
 
 @wording("unusable-left-out")
 def unusable_left_out(trials: int) -> str:
-    """3 trials left out: not usable, or measured to prepare others"""
-    return f"{counted(trials, 'trial')} left out: not usable, or measured to prepare others"
+    """3 trials left out: not valid, or run only to prepare others"""
+    return f"{counted(trials, 'trial')} left out: not valid, or run only to prepare others"
 
 
 @wording("untagged-left-out")
@@ -32,8 +32,8 @@ def untagged_left_out(trials: int, tag: str) -> str:
 
 @wording("metric-without-values")
 def metric_without_values(metric: str) -> str:
-    """no trial has a value of throughput that can be shown"""
-    return f"no trial has a value of {metric} that can be shown"
+    """no trial has a value for throughput"""
+    return f"no trial has a value for {metric}"
 
 
 @wording("few-points")

@@ -45,8 +45,8 @@ def transactions_failed(
 def failed_outside_window(
     failed: Number, ended: Number, share: Number, one: Strings, many: Strings, script: Strings, first: Strings
 ) -> str:
-    """5 of 900 transactions of the warm-up, or after the window, failed (0.56%); the first: a.sql, line 3: …"""
-    how_many = f"{number(failed)} of {_units(ended, one, many)} of the warm-up, or after the window,"
+    """5 of 900 transactions during warm-up or after the measured window failed (0.56%); the first: a.sql, line 3: …"""
+    how_many = f"{number(failed)} of {_units(ended, one, many)} during warm-up or after the measured window"
     return _with_first(f"{how_many} failed ({percent(share, *FAILED_LIMITS)})", first)
 
 
@@ -61,25 +61,25 @@ def _with_first(text: str, first: Strings) -> str:
 
 @wording("stopped-on-error")
 def stopped_on_error(reason: Strings) -> str:
-    """the first error ended the trial: correct the script, or …"""
-    fix = "correct the script, or continue after errors by --on-error continue (load.on_error in a lab)"
+    """the first error ended the trial: correct the script, or continue after errors with --on-error continue …"""
+    fix = "correct the script, or continue after errors with --on-error continue (load.on_error in a lab)"
     if "denied" in strings(reason):
         fix = (
-            "grant the role the right that the statement needs (GRANT; for a template, in the template), or name "
-            "another role in --dsn"
+            "grant the role the privilege that the statement needs (for a template, in the template), or name another "
+            "role in --dsn"
         )
     elif "parameter" in strings(reason):
         fix = (
-            "--protocol simple writes variables into the statement, as pgbench does by default; if that does not "
-            f"help, {fix}"
+            "use --protocol simple, which puts variables into the statement text as pgbench does by default; if that "
+            f"does not help, {fix}"
         )
     return f"the first error ended the trial: {fix}"
 
 
 @wording("fewer-workers")
 def fewer_workers(workers: Number, requested: Number) -> str:
-    """3 of 4 workers drove the load: machines of the cluster were lost"""
-    return f"{number(workers)} of {count(requested, 'worker')} drove the load: machines of the cluster were lost"
+    """only 3 of 4 workers ran the load: machines of the cluster were lost"""
+    return f"only {number(workers)} of {count(requested, 'worker')} ran the load: machines of the cluster were lost"
 
 
 @wording("client-saturated")
@@ -91,81 +91,84 @@ def client_saturated(
     workers: Strings = (),
     which: Strings = "",
 ) -> str:
-    """the client's 2 threads were 97% busy: they may be the limit; add --threads"""
+    """the client's 2 threads were 97% busy and may be the bottleneck: increase --threads"""
     if strings(workers):
         whose = "machines of" if "machines" in strings(which) else "threads of"
         workers_named = f"{'worker' if len(strings(workers)) == 1 else 'workers'} {names(workers)}"
         text = f"the {whose} {workers_named} were up to {percent(busy, CLIENT_SATURATED)} busy"
-        return f"{text}: they may be the limit; add workers, or threads"
+        return f"{text} and may be the bottleneck: add workers or threads"
     if highest(cores):
         used = low_to_high(cores, lambda one: f"{one:.2f}")
         return (
-            f"the client's process used {used} cores, and its connections take turns: it may be the limit; use fewer "
-            "clients, or a protocol that ironbench speaks itself"
+            f"the client process used {used} cores and runs its connections one after the other, so it may be the "
+            "bottleneck: use fewer clients, or an engine whose protocol ironbench implements itself"
         )
     only = highest(threads) == 1
     which_threads = "the client's only thread was" if only else f"the client's {count(threads, 'thread')} were"
-    it = "it" if only else "they"
     more = (
-        "add --threads" if highest(threads) < highest(clients) else "add --clients and --threads: each client has one"
+        "increase --threads"
+        if highest(threads) < highest(clients)
+        else "increase --clients and --threads, because each client already has its own thread"
     )
-    return f"{which_threads} {percent(busy, CLIENT_SATURATED)} busy: {it} may be the limit; {more}"
+    return f"{which_threads} {percent(busy, CLIENT_SATURATED)} busy and may be the bottleneck: {more}"
 
 
 @wording(RATE_NOT_KEPT)
 def rate_not_kept(
     finished: Number, waiting: Number, longest_wait_s: Number, warmup_s: Number, rate: Number = 0.0, curve: Strings = ""
 ) -> str:
-    """the target rate of 500/s was not sustained: 92% of it was finished, 1,200 were waiting at the end"""
-    target = f"the load curve {names(curve)}" if strings(curve) else f"the target rate of {per_second(rate)}"
-    since = " due since the warm-up began" if highest(warmup_s) else ""
-    text = f"{target} was not sustained: {percent(finished, RATE_KEPT)} of it was finished"
+    """target rate of 500/s not sustained: 92% of it was finished, 1,200 were waiting at the end"""
+    target = f"load curve {names(curve)}" if strings(curve) else f"target rate of {per_second(rate)}"
+    since = " scheduled since the start of the warm-up" if highest(warmup_s) else ""
+    text = f"{target} not sustained: {percent(finished, RATE_KEPT)} of it was finished"
     text += f", {number(waiting)}{since} were waiting at the end"
     return f"{text}, for up to {units.span(highest(longest_wait_s))}" if highest(longest_wait_s) else text
 
 
 @wording(CLIENTS_CUT_OFF)
 def clients_cut_off(cut_off: Number, longest_wait_s: Number, share: Number, one: Strings, many: Strings) -> str:
-    """3 transactions had not ended when the window closed and had run for up to 9 s, longer than 99% of …"""
+    """3 transactions were still running at the end of the window, for up to 9 s, longer than 99% of those that …"""
     return (
-        f"{_units(cut_off, one, many)} had not ended when the window closed and had run for up to "
-        f"{units.span(highest(longest_wait_s))}, longer than 99% of those that ended; they took "
-        f"{percent(share, CUT_OFF)} of the clients' time. Look for locks that they waited for"
+        f"{_units(cut_off, one, many)} were still running at the end of the window, for up to "
+        f"{units.span(highest(longest_wait_s))}, longer than 99% of those that finished; they took "
+        f"{percent(share, CUT_OFF)} of the clients' time. Check for lock waits"
     )
 
 
 @wording(STOPPED_ON_LOSS)
 def stopped_on_loss() -> str:
-    """a lost connection ended the trial: with --on-error continue only its client ends, …"""
+    """a lost connection ended the trial: use --on-error continue to end only its client, or …"""
     return (
-        "a lost connection ended the trial: with --on-error continue only its client ends, with --reconnect-on-loss it "
-        "opens a new one (load.on_error, load.reconnect_on_loss in a lab)"
+        "a lost connection ended the trial: use --on-error continue to end only its client, or --reconnect-on-loss to "
+        "open a new connection (load.on_error, load.reconnect_on_loss in a lab)"
     )
 
 
 @wording(CLIENTS_LOST)
 def clients_lost(lost: Number, clients: Number, first: Strings) -> str:
-    """3 of 8 clients lost the connection and ended, so that the load was lower than planned; the first: …"""
-    how_many = f"{number(lost)} of {count(clients, 'client')} lost the connection and ended"
-    return _with_first(f"{how_many}, so that the load was lower than planned", first)
+    """3 of 8 clients lost their connection and ended, so the load was lower than planned; the first: …"""
+    how_many = f"{number(lost)} of {count(clients, 'client')} lost their connection and ended"
+    return _with_first(f"{how_many}, so the load was lower than planned", first)
 
 
 @wording(CONNECTIONS_LOST)
 def connections_lost(lost: Number, first: Strings) -> str:
-    """2 connections of clients were lost; the first: terminating connection due to administrator command"""
+    """2 client connections were lost; the first: terminating connection due to administrator command"""
     verb = "was" if number(lost) == "1" else "were"
-    return _with_first(f"{count(lost, 'connection')} of clients {verb} lost", first)
+    return _with_first(f"{count(lost, 'client connection')} {verb} lost", first)
 
 
 @wording(LOOP_DELAYED)
 def loop_delayed(share: Number, rearms: Number) -> str:
-    """replies waited for ironbench's own loop during 31% of the service time; use more --threads"""
+    """replies waited for ironbench's event loop during 31% of the service time; increase --threads"""
     causes = []
     if highest(share) > OWN_DELAY:
-        causes.append(f"replies waited for ironbench's own loop during {percent(share, OWN_DELAY)} of the service time")
+        causes.append(
+            f"replies waited for ironbench's event loop during {percent(share, OWN_DELAY)} of the service time"
+        )
     if highest(rearms) or not causes:
         causes.append(f"{count(rearms, 'reply', 'replies')} found all receive buffers in use")
-    return f"{' and '.join(causes)}; use more --threads"
+    return f"{' and '.join(causes)}; increase --threads"
 
 
 @wording("not-steady")
@@ -198,15 +201,15 @@ def samples_dropped(samples: Number) -> str:
 
 
 _NOT_ASSESSED = {
-    "pilot failed": "its pilot failed",
-    "pilot damaged": "the timeline of its pilot is damaged",
-    "too short": "its pilot was too short",
-    "still changing": "throughput was still changing in the second half of the pilot",
+    "pilot failed": "the pilot trial failed",
+    "pilot damaged": "the timeline of the pilot trial is damaged",
+    "too short": "the pilot trial was too short",
+    "still changing": "throughput was still changing in the second half of the pilot trial",
 }
 
 
 @wording("warm-up-not-assessed")
 def warm_up_not_assessed(reason: Strings, warmup_s: Number) -> str:
-    """the warm-up could not be assessed (its pilot failed): 5 s were taken"""
+    """the warm-up could not be measured (the pilot trial failed): 5 s was used"""
     why = names([_NOT_ASSESSED.get(one, one) for one in strings(reason)])
-    return f"the warm-up could not be assessed{f' ({why})' if why else ''}: {span(warmup_s)} were taken"
+    return f"the warm-up could not be measured{f' ({why})' if why else ''}: {span(warmup_s)} was used"

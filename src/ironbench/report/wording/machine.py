@@ -29,60 +29,60 @@ _NOTABLE = 0.001
 def not_quiet(
     waited_s: Number, busy: Number, device_bytes_per_s: Number, in_flight: Number, dirty_bytes: Number
 ) -> str:
-    """the machine was not quiet before the trial, after 30 s of waiting: 12% of the CPUs were busy"""
+    """the machine was still busy before the trial, after a wait of 30 s: CPU 12% busy"""
     found = []
     if highest(busy):
-        found.append(f"{percent(busy, BUSY)} of the CPUs were busy")
+        found.append(f"CPU {percent(busy, BUSY)} busy")
     if highest(device_bytes_per_s):
-        found.append(f"devices moved {size(device_bytes_per_s)}/s")
+        found.append(f"device I/O {size(device_bytes_per_s)}/s")
     if highest(in_flight):
-        found.append(f"{count(in_flight, 'request')} in flight")
+        found.append(f"{count(in_flight, 'I/O request')} in flight")
     if highest(dirty_bytes):
-        found.append(f"{size(dirty_bytes)} waited to be written")
+        found.append(f"{size(dirty_bytes)} of dirty pages")
     what = f": {', '.join(found)}" if found else ""
-    return f"the machine was not quiet before the trial, after {span(waited_s)} of waiting{what}"
+    return f"the machine was still busy before the trial, after a wait of {span(waited_s)}{what}"
 
 
 @wording("clock-step")
 def clock_step(step_s: Number) -> str:
-    """the machine's clock was set by +1.000 s during the trial: times of day are off, durations are not"""
+    """the machine's clock jumped by +1.000 s during the trial: timestamps are wrong, durations are correct"""
     step = low_to_high(step_s, lambda one: f"{one:+.3f} s")
-    return f"the machine's clock was set by {step} during the trial: times of day are off, durations are not"
+    return f"the machine's clock jumped by {step} during the trial: timestamps are wrong, durations are correct"
 
 
 @wording("cpu-taken")
 def cpu_taken(
     programs: Number, steal: Number, share: Number | None = None, slices: Number = 0, dropped: Number = 0
 ) -> str:
-    """5 to 12% of CPU time was taken from the work: 5 to 11% by other programs, 0.5 to 1% by other virtual machines"""
-    parts = ((programs, "other programs"), (steal, "other virtual machines"))
-    by = ", ".join(f"{percent(part)} by {name}" for part, name in parts if highest(part) >= _NOTABLE)
-    by = by or f"less than {percent(_NOTABLE)} by each cause"
+    """5 to 12% of CPU time was lost: 5 to 11% to other programs, 0.5 to 1% to steal time"""
+    parts = ((programs, "other programs"), (steal, "steal time"))
+    by = ", ".join(f"{percent(part)} to {name}" for part, name in parts if highest(part) >= _NOTABLE)
+    by = by or f"less than {percent(_NOTABLE)} to each cause"
     if share is not None:
-        return f"{percent(share, BUSY)} of CPU time was taken from the work: {by}"
+        return f"{percent(share, BUSY)} of CPU time was lost: {by}"
     return (
-        f"{count(slices, 'slice')} of the block had CPU time taken from the work (at most {by}), and "
-        f"{count(dropped, 'rotation')} had been dropped already"
+        f"{count(slices, 'slice')} of the block lost CPU time (at most {by}), and {count(dropped, 'rotation')} had "
+        "already been dropped"
     )
 
 
 @wording("own-cpu-share")
 def own_cpu_share(share: Number, parts: Strings) -> str:
-    """client and observers used 22% of the CPU time used: do not draw conclusions about CPU"""
+    """client and observers used 22% of the CPU time: do not draw conclusions about CPU"""
     who = listed(strings(parts)) or "ironbench"
-    return f"{who} used {percent(share, OUR_SHARE)} of the CPU time used: verdicts about CPU do not hold"
+    return f"{who} used {percent(share, OUR_SHARE)} of the CPU time: do not draw conclusions about CPU"
 
 
 @wording("server-unseen")
 def server_unseen(error: Strings = "", processes: Strings = "") -> str:
-    """the server's processes are out of sight, and CPU, memory and devices are those of the machine that …"""
+    """the server's processes are not visible: CPU, memory and device metrics come from the machine that …"""
     if strings(error):
         return f"the server's machine could not be observed: {names(error)}"
     if strings(processes):
         return f"the server's processes are not visible on its machine: {names(processes)}"
     return (
-        "the server's processes are out of sight, and CPU, memory and devices are those of the machine that ironbench "
-        "ran on; --server ssh://USER@HOST (system.server in a lab) observes the server's"
+        "the server's processes are not visible: CPU, memory and device metrics come from the machine that "
+        "ironbench ran on; use --server ssh://USER@HOST (system.server in a lab) to observe the server's machine"
     )
 
 
@@ -90,26 +90,26 @@ def server_unseen(error: Strings = "", processes: Strings = "") -> str:
 def link_lost(
     error: Strings, times: Number | None = None, lost_s: Number = 0.0, gaps: Sequence[Sequence[float]] = ()
 ) -> str:
-    """the link to the server's machine was lost 2 times for 4 s in all: from 3 s to 5 s, from 9 s to 11 s"""
+    """the connection to the server's machine was lost 2 times for 4 s in total: from 3 s to 5 s, from 9 s to 11 s"""
     why = f" ({names(error)})" if strings(error) else ""
     if times is None:
         return f"the server's machine could not be observed{why}"
     when = ", ".join(f"from {units.span(low)} to {units.span(high)}" for low, high in gaps[:3])
-    lost = f"the link to the server's machine was lost {count(times, 'time')} for {span(lost_s)} in all"
+    lost = f"the connection to the server's machine was lost {count(times, 'time')} for {span(lost_s)} in total"
     return f"{lost}{f': {when}' if when else ''}{why}"
 
 
 @wording("lab-changed")
 def lab_changed(changes: Strings) -> str:
-    """since the lab began, this has changed: software: ironbench 0.1.0, now 0.2.0"""
-    return f"since the lab began, this has changed: {'; '.join(strings(changes)) or 'unknown'}"
+    """changed since the lab was started: software: ironbench 0.1.0, now 0.2.0"""
+    return f"changed since the lab was started: {'; '.join(strings(changes)) or 'unknown'}"
 
 
 @wording("not-undone")
 def not_undone(command: Strings, error: Strings) -> str:
     """an earlier change was not undone, because `umount /srv` failed: exit status 32"""
-    failed = f"`{names(command) or 'the cleanup'}`{f' {names(error)}' if strings(error) else ' failed'}"
-    return f"what was done before is not undone, for {failed}"
+    why = f": {names(error)}" if strings(error) else ""
+    return f"an earlier change was not undone, because `{names(command) or 'the cleanup'}` failed{why}"
 
 
 @wording("counts-late")
@@ -120,27 +120,28 @@ def counts_late(
     published: Number | None = None,
     transactions: Number = 0,
 ) -> str:
-    """the server publishes commits, rows and I/O up to 1 s late: in 5 s up to 20% off"""
+    """server counters lag by up to 1 s (commits, rows, I/O): an error of up to 20% in a trial of 5 s"""
     if published is not None:
-        seen = f"the server had published {percent(published)} of {count(transactions, 'transaction')} at the end"
-        return f"{seen}: its commits, rows and I/O are left out"
-    delay = f"the server publishes commits, rows and I/O up to {span(late_s)} late"
+        seen = f"server counters included {percent(published)} of {count(transactions, 'transaction')} at the end"
+        return f"{seen}: commits, rows and I/O are left out"
+    delay = f"server counters lag by up to {span(late_s)} (commits, rows, I/O)"
     if error is not None:
-        return f"{delay}: in {span(window_s)} up to {percent(error)} off"
-    return f"{delay}: in {span(window_s)} they say too little"
+        return f"{delay}: an error of up to {percent(error)} in a trial of {span(window_s)}"
+    return f"{delay}: not usable in a trial of {span(window_s)}"
 
 
 @wording("more-threads-than-cpus")
 def more_threads_than_cpus(threads: Number, cpus: Number) -> str:
-    """8 threads on 2 CPUs: they take turns, and their times contain the waiting"""
-    return f"{count(threads, 'thread')} on {count(cpus, 'CPU')}: they take turns, and their times contain the waiting"
+    """8 threads on 2 CPUs: threads share CPUs, so the times include CPU scheduling wait"""
+    on = f"{count(threads, 'thread')} on {count(cpus, 'CPU')}"
+    return f"{on}: threads share CPUs, so the times include CPU scheduling wait"
 
 
 @wording("probes-within-caches")
 def probes_within_caches(probed_bytes: Number, needed_bytes: Number) -> str:
-    """bandwidth and latency were measured within 8 MiB and are those of caches; 256 MiB or more measures memory"""
+    """bandwidth and latency were measured within 8 MiB, which CPU caches can hold: use --with memory= …"""
     probed, needed = low_to_high(probed_bytes, units.memory), low_to_high(needed_bytes, units.memory)
     return (
-        f"bandwidth and latency were measured within {probed}, and are those of caches as far as these reach: "
-        f"--with memory= (workload.with in a lab) of {needed} or more measures memory"
+        f"bandwidth and latency were measured within {probed}, which CPU caches can hold: use --with memory= "
+        f"(workload.with in a lab) of {needed} or more to measure memory"
     )

@@ -8,9 +8,9 @@ from ironbench.words import counted, grouped, in_percent
 
 @wording("curve-falls")
 def falls(throughput: float) -> str:
-    """the fitted curve falls from the first client on: a single client has the highest throughput, 500/s"""
-    alone = f"a single client has the highest throughput, {_rate(throughput)}"
-    return f"the fitted curve falls from the first client on: {alone}"
+    """the fitted curve falls from the first client: 1 client has the highest throughput, 500/s"""
+    alone = f"1 client has the highest throughput, {_rate(throughput)}"
+    return f"the fitted curve falls from the first client: {alone}"
 
 
 @wording("curve-rises")
@@ -22,20 +22,20 @@ def rises(last: float, asymptote: float | None) -> str:
 
 @wording("curve-peak")
 def peak(clients: float, throughput: float, last: float, beyond: bool) -> str:
-    """the fitted curve peaks at 31 clients with 7 000/s"""
+    """the fitted curve peaks at 31 clients with 7,000/s"""
     found = f"the fitted curve peaks at {_clients(clients)} clients with {_rate(throughput)}"
     if beyond:
-        return f"{found}. This is beyond the {_clients(last)} clients measured: measure there before you rely on it"
+        return f"{found}. This is beyond the {_clients(last)} clients measured: measure there before relying on it"
     return found
 
 
 @wording("curve-superlinear")
 def superlinear(contention: float) -> str:
-    """throughput grows superlinearly: the fitted contention is negative (−2 %), so several clients get more work …"""
+    """superlinear scaling: the fitted contention is negative (−2%), so several clients reach more than that many …"""
     return (
-        f"throughput grows superlinearly: the fitted contention is negative ({in_percent(contention)}), so several "
-        "clients get more work done than as many times a single one (shared caches, group commit). The law does not "
-        "explain that; do not rely on its predictions beyond the measured range"
+        f"superlinear scaling: the fitted contention is negative ({in_percent(contention)}), so several clients reach "
+        "more than that many times the throughput of one (shared caches, group commit). The scalability law does not "
+        "model this; do not rely on its predictions beyond the measured range"
     )
 
 
@@ -51,23 +51,23 @@ def knee(clients: float, contention: float, measured: bool) -> str:
 
 @wording("curve-without-measured-fall")
 def without_measured_fall(first: float, last: float) -> str:
-    """measured throughput does not fall from 24 clients to 40, the most that were measured: only the fitted curve …"""
-    flat = f"from {counted(first, 'client')} to {_clients(last)}, the most that were measured"
+    """measured throughput does not fall from 24 clients to 40, the highest number measured: only the fitted curve …"""
+    flat = f"from {counted(first, 'client')} to {_clients(last)}, the highest number measured"
     return f"measured throughput does not fall {flat}: only the fitted curve falls beyond its peak"
 
 
 @wording("curve-of-few-points")
 def of_few_points(points: int, enough: int) -> str:
-    """the curve is fitted to 4 numbers of clients; 6 or more are advisable"""
-    return f"the curve is fitted to {points} numbers of clients; {enough} or more are advisable"
+    """the curve is fitted to 4 client counts; use 6 or more"""
+    return f"the curve is fitted to {points} client counts; use {enough} or more"
 
 
 @wording("curve-misfit")
 def misfit(clients: float, missed: float) -> str:
-    """the scalability law does not describe this system: its curve misses the trials by more than repeats vary, …"""
+    """the scalability law does not describe this system: the curve deviates from the trials by more than repeats …"""
     return (
-        "the scalability law does not describe this system: its curve misses the trials by more than repeats vary, "
-        f"most at {_clients(clients)} clients (by {in_percent(missed)}). Rely on the measured points, not on the curve"
+        "the scalability law does not describe this system: the curve deviates from the trials by more than repeats "
+        f"vary, most at {_clients(clients)} clients (by {in_percent(missed)}). Use the measured points, not the curve"
     )
 
 

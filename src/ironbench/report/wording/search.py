@@ -12,16 +12,16 @@ from ironbench.words import grouped
 
 @wording("search-failed")
 def search_failed(of: str, low: int, high: int, at: int) -> str:
-    """no clients in 1 to 128: every trial at 1 failed"""
-    return f"no {of} in {low} to {high}: every trial at {at} failed"
+    """search failed: no result for clients in 1 to 128, because every trial at 1 failed"""
+    return f"search failed: no result for {of} in {low} to {high}, because every trial at {at} failed"
 
 
 @wording("search-none-sustained")
 def none_sustained(
     of: str, tried: Sequence[int], too_few: Strings = "", percentiles: Sequence[Sequence[float]] = ()
 ) -> str:
-    """no rate of those tried is sustained (tried: 20, 40)"""
-    none = f"no {of} of those tried is sustained ({_tried(tried)})"
+    """no rate was sustained (tried: 20, 40)"""
+    none = f"no {of} was sustained ({_tried(tried)})"
     return "; ".join(filter(None, (none, _doubt(too_few, percentiles))))
 
 
@@ -34,12 +34,12 @@ def none_within_limit(
     too_few: Strings = "",
     percentiles: Sequence[Sequence[float]] = (),
 ) -> str:
-    """no clients of those tried keeps the limit on response_time_p99_s (tried: 1)"""
+    """limit on response_time_p99_s exceeded at every value of clients (tried: 1)"""
     doubt = _doubt(too_few, percentiles)
     if surely and not doubt:
-        return f"no {of} of those tried keeps the limit on {limit} ({_tried(tried)})"
-    why = doubt or "trials vary too much to tell at the lowest"
-    return f"inconclusive: no {of} was shown to keep the limit on {limit} ({_tried(tried)}; {why})"
+        return f"limit on {limit} exceeded at every value of {of} ({_tried(tried)})"
+    why = doubt or "trials at the lowest value vary too much"
+    return f"inconclusive: the limit on {limit} was not shown to be met at any value of {of} ({_tried(tried)}; {why})"
 
 
 @wording("search-best")
@@ -56,16 +56,16 @@ def search_best(
     too_few: Strings = "",
     percentiles: Sequence[Sequence[float]] = (),
 ) -> str:
-    """best clients: 8 with 940/s, by 12 trials; 6 to 8 cannot be told apart; 10 breaks the limit on …"""
-    parts = [f"best {of}: {point} with {grouped(throughput)}/s, by {trials} trials"]
+    """best clients: 8 with 940/s, from 12 trials; no difference shown between 6 and 8; 10 exceeds the limit on …"""
+    parts = [f"best {of}: {point} with {grouped(throughput)}/s, from {trials} trials"]
     if low != high:
-        parts.append(f"{low} to {high} cannot be told apart")
+        parts.append(f"no difference shown between {low} and {high}")
     if ended_by == "range":
-        parts.append(f"throughput still rises at the end of the range, {ended_at}")
+        parts.append(f"throughput still rises at {ended_at}, the end of the range")
     elif ended_by == "rate":
-        parts.append(f"{ended_at} is not sustained")
+        parts.append(f"{ended_at} was not sustained")
     elif ended_by:
-        parts.append(f"{ended_at} breaks the limit on {ended_by}")
+        parts.append(f"{ended_at} exceeds the limit on {ended_by}")
     return "; ".join(filter(None, (*parts, _doubt(too_few, percentiles))))
 
 
@@ -83,14 +83,14 @@ def search_repeat() -> str:
 
 @wording("search-near-limit")
 def search_near_limit() -> str:
-    """repeat to decide whether it keeps the limit"""
-    return "repeat to decide whether it keeps the limit"
+    """repeat to decide whether the limit is met"""
+    return "repeat to decide whether the limit is met"
 
 
 @wording("search-best-undecided")
 def search_best_undecided() -> str:
-    """repeat to decide whether it is the best"""
-    return "repeat to decide whether it is the best"
+    """repeat to decide whether this value is the best"""
+    return "repeat to decide whether this value is the best"
 
 
 @wording("search-between")
@@ -106,4 +106,4 @@ def _tried(points: Sequence[int]) -> str:
 def _doubt(too_few: Strings, percentiles: Sequence[Sequence[float]]) -> str:
     if not percentiles:
         return ""
-    return f"the limit was held against percentiles of too few {names(too_few)}, {needed(percentiles)}"
+    return f"the limit was compared with percentiles of too few {names(too_few)}, {needed(percentiles)}"

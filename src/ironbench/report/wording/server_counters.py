@@ -9,27 +9,27 @@ from ironbench.report.wording.values import count as counted
 
 @wording("statements-since-restart")
 def since_restart() -> str:
-    """the server was restarted during the trial: its statement statistics start there"""
-    return "the server was restarted during the trial: its statement statistics start there"
+    """the server was restarted during the trial: statement statistics start at the restart"""
+    return "the server was restarted during the trial: statement statistics start at the restart"
 
 
 @wording("statements-since-reset")
 def since_reset(by: Strings) -> str:
-    """pg_stat_statements was reset during the trial: these figures start there"""
-    return f"{names(by) or 'a server view'} was reset during the trial: these figures start there"
+    """pg_stat_statements was reset during the trial: values start at the reset"""
+    return f"{names(by) or 'a server view'} was reset during the trial: values start at the reset"
 
 
 @wording("statements-evicted")
 def evicted(by: Strings, setting: Strings) -> str:
-    """pg_stat_statements evicted rare statements during the trial (increase pg_stat_statements.max): some figures are
+    """pg_stat_statements evicted rare statements during the trial (increase pg_stat_statements.max): some values are
     too low or missing"""
     more = f" (increase {names(setting)})" if names(setting) else ""
-    lacks = "some figures are too low or missing"
+    lacks = "some values are too low or missing"
     return f"{names(by) or 'the server'} evicted rare statements during the trial{more}: {lacks}"
 
 
 @wording("statements-not-counted")
 def not_counted(count: Number, by: Strings, setting: Strings) -> str:
-    """performance_schema had no room for 12 statements (increase performance_schema_digests_size): they are missing"""
+    """performance_schema had no space for 12 statements, which are missing (increase …)"""
     more = f" (increase {names(setting)})" if names(setting) else ""
-    return f"{names(by) or 'the server'} had no room for {counted(count, 'statement')}{more}: they are missing"
+    return f"{names(by) or 'the server'} had no space for {counted(count, 'statement')}, which are missing{more}"

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from ironbench import units
 from ironbench.model.note import FLAGGED, MISSING, Note
 from ironbench.report.wording.registry import text, wording
-from ironbench.report.wording.values import Number, Strings, highest, names, percent
+from ironbench.report.wording.terms import comparison, configuration
+from ironbench.report.wording.terms import status as terms_status
+from ironbench.report.wording.values import Number, Strings, highest, names, percent, strings
 from ironbench.words import counted, some
 
 
@@ -28,62 +30,66 @@ def of_trials(note: Note, trials: int, of: int) -> str:
 
 @wording("of-subjects")
 def of_subjects(subjects: Strings, note: Note) -> str:
-    """log=memory: the ratio drifted"""
-    return ": ".join(filter(None, (names(subjects), text(note))))
+    """WAL in memory: the ratio drifted"""
+    return ": ".join(filter(None, (names([_named(one) for one in strings(subjects)]), text(note))))
+
+
+def _named(subject: str) -> str:
+    return comparison(subject) if " over " in subject else configuration(subject)
 
 
 @wording(FLAGGED)
 def trials_flagged(trials: int, of: int, causes: Sequence[Note] = ()) -> str:
-    """4 of 24 trials suspect: 5 to 12% of CPU time was taken from the work."""
-    return f"{trials} of {counted(of, 'trial')} suspect{f': {_causes(causes)}' if causes else ''}."
+    """4 of 24 trials flagged: 5 to 12% of CPU time was lost."""
+    return f"{trials} of {counted(of, 'trial')} flagged{f': {_causes(causes)}' if causes else ''}."
 
 
 @wording("peak-flagged")
 def peak_flagged(work: str, where: str, side: str, trials: int, of: int, causes: Sequence[Note] = ()) -> str:
-    """tpcb-like: 1 of 3 trials at the peak of old suspect: the client's 2 threads were 97% busy"""
-    place = {"rate": "at the rate asked of", "alone": "of"}.get(where, "at the peak of")
-    flagged = f"{trials} of {counted(of, 'trial')} {place} {side or 'a side'} suspect"
+    """tpcb-like: 1 of 3 trials at the peak of old flagged: the client's 2 threads were 97% busy"""
+    place = {"rate": "at the target rate of", "alone": "of"}.get(where, "at the peak of")
+    flagged = f"{trials} of {counted(of, 'trial')} {place} {side or 'one side'} flagged"
     return ": ".join(filter(None, (work, flagged, _causes(causes))))
 
 
 @wording("trials-left-out")
 def trials_left_out(status: str, trials: int, causes: Sequence[Note] = ()) -> str:
-    """2 voided trials left out: server died: out of memory."""
+    """2 invalid trials left out: server crashed: out of memory."""
     why = some(list(map(text, causes)))
-    return f"{counted(trials, f'{status} trial'.lstrip())} left out{f': {why}' if why else ''}."
+    return f"{counted(trials, f'{terms_status(status)} trial'.lstrip())} left out{f': {why}' if why else ''}."
 
 
 @wording("blocks-repeated")
 def blocks_repeated(blocks: int, trials: int, causes: Sequence[Note] = ()) -> str:
-    """1 block measured again whole after failed trials; 2 earlier trials left out: server died."""
+    """1 block repeated after failed trials; 2 earlier trials left out: server crashed."""
     why = some(list(map(text, causes)))
     earlier = f"{counted(trials, 'earlier trial')} left out{f': {why}' if why else ''}"
-    return f"{counted(blocks, 'block')} measured again whole after failed trials; {earlier}."
+    return f"{counted(blocks, 'block')} repeated after failed trials; {earlier}."
 
 
 @wording(MISSING)
 def trials_missing(missing: int, due: int) -> str:
-    """2 of 24 planned trials are still to be run: `ironbench lab resume` runs them"""
-    verb, them = ("is", "it") if missing == 1 else ("are", "them")
-    return f"{missing} of {due} planned trials {verb} still to be run: `ironbench lab resume` runs {them}"
+    """2 of 24 planned trials have not run: run them with `ironbench lab resume`"""
+    verb, them = ("has", "it") if missing == 1 else ("have", "them")
+    return f"{missing} of {due} planned trials {verb} not run: run {them} with `ironbench lab resume`"
 
 
 @wording("search-too-short")
 def search_too_short(metrics: Strings, seconds: Number) -> str:
-    """the search is inconclusive where trials have too few transactions for the limit on response_time_p99_s: at the
-    lowest rate tried, that takes trials of 60 s or longer"""
+    """the search is inconclusive where trials have too few transactions for the limit on response_time_p99_s: use
+    trials of 60 s or longer, enough at the lowest rate tried"""
     return (
-        f"the search is inconclusive where trials have too few transactions for the limit on {names(metrics)}: at the "
-        f"lowest rate tried, that takes trials of {units.span(math.ceil(highest(seconds)))} or longer"
+        f"the search is inconclusive where trials have too few transactions for the limit on {names(metrics)}: use "
+        f"trials of {units.span(math.ceil(highest(seconds)))} or longer, enough at the lowest rate tried"
     )
 
 
 @wording("reads-from-memory")
 def reads_from_memory(share: Number) -> str:
-    """device reads took at most 0.2% of the time, pages came from memory: the devices for the data were compared by
-    WAL and checkpoints alone. limits.memory_total, set to the memory …"""
+    """device reads took at most 0.2% of transaction time because data was cached: the data devices differ only in
+    WAL and checkpoint writes. For reads to reach the device, set limits.memory_total to …"""
     return (
-        f"device reads took at most {percent(highest(share))} of the time, pages came from memory: the devices for the "
-        "data were compared by WAL and checkpoints alone. limits.memory_total, set to the memory that the database "
-        "will have beside its real size, makes reads reach the device"
+        f"device reads took at most {percent(highest(share))} of transaction time because data was cached: the "
+        "data devices differ only in WAL and checkpoint writes. For reads to reach the device, set limits.memory_total "
+        "to a size in the same proportion to the data as in production"
     )

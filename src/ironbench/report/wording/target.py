@@ -25,28 +25,28 @@ def met(bound_s: float, rate: float, failed: float = 0.0) -> str:
 
 @wording("target-rate-not-kept")
 def rate_not_kept(rate: float, centre_s: float) -> str:
-    """does not keep 500/s; 12.5 ms there"""
-    return f"does not keep {written.rate(rate)}; {milliseconds(centre_s)} there"
+    """does not sustain 500/s; 12.5 ms at that rate"""
+    return f"does not sustain {written.rate(rate)}; {milliseconds(centre_s)} at that rate"
 
 
 @wording("target-of-few-trials")
 def of_few_trials(rate: float, centre_s: float, trials: int, least: int) -> str:
-    """not measured: 2 of 3 trials at 500/s, without an upper bound (12.5 ms)"""
+    """not measured: 2 of 3 trials at 500/s, too few for a confidence interval (12.5 ms)"""
     at = f"{trials} of {least} trials at {written.rate(rate)}"
-    return f"not measured: {at}, without an upper bound ({milliseconds(centre_s)})"
+    return f"not measured: {at}, too few for a confidence interval ({milliseconds(centre_s)})"
 
 
 @wording("target-inconclusive")
 def inconclusive(rate: float, centre_s: float, bound_s: float) -> str:
-    """cannot tell: 12.5 ms, at most 14 ms at 500/s; more trials narrow that"""
-    return f"cannot tell: {_near(rate, centre_s, bound_s)}; more trials narrow that"
+    """inconclusive: 12.5 ms, at most 14 ms at 500/s; run more trials"""
+    return f"inconclusive: {_near(rate, centre_s, bound_s)}; run more trials"
 
 
 @wording("target-missed")
 def missed(rate: float, centre_s: float, bound_s: float, limit_s: float) -> str:
-    """misses it 1.25 times over: 12.5 ms, at most 14 ms at 500/s"""
-    times = f"{centre_s / limit_s:.2f} times over" if limit_s else "by far"
-    return f"misses it {times}: {_near(rate, centre_s, bound_s)}"
+    """missed, 1.25x the limit: 12.5 ms, at most 14 ms at 500/s"""
+    times = f", {centre_s / limit_s:.2f}x the limit" if limit_s else ""
+    return f"missed{times}: {_near(rate, centre_s, bound_s)}"
 
 
 def _near(rate: float, centre_s: float, bound_s: float) -> str:
@@ -55,13 +55,13 @@ def _near(rate: float, centre_s: float, bound_s: float) -> str:
 
 @wording("target-unresolved")
 def unresolved(units: str, metric: str) -> str:
-    """not measured: transactions were still waiting at the end of every trial, which could change …"""
-    return f"not measured: {units} were still waiting at the end of every trial, which could change {metric}"
+    """not measured: transactions still waiting at the end of every trial could change response_time_p99_s"""
+    return f"not measured: {units} still waiting at the end of every trial could change {metric}"
 
 
 @wording("target-of-too-few")
 def of_too_few(units: str, needs: Sequence[Sequence[float]]) -> str:
-    """not measured: too few transactions in a trial, 99 % needs 299"""
+    """not measured: too few transactions in a trial, 99% needs 299"""
     return f"not measured: too few {units} in a trial, {needed(needs)}"
 
 
@@ -73,17 +73,17 @@ def no_records() -> str:
 
 @wording("target-none-usable")
 def none_usable() -> str:
-    """not measured: no trial of it may be used"""
-    return "not measured: no trial of it may be used"
+    """not measured: no usable trial"""
+    return "not measured: no usable trial"
 
 
 @wording("target-no-rate")
 def no_rate(curved: bool) -> str:
-    """not measured: closed loop only; drive it with --rate"""
-    return f"not measured: {'no steady rate' if curved else 'closed loop only'}; drive it with --rate"
+    """not measured: closed loop only; run with --rate"""
+    return f"not measured: {'no steady rate' if curved else 'closed loop only'}; run with --rate"
 
 
 @wording("target-rate-lower")
 def rate_lower(highest: float) -> str:
-    """not measured: the highest rate driven is 500/s"""
-    return f"not measured: the highest rate driven is {written.rate(highest)}"
+    """not measured: the highest rate tried is 500/s"""
+    return f"not measured: the highest rate tried is {written.rate(highest)}"

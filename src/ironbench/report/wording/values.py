@@ -21,7 +21,7 @@ def low_to_high(value: Number, written: Callable[[float], str]) -> str:
 
 
 def percent(value: Number, *limits: float) -> str:
-    """Formats a share: `12 %`, or `5 to 12 %`. `limits`: the digits show on which side of these limits the share is."""
+    """Formats a share: `12%`, or `5 to 12%`. `limits`: the digits show on which side of these limits the share is."""
     if isinstance(value, NoteRange):
         low, high = percents(value.low, limits=limits), percents(value.high, limits=limits)
         return f"{low} to {in_percent(value.high, limits=limits)}" if low != high else in_percent(value.high, limits)

@@ -9,6 +9,7 @@ from ironbench import units
 from ironbench.model.note import Note
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import text, wording
+from ironbench.report.wording.terms import configuration
 from ironbench.report.wording.values import percent
 from ironbench.words import counted, grouped
 
@@ -18,9 +19,9 @@ _RANGE = {"confirmed": "inside", "refuted": "outside"}
 
 @wording("value-against-limit")
 def value_against_limit(verdict: str, low: float, high: float, unit: str, confidence: float, trials: int) -> str:
-    """1.2 ms to 1.4 ms at 95 % confidence, 6 trials: within the limit"""
-    place = _LIMIT.get(verdict, "partly beyond the limit; more trials narrow it")
-    seen = f"{_value(low, unit)} to {_value(high, unit)} at {100 * confidence:.3g} % confidence"
+    """95% CI 1.2 ms to 1.4 ms, 6 trials: within the limit"""
+    place = _LIMIT.get(verdict, "partly beyond the limit; run more trials")
+    seen = f"{100 * confidence:.3g}% CI {_value(low, unit)} to {_value(high, unit)}"
     return f"{seen}, {trials} trials: {place}"
 
 
@@ -34,9 +35,9 @@ def _value(value: float, unit: str) -> str:
 
 @wording("interval-against-range")
 def interval_against_range(verdict: str, low: float, high: float, confidence: float) -> str:
-    """the interval 1.180 to 1.350 at 95 % confidence lies inside the range"""
-    seen = f"{_ratio(low)} to {_ratio(high)} at {100 * confidence:.3g} % confidence"
-    return f"the interval {seen} lies {_RANGE.get(verdict, 'partly outside')} the range"
+    """95% CI of the ratio 1.180 to 1.350: inside the range"""
+    seen = f"{100 * confidence:.3g}% CI of the ratio {_ratio(low)} to {_ratio(high)}"
+    return f"{seen}: {_RANGE.get(verdict, 'partly outside')} the range"
 
 
 def _ratio(value: float) -> str:
@@ -46,20 +47,20 @@ def _ratio(value: float) -> str:
 
 @wording("too-few-transactions")
 def too_few_transactions(needs: Sequence[Sequence[float]]) -> str:
-    """99 % needs 299"""
+    """99% needs 299"""
     return needed(needs)
 
 
 @wording("too-few-trials")
 def too_few_trials(trials: int, least: int) -> str:
-    """2 of 3 trials that a confidence interval needs"""
-    return f"{trials} of {least} trials that a confidence interval needs"
+    """2 trials; a confidence interval needs 3"""
+    return f"{counted(trials, 'trial')}; a confidence interval needs {least}"
 
 
 @wording("no-interval-at-look")
 def no_interval_at_look() -> str:
-    """no interval: this configuration decides nothing at this look"""
-    return "no interval: this configuration decides nothing at this look"
+    """no confidence interval at this interim analysis"""
+    return "no confidence interval at this interim analysis"
 
 
 @wording("rate-sustained")
@@ -70,8 +71,8 @@ def rate_sustained(trials: int, of: int, rate: float) -> str:
 
 @wording("not-compared")
 def not_compared(cells: Sequence[str]) -> str:
-    """log=disk and log=memory were not compared"""
-    return f"{' and '.join(cells)} were not compared"
+    """WAL on disk and WAL in memory were not compared"""
+    return f"{' and '.join(map(configuration, cells))} were not compared"
 
 
 @wording("fewer-blocks")
@@ -85,93 +86,90 @@ _ORDER = {"slower": "{} is slower than {}", "equivalent": "{} is equivalent to {
 
 @wording("order-of-two")
 def order_of_two(cell: str, following: str, conclusion: str) -> str:
-    """log=disk is slower than log=memory"""
-    return _ORDER.get(conclusion, "{} against {} is undecided").format(cell, following)
+    """WAL on disk is slower than WAL in memory"""
+    return _ORDER.get(conclusion, "{} vs. {} is inconclusive").format(configuration(cell), configuration(following))
 
 
 @wording("order-confirmed")
 def order_confirmed() -> str:
-    """each is better than the next"""
-    return "each is better than the next"
+    """every configuration is better than the next"""
+    return "every configuration is better than the next"
 
 
 @wording("fell-behind")
 def fell_behind(cell: str, trials: int, of: int) -> str:
-    """log=disk rate=90% fell behind in 6 of 6"""
-    return f"{cell} fell behind in {trials} of {of}"
+    """WAL on disk, 90% of peak throughput fell behind in 6 of 6 trials"""
+    return f"{configuration(cell)} fell behind in {trials} of {counted(of, 'trial')}"
 
 
 @wording("budget-too-small")
 def budget_too_small(budget_s: float, blocks: int, least: int, needed_s: float, resumes: str = "") -> str:
-    """the budget of 20 min had no room for cells at rates, and a verdict on them needs 6 blocks: a budget of about …"""
-    room = f"only {counted(blocks, 'block')} of cells at rates" if blocks else "no room for cells at rates"
-    more = f", and so does `ironbench lab resume {resumes} --more {least}`" if resumes else ""
+    """the budget of 20 min was too short for the configurations at a fixed rate, whose verdict needs 6 blocks: use …"""
+    done = f"; {counted(blocks, 'block')} ran" if blocks else ""
+    more = f", or run `ironbench lab resume {resumes} --more {least}`" if resumes else ""
     return (
-        f"the budget of {units.span(budget_s)} had {room}, and a verdict on them needs {least} blocks: a budget of "
-        f"about {units.span(needed_s)} holds these{more}"
+        f"the budget of {units.span(budget_s)} was too short for the configurations at a fixed rate, whose verdict "
+        f"needs {least} blocks{done}: use a budget of about {units.span(needed_s)}{more}"
     )
 
 
-# Of a gate.
+# Reasons of a gate.
 
 
 def _allowed(margin: float) -> str:
     return f"{percent(margin)} {'is' if margin <= 1 else 'are'} allowed"
 
 
-def _to_tell(advice: Note | None) -> str:
-    return f". To tell: {text(advice)}" if advice is not None else ""
+def _to_decide(advice: Note | None) -> str:
+    return f". To decide: {text(advice)}" if advice is not None else ""
 
 
 @wording("slower")
 def slower(slowdown: float, margin: float) -> str:
-    """it is slower by 12%; 5% is allowed"""
-    return f"it is slower by {percent(slowdown)}; {_allowed(margin)}"
+    """12% slower; 5% is allowed"""
+    return f"{percent(slowdown)} slower; {_allowed(margin)}"
 
 
 @wording("not-slower")
 def not_slower(bound: float, margin: float) -> str:
-    """it is not slower by 2% at most; 5% is allowed"""
-    by = f"by {percent(bound)} at most" if bound > 0 else "at all"
-    return f"it is not slower {by}; {_allowed(margin)}"
+    """at most 2% slower; 5% is allowed"""
+    size = f"at most {percent(bound)} slower" if bound > 0 else "not slower"
+    return f"{size}; {_allowed(margin)}"
 
 
 @wording("perhaps-slower")
 def perhaps_slower(least: float, most: float, margin: float, advice: Note | None = None) -> str:
-    """it may be slower by 9%; 5% is allowed. To tell: a round of 9 blocks, which finds …"""
-    if least > 0:
-        words = f"it is slower by {percent(least)} to {percent(most)}"
-    else:
-        words = f"it may be slower by {percent(most)}"
-    return f"{words}; {_allowed(margin)}{_to_tell(advice)}"
+    """possibly up to 9% slower; 5% is allowed. To decide: run a round of 9 blocks, which detect or rule out …"""
+    words = f"{percent(least)} to {percent(most)} slower" if least > 0 else f"possibly up to {percent(most)} slower"
+    return f"{words}; {_allowed(margin)}{_to_decide(advice)}"
 
 
 @wording("slower-at-one-end")
 def slower_at_one_end(change: Note | None, slowdown: float, margin: float) -> str:
-    """the ratio drifted from 1.00 to 0.80 over the blocks: at one end it is slower by 25%; 5% is allowed"""
+    """the ratio drifted from 1.00 to 0.80 over the blocks: 25% slower at one end; 5% is allowed"""
     drift = text(change) if change is not None else "the ratio changed over the blocks"
-    return f"{drift}: at one end it is slower by {percent(slowdown)}; {_allowed(margin)}"
+    return f"{drift}: {percent(slowdown)} slower at one end; {_allowed(margin)}"
 
 
 @wording("slower-in-earlier-round")
 def slower_in_earlier_round(round: int, why: Note) -> str:
-    """round 1: it is slower by 12%; 5% is allowed. A later round does not take that back"""
-    return f"round {round}: {text(why)}. A later round does not take that back"
+    """round 1: 12% slower; 5% is allowed. Later rounds do not change that"""
+    return f"round {round}: {text(why)}. Later rounds do not change that"
 
 
 @wording("trials-still-to-run")
 def trials_still_to_run(missing: int) -> str:
-    """3 planned trials still to be run"""
-    return f"{counted(missing, 'planned trial')} still to be run"
+    """3 planned trials have not run"""
+    return f"{counted(missing, 'planned trial')} {'has' if missing == 1 else 'have'} not run"
 
 
 @wording("no-better-direction")
 def no_better_direction(metric: str) -> str:
-    """neither more nor less wal_bytes_per_s is better"""
-    return f"neither more nor less {metric} is better"
+    """no better direction is defined for wal_bytes_per_s"""
+    return f"no better direction is defined for {metric}"
 
 
 @wording("gate-of-too-few-blocks")
 def gate_of_too_few_blocks(blocks: int, least: int, advice: Note | None = None) -> str:
-    """3 complete blocks of 6 that a verdict needs. To tell: a round of 6 complete blocks at least"""
-    return f"{counted(blocks, 'complete block')} of {least} that a verdict needs{_to_tell(advice)}"
+    """3 complete blocks; a verdict needs 6. To decide: run a round of at least 6 complete blocks"""
+    return f"{counted(blocks, 'complete block')}; a verdict needs {least}{_to_decide(advice)}"

@@ -30,33 +30,33 @@ def compares_false(share: Number) -> str:
 
 @wording("others-changed")
 def others_changed(changes: Number) -> str:
-    """other clients made 12 changes in this directory during the trial"""
-    return f"other clients made {count(changes, 'change')} in this directory during the trial"
+    """other clients changed 12 entries of this directory during the trial"""
+    return f"other clients changed {count(changes, 'entry', 'entries')} of this directory during the trial"
 
 
 @wording("over-limit")
 def over_limit(queries: Strings) -> str:
-    """cancelled at the limit: q09, q21; figures that need all queries are withheld"""
+    """cancelled at the time limit: q09, q21; metrics that need all queries are left out"""
     cancelled = ", ".join(strings(queries)) or "queries"
-    return f"cancelled at the limit: {cancelled}; figures that need all queries are withheld"
+    return f"cancelled at the time limit: {cancelled}; metrics that need all queries are left out"
 
 
 @wording("query-failed")
 def query_failed(queries: Sequence[Sequence[str]]) -> str:
-    """refused by the engine: q09 (out of memory); figures that need all queries are withheld"""
+    """failed in the database: q09 (out of memory); metrics that need all queries are left out"""
     refused = some([f"{name} ({error})" for name, error in queries]) or "queries"
-    return f"refused by the engine: {refused}; figures that need all queries are withheld"
+    return f"failed in the database: {refused}; metrics that need all queries are left out"
 
 
 _UNCHECKED = {
-    "refreshed data": "refresh functions have changed the data before their answers were checked",
+    "refreshed data": "refresh functions changed the data before the answers were checked",
     "unknown scale factor": "no answers are known for this scale factor",
     "drawn parameters": (
-        "answers at drawn parameters are compared with those of another engine: --with expected=DIR (workload.with "
-        "in a lab)"
+        "no known answers for random parameters; compare with the answers of another engine: --with expected=DIR "
+        "(workload.with in a lab)"
     ),
     "not requested": "as requested (check=no)",
-    "written to files": "they were written to files and compared with nothing",
+    "written to files": "answers were only written to files",
 }
 
 
@@ -82,21 +82,21 @@ def answers_checked(
     refused: Sequence[Sequence[str]] = (),
     earlier: Strings = "",
 ) -> str:
-    """answers checked: 20 of 22 right, q09, q21 gave none within 60 s, in an earlier trial on the same data"""
-    parts = [f"answers checked: {number(right)} of {number(of)} right"]
+    """answers checked: 20 of 22 correct, q09, q21 did not finish within 60 s, in an earlier trial on the same data"""
+    parts = [f"answers checked: {number(right)} of {number(of)} correct"]
     if strings(slow):
-        parts.append(f"{', '.join(strings(slow))} gave none within {span(limit_s)}")
-    parts += [f"the engine refused {name} ({error})" for name, error in refused]
+        parts.append(f"{', '.join(strings(slow))} did not finish within {span(limit_s)}")
+    parts += [f"{name} failed ({error})" for name, error in refused]
     parts += [_EARLIER.get(one, one) for one in strings(earlier)]
     return ", ".join(parts)
 
 
 @wording("mix-missed")
 def mix_missed(script: Strings, share: Number, specified: Number, transactions: Number) -> str:
-    """out of mix: trade_order has 8% instead of 10% of 4,000 transactions"""
+    """transaction mix not met: trade_order 8% instead of 10% of 4,000 transactions"""
     return (
-        f"out of mix: {names(script) or 'a transaction'} {percent(share)} instead of {percent(specified)} of "
-        f"{count(transactions, 'transaction')}"
+        f"transaction mix not met: {names(script) or 'a transaction'} {percent(share)} instead of {percent(specified)} "
+        f"of {count(transactions, 'transaction')}"
     )
 
 
@@ -104,7 +104,7 @@ def mix_missed(script: Strings, share: Number, specified: Number, transactions: 
 def response_limit(
     script: Strings, limit_s: Number, p90_s: Number | None = None, longest_s: Number | None = None
 ) -> str:
-    """90% of the response times of trade_order are up to 4 s (limit 3 s)"""
+    """the 90th percentile of response times of trade_order is 4 s (limit 3 s)"""
     if longest_s is not None:
         return f"{names(script) or 'a transaction'} took {span(longest_s)} (limit {span(limit_s)})"
     whose = f" of {names(script)}" if strings(script) else ""
@@ -117,19 +117,21 @@ def no_steady_state(
 ) -> str:
     """no steady state: the rate of the market's transactions fell by 20% after 12 s and stayed there"""
     if least_s is not None:
-        return f"too short to tell whether there was a steady state: {span(least_s)} at least"
+        return f"too short to confirm a steady state: use at least {span(least_s)}"
     what = "the rate of the market's transactions" if "market" in strings(rate) else "throughput"
     return f"no steady state: {what} {changed(change, after_s)}"
 
 
 @wording("market-gave-up")
 def given_up(given_up: Number) -> str:
-    """the market gave up 2 results or feeds after 20 tries each: their trades stay in progress"""
+    """the market emulator gave up 2 results or feeds after 20 attempts each: those trades stay in progress"""
     what = "result or feed" if number(given_up) == "1" else "results or feeds"
-    return f"the market gave up {number(given_up)} {what} after 20 tries each: their trades stay in progress"
+    return (
+        f"the market emulator gave up {number(given_up)} {what} after 20 attempts each: those trades stay in progress"
+    )
 
 
 @wording("no-score")
 def no_score() -> str:
-    """one client played all roles, one after another, and each transaction advanced the time: no score"""
-    return "one client played all roles, one after another, and each transaction advanced the time: no score"
+    """no score: one client ran all roles one after another, and each transaction advanced the simulated time"""
+    return "no score: one client ran all roles one after another, and each transaction advanced the simulated time"
