@@ -32,7 +32,7 @@ def verdict(one: ScreenedFactor) -> str:
 
 def screened_table(screen: Screen) -> Table:
     """Returns a row per factor."""
-    head = ("factor", "values", "ratio", "confidence interval", "result", "min. detectable effect", "p")
+    head = ("factor", "values", "ratio", "CI", "result", "min. detectable effect", "p")
     rows = tuple(
         (
             one.name,

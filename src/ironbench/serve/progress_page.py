@@ -147,7 +147,7 @@ def _needs(study: Any, stage: int) -> Table | None:
         if effect.finding.ratios
     )
     return (
-        Table(("comparison", "blocks", "ratio", "confidence interval", "so far", "still needed"), rows)
+        Table(("comparison", "blocks", "ratio", "CI", "so far", "still needed"), rows)
         if rows
         else None
     )

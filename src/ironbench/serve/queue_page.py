@@ -90,7 +90,8 @@ def _running(entry: QueueEntry, queue: Queue) -> dict[str, Any]:
 
 def _waiting(entry: QueueEntry, queue: Queue, entries: list[QueueEntry]) -> dict[str, Any]:
     said = f" {entry.why}." if entry.why else ""
-    actions = [(label, f"/queue/{entry.id}/{label.lower()}", "") for label in ("Earlier", "Later", "Cancel")]
+    changes = (("Move up", "earlier"), ("Move down", "later"), ("Cancel", "cancel"))
+    actions = [(label, f"/queue/{entry.id}/{change}", "") for label, change in changes]
     return _listed(entry, False, f"Waiting: {queue.waits_for(entry, entries)}.{said}", actions)
 
 

@@ -22,7 +22,7 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
     if not known:
         return None
     table = Table(
-        ("comparison", "blocks", "ratio", "confidence interval"),
+        ("comparison", "blocks", "ratio", "CI"),
         tuple((name, count(one.blocks), ratio_cell(one), interval_cell(one)) for name, one in known),
     )
     rows: list[dict[str, Any]] = [

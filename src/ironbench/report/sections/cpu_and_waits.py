@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ironbench.report.cell import TableCell, count
@@ -32,7 +33,7 @@ def of_parts(study: Study) -> list[Chart]:
             f"budget-{place}",
             part.name,
             "CPU time",
-            part.budgets,
+            [replace(bar, parts=_named(bar.parts)) for bar in part.budgets],
             BUDGET,
             "of the CPU time of all cores",
             at_work(part),
@@ -44,20 +45,23 @@ def of_parts(study: Study) -> list[Chart]:
 
 def of_cells(study: Study) -> list[Chart]:
     """Draws where the CPU time went; None if no trial measured it."""
-    cells = [cell for cell in study.cells if cell.budget]
+    budgets = {cell.name: _named(cell.budget) for cell in study.cells if cell.budget}
     colours = {
-        part: colour for part, colour in BUDGET.items() if any(cell.budget.get(part, 0.0) >= 0.0005 for cell in cells)
+        part: colour
+        for part, colour in BUDGET.items()
+        if any(budget.get(part, 0.0) >= 0.0005 for budget in budgets.values())
     }
     if not colours:
         return []
     bars = [
-        RowBar(cell.name, {part: TableCell(cell.budget.get(part, 0.0), "share") for part in colours}) for cell in cells
+        RowBar(name, {part: TableCell(budget.get(part, 0.0), "share") for part in colours})
+        for name, budget in budgets.items()
     ]
     table = Table(("configuration", *colours), tuple((bar.name, *bar.parts.values()) for bar in bars))
     return [
         Chart(
             "budget",
-            "CPU time",
+            "By configuration",
             f"Percentage of the CPU time of all cores. {base.each_row(table)}.",
             stacked(bars, colours, _SCALE),
             table,
@@ -92,10 +96,16 @@ BUDGET = {
     "observers": "@p2",
     "emulation": "@p3",
     "kernel": "@p7",
-    "other": "@p4",
-    "steal": "@p5",
+    "other programs": "@p4",
+    "steal time": "@p5",
     "idle": "@p6",
 }
+_NAMES = {"other": "other programs", "steal": "steal time"}
+"""Part of the CPU budget → its name in a report, if the two differ."""
+
+
+def _named(budget: Mapping[str, float]) -> dict[str, float]:
+    return {_NAMES.get(part, part): share for part, share in budget.items()}
 
 
 def at_work(part: SubjectResults) -> str:
