@@ -230,7 +230,7 @@ def test_the_report_names_what_was_chosen_and_what_was_tried(tmp_path: Path) -> 
     section = next(searched.sections(study))
     assert "speed=slow: best clients: 3 with 3" in section.sentences[1]
     table = section.tables[0][1]
-    assert table.head[:2] == ("cell", "clients") and "at most 6" in table.head[-1]
+    assert table.head[:2] == ("configuration", "clients") and "limit 6" in table.head[-1]
     slow = {row[1]: row for row in table.texts if row[0] == "speed=slow"}
     assert slow["3"][2] == "chosen" and int(slow["1"][3]) >= 2 and slow["1"][-1].startswith("1")
 
