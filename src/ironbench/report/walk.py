@@ -58,7 +58,7 @@ def walk(one: Explanation) -> Table:
 
 def _rows(one: Explanation) -> Iterator[Row]:
     for level, known in (("throughput", one.throughput), ("response time", one.response)):
-        yield from ((level, *_measured(measure)) for measure in known)
+        yield from ((level, *_changed(measure)) for measure in known)
     for script in one.scripts[:FEW]:
         parts = (TableCell(script.part_before_s, "s"), TableCell(script.part_after_s, "s"))
         yield ("script", f"{script.name}, contribution to the mean", *parts, *_change(script))
@@ -72,11 +72,18 @@ def _rows(one: Explanation) -> Iterator[Row]:
             cut(command.text, WIDTH),
             EMPTY if command.first_s is None else TableCell(command.first_s, "s"),
             TableCell(command.mean_s, "s"),
-            TableCell(found.ratio, "ratio"),
-            ratio_bounds(found.low, found.high, found.known),
+            TableCell(found.ratio, "change"),
+            _change_bounds(found.low, found.high, found.known),
         )
     for query in one.queries[:FEW]:
-        yield ("query", query.query, EMPTY, EMPTY, TableCell(query.ratio, "ratio"), ratio_bounds(query.low, query.high))
+        yield (
+            "query",
+            query.query,
+            EMPTY,
+            EMPTY,
+            TableCell(query.ratio, "change"),
+            _change_bounds(query.low, query.high),
+        )
     if one.waterfall:
         whole = (TableCell(one.waterfall.before_s, "s"), TableCell(one.waterfall.after_s, "s"))
         delta = one.waterfall.after_s - one.waterfall.before_s
@@ -91,7 +98,7 @@ def _rows(one: Explanation) -> Iterator[Row]:
         if any(abs(step.delta_s) < least for step in one.waterfall.steps):
             yield ("wait class", "all others", EMPTY, EMPTY, _more(others_s), EMPTY)
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
-        yield ("I/O", *_measured(measure))
+        yield ("I/O", *_changed(measure))
     for plan in one.plans[:FEW]:
         yield ("plan", cut(plan.plan.statement, WIDTH), "", "", wording.text(plan.words), "")
     main, rest = telling(one.differences)
@@ -123,6 +130,18 @@ def scripts(one: Explanation) -> Table:
     return Table(
         head, tuple((s.name, *row, *_change(s)) for s, row in zip(one.scripts, rows, strict=True)), numbers=True
     )
+
+
+def _changed(measure: Measure) -> Row:
+    """Returns a measure with its ratio as a change in percent."""
+    name, before, after, *_ = _measured(measure)
+    change = TableCell(measure.ratio, "change")
+    return (name, before, after, change, _change_bounds(measure.low, measure.high, measure.known))
+
+
+def _change_bounds(low: float, high: float, known: bool = True) -> TableCell | Missing:
+    """Returns the 95% confidence interval of a ratio as changes in percent."""
+    return TableCell(None, "change", low, high, CONFIDENCE) if known else Missing(NO_INTERVAL)
 
 
 _PER_TRANSACTION = {"1/s": "1", "bytes/s": "bytes"}

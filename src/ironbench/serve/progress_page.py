@@ -146,11 +146,7 @@ def _needs(study: Any, stage: int) -> Table | None:
         for effect in study.effects
         if effect.finding.ratios
     )
-    return (
-        Table(("comparison", "blocks", "ratio", "CI", "so far", "still needed"), rows)
-        if rows
-        else None
-    )
+    return Table(("comparison", "blocks", "ratio", "CI", "so far", "still needed"), rows) if rows else None
 
 
 def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | None:
