@@ -110,7 +110,7 @@ def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, serve
     assert "token" not in page.url
     fits(page)
     page.get_by_role("link", name="Queue").click()
-    page.get_by_role("link", name="Put in a lab file").click()
+    page.get_by_role("link", name="Queue a lab file").click()
     draft = page.get_by_role("textbox", name="Lab file", exact=True)
     draft.fill(LAB.replace("select-only", "select-onyl"))
     expect(page.locator("#plan")).to_contain_text("did you mean select-only", timeout=PATIENCE_MS)
@@ -118,7 +118,7 @@ def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, serve
     expect(page.locator("#plan")).to_contain_text("6 blocks", timeout=PATIENCE_MS)
     fits(page)
     page.get_by_label("name of the lab file").fill("two")
-    page.get_by_role("button", name="Put it in the queue").click()
+    page.get_by_role("button", name="Add to the queue").click()
     page.get_by_role("link", name="watch it").click()
     expect(page.locator("[data-now=title]")).to_contain_text("trial", timeout=PATIENCE_MS)
     expect(page.locator("[data-now=throughput]")).to_contain_text("/s", timeout=PATIENCE_MS)
@@ -179,7 +179,7 @@ def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(
     with measured(tmp_path), server(tmp_path, "--listen", "127.0.0.1:0") as (address, process):
         watched(page, address)
         lost = page.locator("#lost")
-        for words in ("throughput in the last second", "Put in a lab file"):
+        for words in ("throughput in the last second", "Queue a lab file"):
             expect(page.locator("main")).to_contain_text(words)
             process.send_signal(signal.SIGSTOP)
             expect(lost).to_be_visible(timeout=30_000)
@@ -187,7 +187,7 @@ def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(
             process.send_signal(signal.SIGCONT)
             expect(lost).to_be_hidden(timeout=30_000)
             page.get_by_role("link", name="Queue").click()
-        page.get_by_role("link", name="Put in a lab file").click()
+        page.get_by_role("link", name="Queue a lab file").click()
         draft = page.get_by_role("textbox", name="Lab file", exact=True)
         draft.fill(LAB)
         expect(page.locator("#plan")).to_contain_text("6 blocks", timeout=PATIENCE_MS)
@@ -200,7 +200,7 @@ def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(
             const draft = document.querySelector("textarea[data-plan]");
             new MutationObserver(() => shown([lost.textContent, draft.value])).observe(lost, { childList: true });
         }""")
-        page.get_by_role("button", name="Put it in the queue").click()
+        page.get_by_role("button", name="Add to the queue").click()
         latest = time.monotonic() + 30
         while not words_shown and time.monotonic() < latest:
             page.wait_for_timeout(200)
@@ -225,7 +225,7 @@ def test_what_is_asked_of_a_busy_server_is_not_given_up(page: Page, served: tupl
     page.route("**/queue/plan", late)
     page.goto(address)
     page.get_by_role("link", name="Queue").click()
-    page.get_by_role("link", name="Put in a lab file").click()
+    page.get_by_role("link", name="Queue a lab file").click()
     page.get_by_role("textbox", name="Lab file", exact=True).fill(LAB)
     expect(page.locator("#plan")).to_contain_text("6 blocks", timeout=PATIENCE_MS)
     page.goto(re.sub(r"/\?.*", f"/lab/{STOCKED}", address))

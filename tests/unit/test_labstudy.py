@@ -133,15 +133,15 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     quiet = LimitingResource("", 0.3, None, note("limit-unknown-own-cpu", share=0.3))
     disturbed = replace(held, verdict=Verdict.DISTURBED, holds_back=None, taken=0.7)
     for ceiling, of_time, limit in (
-        (held, quiet, "the limit is WAL. Measured with"),
-        (disturbed, taken, "the limit is other programs"),
+        (held, quiet, "the bottleneck is WAL. Measured with"),
+        (disturbed, taken, "the bottleneck is other programs"),
     ):
         spent = TimeSpent("log=disk", 10, 0.01, (), of_time, {}, {})
         cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
         known = replace(study, cells=cells, ceilings=(ceiling,))
         text, ((_, in_section),) = answer(known).limit, limits(known).texts
-        assert text.startswith(f"At log=disk, {limit}")
-        assert text.removeprefix("At log=disk, ")[1:] == in_section[1:]
+        assert text.startswith(f"With WAL on disk, {limit}")
+        assert text.removeprefix("With WAL on disk, ")[1:] == in_section[1:]
 
 
 @pytest.mark.parametrize(("latency_s", "told"), [(1e-7, True), (0.002, False)])
@@ -328,7 +328,7 @@ def test_a_comparison_is_named_by_what_differs() -> None:
 def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -> None:
     plan = lab(LOG)
     study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True))
-    assert "At log=disk, the limit is WAL" in said(study)
+    assert "With WAL on disk, the bottleneck is WAL" in said(study)
     (found,) = study.waterfalls
     assert (found.before, found.after) == ("log=disk", "log=memory")
     section = next(section for section in sections(study) if section.id == "time")

@@ -268,7 +268,7 @@ def test_the_report_shows_both_sides_at_each_rate(lab: Lab) -> None:
     assert [one.share for one in study.same_loads] == [0.5, 0.7, 0.9]
     assert study.same_loads[1].rate == 700
     ((name, table),) = same_load_tables(study.same_loads)
-    assert name == "log=memory over log=disk"
+    assert name == "WAL in memory vs. WAL on disk"
     assert table.texts[0][:5] == ("50%", "500/s", "2.00\u202fms", "4.00\u202fms", "0.500x")
     assert "Response times at the same load" in lab_text.render([report_of(study)]).decode()
     assert [one["share"] for one in document(study)["same_loads"]] == [0.5, 0.7, 0.9]

@@ -159,9 +159,9 @@ def _of_effect(effect: Effect) -> Card:
     finding = effect.finding
     colour, mark = LOOKS[finding.conclusion]
     facts: tuple[tuple[str, Content], ...] = (
-        ("compared", effect.contrast.cell),
-        ("baseline", effect.contrast.baseline),
-        *([("at", effect.contrast.where)] if effect.contrast.where else []),
+        ("compared", wording.terms.configuration(effect.contrast.cell)),
+        ("baseline", wording.terms.configuration(effect.contrast.baseline)),
+        *([("with", wording.terms.configuration(effect.contrast.where))] if effect.contrast.where else []),
         (f"{confidence(finding.confidence)} CI", interval_cell(finding)),
         *([("drift", wording.text(finding.changed))] if finding.changed else []),
         ("blocks", count(finding.blocks)),

@@ -136,7 +136,7 @@ def _needs(study: Any, stage: int) -> Table | None:
     rest = f"the interim analysis after block {max(of_look) + 1}" if study.missing and of_look else "nothing: decided"
     rows = tuple(
         (
-            effect.contrast.name,
+            wording.terms.comparison(effect.contrast.name),
             count(effect.finding.blocks),
             ratio_cell(effect.finding),
             interval_cell(effect.finding),
@@ -169,7 +169,7 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | N
             known = steps.get(name)
             if known is not None and one.ratios and (not known or one.blocks > known[-1].blocks):
                 known.append(one)
-    return narrowing({name: found for name, found in steps.items() if found}, stages)
+    return narrowing({wording.terms.comparison(name): found for name, found in steps.items() if found}, stages)
 
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:

@@ -129,7 +129,7 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
     open_ones = [one for one in queue.entries() if one.state not in ENDED]
     return page(
         "queue_new.html",
-        "Put in a lab file",
+        "Queue a lab file",
         at="/queue",
         problem=problem,
         name=name,

@@ -14,6 +14,7 @@ from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.findings import effect_table, has_interval, metric_words
 from ironbench.report.findings import ratio as ratio_words
 from ironbench.report.numbers import percent, percent_change
+from ironbench.report.wording import terms
 
 if TYPE_CHECKING:
     from ironbench.study.factors import Contrast
@@ -100,8 +101,9 @@ def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str,
 
 def _short(contrast: Contrast) -> str:
     """Shortens a long name to its first side and the levels at which the two were compared."""
-    where = f", at {contrast.where}" if contrast.where else ""
-    return contrast.name if len(contrast.name) <= _LONG else contrast.cell + where
+    name = terms.comparison(contrast.name)
+    where = f", with {terms.configuration(contrast.where)}" if contrast.where else ""
+    return name if len(name) <= _LONG else terms.configuration(contrast.cell) + where
 
 
 def _domain(shown: Sequence[Effect], margin: float) -> list[float]:

@@ -41,10 +41,11 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
     for row, (part, text, interval) in zip(data, table.texts, strict=True):
         row |= {"part": part, "text": text, "interval": interval}
     (words,) = wording.sentences([waterfall.note])
+    sides = " to ".join(map(wording.terms.configuration, (waterfall.before, waterfall.after)))
     return Chart(
         id,
-        f"From {waterfall.before} to {waterfall.after}",
-        f"Change of a client's time per transaction from {waterfall.before} to {waterfall.after}. {words}",
+        f"From {sides}",
+        f"Change of a client's time per transaction from {sides}. {words}",
         base.specification(_layers(data, suffix), {"steps": data}, len(data) * _ROW + 40),
         table,
         f"{suffix} per transaction",

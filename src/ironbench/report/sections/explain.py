@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ironbench.report.page import Section
 from ironbench.report.walk import ID, TITLE, lead, walk
+from ironbench.report.wording import terms
 from ironbench.study.study import Study
 
 PLACE = 650
@@ -13,6 +14,7 @@ PLACE = 650
 
 def sections(study: Study) -> Iterator[Section]:
     known = [one for one in study.explanations if one.goes_down]
-    yield Section(
-        ID, TITLE, lead(*known), tables=tuple((f"From {one.before} to {one.after}", walk(one)) for one in known)
+    tables = tuple(
+        (f"From {terms.configuration(one.before)} to {terms.configuration(one.after)}", walk(one)) for one in known
     )
+    yield Section(ID, TITLE, lead(*known), tables=tables)

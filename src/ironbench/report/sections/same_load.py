@@ -14,6 +14,7 @@ from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, place
 from ironbench.report.findings import interval_cell, metric_words, ratio_cell
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section
+from ironbench.report.wording import terms
 from ironbench.study.same_load import RatedSide, SameLoad
 from ironbench.study.study import Study
 from ironbench.words import counted
@@ -194,7 +195,9 @@ _LEAST_BLOCKS = 3
 def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
     """Returns a table for each comparison, with a row for each rate: both sides' times, and their ratio."""
     names = list(dict.fromkeys(one.contrast.name for one in loads))
-    return [(name, _times_table([one for one in loads if one.contrast.name == name])) for name in names]
+    return [
+        (terms.comparison(name), _times_table([one for one in loads if one.contrast.name == name])) for name in names
+    ]
 
 
 def _times_table(loads: Sequence[SameLoad]) -> Table:

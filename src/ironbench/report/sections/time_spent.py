@@ -14,6 +14,7 @@ from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
+from ironbench.report.wording.terms import configuration
 
 if TYPE_CHECKING:
     from ironbench.study.study import Study
@@ -35,7 +36,9 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def limits(study: Study) -> Table:
-    rows = tuple((cell.name, limit_sentence(cell.time, study.ceilings)) for cell in study.cells if cell.time)
+    rows = tuple(
+        (configuration(cell.name), limit_sentence(cell.time, study.ceilings)) for cell in study.cells if cell.time
+    )
     return Table(("configuration", "bottleneck"), rows, words=True)
 
 
@@ -55,7 +58,7 @@ COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
 
 def spent(study: Study) -> list[Chart]:
     """Draws seconds per transaction by part; nothing if backends were not observed."""
-    known = [(cell.name, cell.time) for cell in study.cells if cell.time]
+    known = [(configuration(cell.name), cell.time) for cell in study.cells if cell.time]
     if not known:
         return []
     suffix, factor = scale("s", [time.total_s for _, time in known])
@@ -99,7 +102,11 @@ def _table(study: Study) -> Table:
             known = TableCell(None, "share", part.low, part.high, CONFIDENCE)
             figures = (TableCell(part.time_s, "s"), TableCell(part.share, "share"))
             rows.append(
-                (f"{cell.name}: {wait_class(part.name)}", *figures, known if part.low < part.high else Missing("exact"))
+                (
+                    f"{configuration(cell.name)}: {wait_class(part.name)}",
+                    *figures,
+                    known if part.low < part.high else Missing("exact"),
+                )
             )
     return Table(
         ("configuration and wait class", "time per transaction", "% of transaction time", "95% CI"), tuple(rows)
