@@ -150,4 +150,4 @@ class Noise:
     def source(self) -> str:
         """Where and how the noise was measured, in words."""
         by = "" if self.method == TRIALS else f" by {self.method}"
-        return f"A against A, {self.blocks} blocks of {self.work}{by} on {self.measured_at[:10]}"
+        return f"A/A test, {self.blocks} blocks of {self.work}{by} on {self.measured_at[:10]}"
