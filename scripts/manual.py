@@ -22,9 +22,10 @@ EXIT_CODES = {
 
 def page() -> str:
     from ironbench._core import VERSION
+    from ironbench.cli import VERBS, program
     from ironbench.cli.command_tree import commands
 
-    root = commands()
+    root = commands(program(VERBS))
     lines = [
         r".\" Written by `make docs`; edit the program, not this page.",
         f'.TH IRONBENCH 1 "" "ironbench {VERSION}" "User Commands"',

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from ironbench import cli
-from ironbench.cli import completion
+from ironbench.cli import VERBS, completion, program
 from ironbench.cli.command_tree import Command, commands
 from ironbench.errors import InputError
 
 
 @cache
 def tree() -> Command:
-    return commands()
+    return commands(program(VERBS))
 
 
 @cache
 def script(shell: str) -> str:
-    return completion.script("--show-completion", shell)
+    return completion.script(program(VERBS), "--show-completion", shell)
 
 
 def completed(*words: str) -> list[str]:
@@ -98,7 +98,7 @@ def test_the_script_is_written_to_the_users_folder(
 ) -> None:
     place = {name: value.format(home=tmp_path) for name, value in variables.items()}
     for _ in range(2):  # our own file is replaced
-        said = completion.installed(shell, place, tmp_path)
+        said = completion.installed(program(VERBS), shell, place, tmp_path)
         assert str(tmp_path / file) in said and "to load it" in said
     assert (tmp_path / file).read_text() == script(shell)
 
@@ -108,12 +108,12 @@ def test_a_file_of_another_program_stays(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text("# my own\n")
     with pytest.raises(InputError, match="was not written by ironbench"):
-        completion.installed("bash", {}, tmp_path)
+        completion.installed(program(VERBS), "bash", {}, tmp_path)
     assert file.read_text() == "# my own\n"
     file.unlink()
     file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="was not written by ironbench"):
-        completion.installed("bash", {}, tmp_path)
+        completion.installed(program(VERBS), "bash", {}, tmp_path)
     assert not (tmp_path / "elsewhere").exists()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ironbench.cli import VERBS, program
 from ironbench.cli.command_tree import commands
 
 PAGE = Path(__file__).parents[2] / "packaging/data/share/man/man1/ironbench.1"
@@ -15,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "packaging/data/share/man/man1/ironbench.1"
 
 def test_it_names_every_command_and_option() -> None:
     text = PAGE.read_text().replace(r"\-", "-")
-    for command in commands().every():
+    for command in commands(program(VERBS)).every():
         if not command.commands:
             assert f'.SS "{command.path} ' in text
         for option in command.options:

@@ -65,7 +65,7 @@ def _install_completion(shell: str) -> None:
 
         from ironbench.cli.completion import installed
 
-        Printer().data(installed(shell, os.environ, Path.home()))
+        Printer().data(installed(program(VERBS), shell, os.environ, Path.home()))
         raise typer.Exit
 
 
@@ -73,7 +73,7 @@ def _show_completion(shell: str) -> None:
     if shell:
         from ironbench.cli.completion import script
 
-        Printer().data(script("--show-completion", shell))
+        Printer().data(script(program(VERBS), "--show-completion", shell))
         raise typer.Exit
 
 

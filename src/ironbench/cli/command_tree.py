@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import typer.main
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -53,18 +55,12 @@ class Command:
             yield from one.every()
 
 
-def commands() -> Command:
+def commands(program: typer.Typer) -> Command:
     """Returns the program's commands, with the options and arguments of each."""
-    import typer.main
-
-    from ironbench.cli import VERBS, program
-
-    return _command("ironbench", typer.main.get_command(program(VERBS)))
+    return _command("ironbench", typer.main.get_command(program))
 
 
 def _command(path: str, parsed: Any) -> Command:
-    import typer
-
     context = typer.Context(parsed, info_name=path)
     values = [(one.param_type_name, _value(one, context)) for one in parsed.get_params(context) if not one.hidden]
     return Command(

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import typer
+
 from ironbench.cli import completion_scripts
 from ironbench.cli.command_tree import Command, commands
 from ironbench.errors import InputError, nearest
@@ -71,23 +73,23 @@ def users_shell(variables: Mapping[str, str]) -> str:
     return name
 
 
-def script(option: str, name: str) -> str:
+def script(program: typer.Typer, option: str, name: str) -> str:
     """Returns the completion script for a shell. InputError: unknown shell."""
     from ironbench._core import VERSION
 
     if name not in SHELLS:
         raise InputError(f"{option} {name}", "unknown shell", nearest(name, list(SHELLS)))
     first = f"#compdef ironbench\n{MARK}" if name == "zsh" else MARK
-    return f"{first} It completes version {VERSION}.\n{SHELLS[name].script(commands())}"
+    return f"{first} It completes version {VERSION}.\n{SHELLS[name].script(commands(program))}"
 
 
-def installed(name: str, variables: Mapping[str, str], home: Path) -> str:
+def installed(program: typer.Typer, name: str, variables: Mapping[str, str], home: Path) -> str:
     """Writes the completion script to the user's folder; returns what was written and how to load it.
 
     InputError: the file exists and was not written by ironbench."""
     from ironbench.cli.output import write
 
-    text = script(FLAG, name)
+    text = script(program, FLAG, name)
     file = SHELLS[name].file(variables, home)
     if (file.exists() or file.is_symlink()) and not _is_ours(file):
         hint = f"move it away, or write the script to another file: ironbench --show-completion {name} > FILE"

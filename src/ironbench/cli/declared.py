@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 import msgspec
 import typer
 
-from ironbench.cli.options import names_of
+from ironbench.cli.known_names import names_of
 from ironbench.fields.row import Field, optional, table
 
 

@@ -11,9 +11,10 @@ import typer
 
 from ironbench.catalogue.devices import DeviceModel
 from ironbench.cli import device_mount
+from ironbench.cli.known_names import names_of
 from ironbench.cli.list import encoded
 from ironbench.cli.mistakes import whole
-from ironbench.cli.options import JSON, group, names_of
+from ironbench.cli.options import JSON, group
 from ironbench.devices import models as known_models
 from ironbench.devices.device_probe import ProbedDevice, seen
 from ironbench.errors import FailureError, InputError

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import FORMAT, OUTPUT, RESULTS, names_of
+from ironbench.cli.known_names import names_of
+from ironbench.cli.options import FORMAT, OUTPUT, RESULTS
 from ironbench.errors import InputError
 
 

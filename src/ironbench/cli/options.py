@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
-
-
-def names_of(kind: str) -> Callable[[], list[str]]:
-    """Returns a function that lists the names shown by `ironbench list KIND`, for shell completion."""
-
-    def names() -> list[str]:
-        from ironbench.cli import list as listing
-
-        return [row["name"] for row in listing.kinds("")[kind]()]
-
-    return names
 
 
 def _formats() -> list[str]:

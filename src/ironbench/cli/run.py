@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ironbench.cli.declared import declares
-from ironbench.cli.options import names_of
+from ironbench.cli.known_names import names_of
 from ironbench.fields.run import RunFile
 from ironbench.printer import Printer
 from ironbench.words import counted

@@ -1,0 +1,16 @@
+"""Names of built-in workloads, engines, devices and metrics, for shell completion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def names_of(kind: str) -> Callable[[], list[str]]:
+    """Returns a function that lists the names shown by `ironbench list KIND`, for shell completion."""
+
+    def names() -> list[str]:
+        from ironbench.cli import list as listing
+
+        return [row["name"] for row in listing.kinds("")[kind]()]
+
+    return names
