@@ -104,8 +104,8 @@ def test_operations_of_one_second_are_spread_over_it_where_times_are_whole_secon
     [
         ("", "contains no LDAP operation"),
         ('127.0.0.1 - - [25/Nov/2026:18:44:02 +0000] "GET / HTTP/1.1" 200\n', "contains no LDAP operation"),
-        ("yesterday conn=1 op=0 UNBIND\n", "line 1: has no time"),
-        ("[25/Foo/2026:18:44:02 +0100] conn=1 op=1 UNBIND\n", "line 1: has no time"),
+        ("yesterday conn=1 op=0 UNBIND\n", "line 1: has no known time format"),
+        ("[25/Foo/2026:18:44:02 +0100] conn=1 op=1 UNBIND\n", "line 1: has no known time format"),
         (
             OF_389 + "[25/Nov/2026:18:44:05 +0100] conn=2 op=1 RESULT err=0\nnoon conn=2 op=2 UNBIND\n",
             "line 19: has no",

@@ -51,7 +51,7 @@ def test_a_backup_over_tls_is_made_by_programs_that_do_tls(tmp_path: Path, monke
     dumps.tools.cache_clear()
 
 
-@pytest.mark.parametrize(("version", "by"), [("15.18", "by size"), ("18.4", "pg_verifybackup")])
+@pytest.mark.parametrize(("version", "by"), [("15.18", "sizes only"), ("18.4", "pg_verifybackup")])
 def test_a_tar_is_verified_by_size_where_the_program_reads_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, by: str
 ) -> None:
@@ -72,7 +72,7 @@ def test_a_server_with_tablespaces_has_no_backup_but_one_that_is_discarded(tmp_p
     for form in ("plain", "tar"):
         with pytest.raises(InputError, match=r"tablespaces \(fast\)") as caught:
             MAINTAINING.backup(server("prefer"), session, BackupRequest(tmp_path, form))
-        assert caught.value.subject == f"--with format={form}" and caught.value.hint == "--with format=discard"
+        assert caught.value.subject == f"--with format={form}" and caught.value.hint == "use --with format=discard"
     words = MAINTAINING.backup(server("prefer"), session, BackupRequest(tmp_path, "discard"))._words
     assert words[-2:] == ["--target", "blackhole"]
 

@@ -22,7 +22,7 @@ SHARED = ("past_trades", "trades")
 
 @pytest.mark.parametrize("text", ["1500", "2999", "1001"])
 def test_customers_come_in_thousands(text: str) -> None:
-    with pytest.raises(InputError, match="no multiple of 1000") as refused:
+    with pytest.raises(InputError, match="not a multiple of 1000") as refused:
         tables.OPTIONS[0].validated(text)
     below = int(text) // 1000 * 1000
     assert refused.value.hint == f"use {below} or {below + 1000}"

@@ -147,7 +147,7 @@ def refusal(engine: str, clients: int, **options: str) -> InputError:
 
 def test_each_client_stands_for_a_customer_of_its_own() -> None:
     refused = refusal("postgres", 1001, customers="1000")
-    assert "there are 1000 customers" in refused.cause
+    assert "there are only 1000 customers" in refused.cause
     assert "customers=2000" in refused.hint
 
 

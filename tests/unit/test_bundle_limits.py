@@ -73,7 +73,10 @@ def test_an_entry_of_zeros_takes_no_memory(bundle: Path, said: int) -> None:
     name = zeros_in(bundle, said)
     tracemalloc.start()
     try:
-        with pytest.raises(InputError, match=r"at most|differs from what was exported"), Reader(bundle) as reader:
+        with (
+            pytest.raises(InputError, match=r"the limit is \d+|differs from what was exported"),
+            Reader(bundle) as reader,
+        ):
             reader.read(name)
         assert tracemalloc.get_traced_memory()[1] < 16 * MIB
     finally:
@@ -146,7 +149,7 @@ def test_a_record_beyond_what_can_be_measured_is_refused(
     bundle: Path, tmp_path: Path, path: str, value: object
 ) -> None:
     rewritten(bundle, changed("/record.json", path, value))
-    refused(bundle, tmp_path, "record.json (is no record|has schema)")
+    refused(bundle, tmp_path, "record.json (is not a record|has schema)")
 
 
 @pytest.mark.parametrize(

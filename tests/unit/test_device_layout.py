@@ -69,7 +69,7 @@ def test_partitions_smaller_than_their_file_system_are_refused() -> None:
 
 def test_devices_larger_than_memory_are_refused_unless_a_directory_holds_them(tmp_path: Path) -> None:
     huge = 1 << 45
-    with pytest.raises(InputError, match="in memory"):
+    with pytest.raises(InputError, match="of memory, but only"):
         arrange.arranged((arrange.DeviceRequest("free", ("data",), huge),), 0)
     arrange.arranged((arrange.DeviceRequest("free", ("data",), huge, "ext4", str(tmp_path / "backing")),), 0)
 

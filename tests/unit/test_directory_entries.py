@@ -99,7 +99,7 @@ def test_an_option_that_a_job_does_not_use_is_refused(given: dict[str, str], wor
 def test_a_job_that_needs_people_does_not_run_on_entries_of_an_ldif(job: str) -> None:
     with pytest.raises(InputError, match="needs the people that ironbench generates") as caught:
         workloads.get("directory").validated({"job": job, "ldif": "own.ldif"})
-    taken = "use job search, auth or modify, which can use entries of an LDIF"
+    taken = "use job search, auth or modify, which can use entries of an LDIF file"
     assert (caught.value.hint == taken) == (job in ("compare", "modify-dn", "prime"))
 
 
@@ -128,11 +128,11 @@ def test_a_template_without_what_a_job_looks_for_is_refused_with_the_line_to_add
     own.write_text("uid: user.<number>\ncn: a\nsn: b\n")
     workload = workloads.get("directory")
     workload.validated({"job": "modify", "template": str(own)})
-    with pytest.raises(InputError, match="no userPassword, which job bind needs") as caught:
+    with pytest.raises(InputError, match="lacks userPassword, which job bind needs") as caught:
         workload.validated({"job": "bind", "template": str(own)})
     assert caught.value.hint == "add the line userPassword: <password>"
     own.write_text("uid: p<number>\ncn: a\nsn: b\nuserPassword: x\n")
-    with pytest.raises(InputError, match=re.escape("no uid: user.<number>")):
+    with pytest.raises(InputError, match=re.escape("lacks uid: user.<number>")):
         workload.validated({"job": "bind", "template": str(own)})
     workload.validated({"job": "auth", "filter": "(uid=p{id})", "template": str(own)})
 

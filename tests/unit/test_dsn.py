@@ -77,7 +77,7 @@ def test_the_database_is_called_like_the_user_when_nobody_says_otherwise() -> No
         ("host='a", "unclosed quote", ""),
         ("host=a b", "has no value", ""),
         ("mysql://h/d", "does not start with postgresql://", "postgresql://"),
-        ("host=a,b port=1,2,3", "2 hosts and 3 ports", "one for each host"),
+        ("host=a,b port=1,2,3", "2 hosts but 3 ports", "one for each host"),
         ("host=a,b hostaddr=127.0.0.1", "several hosts cannot be combined with hostaddr", ""),
         ("service=prod", "the service is not in any service file", ".pg_service.conf"),
         ("sslcert=/x", "sslcert does not name an existing file", ""),
@@ -92,11 +92,11 @@ def test_the_database_is_called_like_the_user_when_nobody_says_otherwise() -> No
         ("hostaddr=db.example", "not a numeric address", ""),
         ("postgresql://h/d?schema=public", "schema is a parameter of Prisma", "remove it"),
         ("postgresql://h/d?currentSchema=shop", "currentSchema is a parameter of JDBC", ""),
-        ("jdbc:postgresql://h/d", "jdbc: belongs", "postgresql://"),
-        ("postgresql+psycopg2://h/d", "+psycopg2 belongs", "postgresql://"),
+        ("jdbc:postgresql://h/d", "jdbc: is only used by other programs", "postgresql://"),
+        ("postgresql+psycopg2://h/d", "+psycopg2 is only used by other programs", "postgresql://"),
         ("sslrootcert=/nonexistent/ca.pem", "does not name an existing file", ""),
         ("postgresql://[::1/d", "not an IPv6 address", ""),
-        ("postgresql://%ff@h/d", "not UTF-8", ""),
+        ("postgresql://%ff@h/d", "not valid UTF-8", ""),
     ],
 )
 def test_a_mistake_is_named_with_a_way_out(text: str, cause: str, hint: str) -> None:

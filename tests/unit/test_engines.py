@@ -51,7 +51,7 @@ def test_cleanup_chooses_the_engine_by_the_scheme_of_the_dsn(monkeypatch: pytest
             cleanup.database(dsn)
     with pytest.raises(InputError, match="three://") as caught:
         cleanup.database("three://u:secret@h/d")
-    assert caught.value.hint == "known: one://, two://" and "secret" not in str(caught.value)
+    assert caught.value.hint == "supported: one://, two://" and "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_directory_whose_claim_was_cut_off_can_be_claimed_again(left: str, tmp
 def test_a_strangers_file_is_one_beside_an_empty_marker_too(tmp_path: Path) -> None:
     (tmp_path / "ironbench.json").touch()
     (tmp_path / "theirs").touch()
-    with pytest.raises(InputError, match=r"not ironbench's, e\.g\. theirs"):
+    with pytest.raises(InputError, match=r"that ironbench did not create, e\.g\. theirs"):
         data_dirs.claim(str(tmp_path), "data")
 
 

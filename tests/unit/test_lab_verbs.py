@@ -172,7 +172,7 @@ def test_every_verb_resolves_names_alike(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_lab_takes_no_file_of_the_users_own_away(tmp_path: Path) -> None:
     frozen = FrozenPlan(lab({"log": ("disk", "memory")}, blocks=2), "m1", {}, {})
     (tmp_path / "lab.toml").write_text("question = 'Another?'\n")
-    with pytest.raises(InputError, match=r"lab\.toml: is there already") as caught:
+    with pytest.raises(InputError, match=r"lab\.toml: already exists") as caught:
         LabDirectory(tmp_path).begin(frozen)
     assert "--results" in caught.value.hint
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("lab.toml", "question = 'Another?'\n")]

@@ -239,13 +239,13 @@ def test_no_other_record_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("name", "per", "sort", "cause"),
     [
-        ("tpcx", "", "", "no published list and no workload"),
+        ("tpcx", "", "", "neither a published list nor a workload"),
         ("", "cores", "", "unknown"),
-        ("", "", "speed", "no column"),
+        ("", "", "speed", "is not a column"),
         ("", "currency", "", "--per currency: no price"),
         ("", "", "currency", "--sort currency: no price"),
-        ("igen-oltp", "", "", "contains no records"),
-        ("storage", "", "", "no one number tells"),
+        ("igen-oltp", "", "", "no records of this workload in"),
+        ("storage", "", "", "no single score"),
     ],
 )
 def test_unknown_lists_columns_and_money_without_a_price_are_refused(

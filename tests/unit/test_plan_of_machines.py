@@ -37,7 +37,7 @@ def none_there(cluster: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("machines", "words"), [(none_there, "is not a running Ray cluster"), (lambda _: 2, "has 2 machines")]
+    ("machines", "words"), [(none_there, "is not a running Ray cluster"), (lambda _: 2, "has only 2 machines")]
 )
 def test_a_plan_needs_no_machines_and_says_which_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machines: object, words: str

@@ -49,7 +49,7 @@ def test_a_dump_for_a_running_server_that_is_older_or_lacks_an_extension_has_no_
         with pytest.raises(InputError, match="requires the extension postgis") as lacking:
             _left_out(NEWER, (), (), given)
         assert ("bin=DIR" in older.value.hint, "bin=DIR" in lacking.value.hint) == (not given, not given)
-    assert "leave --dsn out" in older.value.hint
+    assert "remove --dsn" in older.value.hint
 
 
 def test_cpus_of_a_running_server_are_refused_with_the_consent_that_gives_them() -> None:
@@ -70,5 +70,5 @@ def test_what_a_running_server_is_not_given_is_named_as_the_user_wrote_it() -> N
     ):
         with pytest.raises(InputError, match="does not configure existing servers") as caught:
             refuse_configuring(system)
-        assert caught.value.subject == option and f"leave out {option}," in caught.value.hint
+        assert caught.value.subject == option and f"remove {option}," in caught.value.hint
     refuse_configuring(replace(SERVER, ideal=("client",)))

@@ -72,13 +72,13 @@ def test_an_unknown_name_is_refused_and_the_nearest_suggested(
         ({"rate": float("nan")}, "--rate", "out of range"),
         ({"rate": 10.0, "think_time": "1ms"}, "--think-time", "combined with --rate"),
         ({"max_tries": -1}, "--max-tries", "out of range"),
-        ({"data": "hdd"}, "--data", "not a directory"),
+        ({"data": "hdd"}, "--data", "has no slash, so it names a device"),
         ({"options": ("scale",)}, "--with", "not KEY=VALUE"),
         ({"options": ("scale=0",)}, "--with scale=0", "out of range"),
         ({"client_cpus": "4096"}, "--client-cpus", "not available"),
         ({"workload": "script"}, "script", "a script file is missing"),
         ({"workload": "script", "files": ("nowhere/x.sql",)}, "nowhere/x.sql", "no such file"),
-        ({"workload": "script", "files": ("x.sql@often",)}, 'script "x.sql@often"', "no weight"),
+        ({"workload": "script", "files": ("x.sql@often",)}, 'script "x.sql@often"', '"often" is not a weight'),
     ],
 )
 def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], subject: str, cause: str) -> None:
@@ -281,7 +281,7 @@ def test_what_would_configure_a_running_server_is_refused_with_both_ways_out(
     assert error.subject == option
     ways = f"remove {option}, or remove --dsn so that ironbench starts its own server"
     assert error.hint.endswith(ways)
-    by_dsn = "by --dsn (…?options=-c%20NAME%3DVALUE), or change it with a `prepare` command"
+    by_dsn = "with --dsn (…?options=-c%20NAME%3DVALUE), or change it with a `prepare` command"
     assert (by_dsn in error.hint) == (option == "--set")
 
 

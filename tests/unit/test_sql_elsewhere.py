@@ -84,7 +84,7 @@ def test_columns_that_are_named_with_their_table_are_none_of_another_database(sq
 def test_a_script_that_changes_another_database_than_its_copy_is_refused(commands: list[str]) -> None:
     with pytest.raises(InputError, match="affects objects outside the trial's database") as caught:
         get("mariadb").data_import.examined_script("sell.sql", commands)
-    assert caught.value.subject == "sell.sql" and f"command {len(commands)}," in caught.value.cause
+    assert caught.value.subject == "sell.sql" and caught.value.cause.startswith(f"command {len(commands)}: ")
     get("mariadb").data_import.examined_script(
         "sell.sql", ["select shop.item.name from shop.item", "update item set a = 1"]
     )

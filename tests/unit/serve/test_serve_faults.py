@@ -42,7 +42,7 @@ def test_on_a_full_disk_pages_are_shown_and_what_cannot_be_kept_is_refused(full:
     bundle = browser(stocked(tmp_path / "other")).get("/export", params={"pick": f"{LAB}/"}).content
     (full / "labs" / LAB).rename(full / "labs" / "moved")
     imported = client.post("/import", content=bundle)
-    assert imported.status_code in (400, 507) and "free space" in imported.text
+    assert imported.status_code in (400, 507) and "MiB are free" in imported.text
     text = "question = 'x'\nworkload.name = 'select-only'\nsystem.engine = 'null'\nvary.clients = [1, 2]\n"
     queued = client.post("/queue", data={"name": "x", "text": text})
     assert queued.status_code in (500, 507) and "No space left" in queued.text
