@@ -299,3 +299,19 @@ def test_programs_of_postgresql_take_the_certificate_that_is_named(tmp_path) -> 
     text = f"postgresql://ann@db.example/shop?sslmode=verify-full&sslrootcert={tmp_path}/ca.pem"
     address, secrets = dsn.parse(text, HOME)
     assert dsn.for_programs(address.connection(secrets))["PGSSLROOTCERT"] == f"{tmp_path}/ca.pem"
+
+
+@pytest.mark.parametrize(
+    ("engine", "text"),
+    [
+        ("postgres", "postgresql://h/d?target_session_attrs=u:S3cr3t@h/d"),
+        ("postgres", "postgresql://h/d?channel_binding=requireu:S3cr3t"),
+        ("postgres", "host=h service=s servicefile=/none:S3cr3t@h"),
+        ("mariadb", "mysql://h/d?tls=u:S3cr3t"),
+    ],
+)
+def test_a_value_in_which_a_second_address_may_have_been_pasted_is_not_quoted(engine: str, text: str) -> None:
+    parse = mysql.parse if engine == "mariadb" else dsn.parse
+    with pytest.raises(InputError) as refused:
+        parse(text, HOME)
+    assert "S3cr3t" not in f"{refused.value} {refused.value.hint}"

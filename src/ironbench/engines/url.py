@@ -69,9 +69,14 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
 def one_of(known: Sequence[str], name: str, word: str) -> str:
     """Returns the value of a parameter. Raises InputError if it is none of the known ones."""
     if word not in known:
-        shown = "" if "@" in word else f": {word}"  # a value with an @ may be part of a password
+        shown = f": {word}" if harmless(word) else ""
         raise wrong(f"unknown value of {name}{shown}", nearest(word, list(known)))
     return word
+
+
+def harmless(value: str) -> bool:
+    """Whether a value may be shown in a message; one with a colon or an @ may contain `user:password@host`."""
+    return not set(value) & set(":@")
 
 
 def certificate(name: str, path: str | None) -> str | None:

@@ -5,6 +5,9 @@ use super::{BYTE_ORDER_MARK, Dialect, Kind, Scanner, State};
 /// The first line of newer dumps, which forbids the client mariadb to run programs.
 const SANDBOX: &[u8] = b"/*M!999999\\-";
 
+/// The client mariadb ignores the rest of a longer delimiter (`delimiter` in client/mysql.cc).
+const LONGEST_DELIMITER: usize = 15;
+
 /// State of the current statement.
 #[derive(Debug, Default)]
 pub(super) struct Statement {
@@ -80,6 +83,17 @@ impl Scanner {
     fn word_end(&self, last: bool) -> Option<usize> {
         let end = self.find(|byte| !continues_word(byte));
         end.or(last.then_some(self.text.len()))
+    }
+
+    /// Like `word_end`, but a delimiter also ends the word. It may follow the word directly, and may begin with a word
+    /// character, e.g. `$$`.
+    fn word_or_delimiter(&self, last: bool) -> Option<usize> {
+        let rest = &self.text[self.at..];
+        let inside = continues_word(self.delimiter[0]);
+        let end = rest.iter().enumerate().position(|(offset, &byte)| {
+            !continues_word(byte) || (inside && rest[offset..].starts_with(&self.delimiter))
+        });
+        end.map(|end| self.at + end).or(last.then_some(self.text.len()))
     }
 
     pub(super) fn postgres(&mut self, last: bool) -> bool {
@@ -251,20 +265,7 @@ impl Scanner {
                     return true;
                 }
                 byte if begins_word(byte) => {
-                    let Some(end) = self.word_end(last) else { return false };
-                    // A delimiter may directly follow a word, and may begin with a word character, e.g. `$$`.
-                    let first = self.delimiter[0];
-                    let inside = continues_word(first);
-                    let word = &self.text[self.at..end];
-                    let end = if inside {
-                        let found = word.windows(self.delimiter.len()).position(|part| part == self.delimiter);
-                        found.map_or(end, |found| self.at + found)
-                    } else {
-                        end
-                    };
-                    if end == self.at {
-                        continue;
-                    }
+                    let Some(end) = self.word_or_delimiter(last) else { return false };
                     let word = self.text[self.at..end].to_vec();
                     self.statement.word(&word);
                     self.at = end;
@@ -311,10 +312,11 @@ impl Scanner {
             b"delimiter" if begins_parameter => {
                 let width = parameter.iter().position(u8::is_ascii_whitespace).unwrap_or(parameter.len());
                 let quoted = &parameter[..width];
-                self.delimiter = match quoted {
-                    [b'\'' | b'"' | b'`', inner @ .., _] if !inner.is_empty() => inner.to_vec(),
-                    _ => quoted.to_vec(),
+                let bare = match quoted {
+                    [b'\'' | b'"' | b'`', inner @ .., _] if !inner.is_empty() => inner,
+                    _ => quoted,
                 };
+                self.delimiter = bare[..bare.len().min(LONGEST_DELIMITER)].to_vec();
                 self.skip((end + 1).min(self.text.len()));
                 true
             }

@@ -81,6 +81,16 @@ fn delimiters_of_mariadb_count_after_comments_and_not_in_literals() {
 }
 
 #[test]
+fn statements_are_found_in_linear_time_where_the_delimiter_continues_a_word() {
+    let many = 100_000; // quadratic time would take minutes
+    let file = format!("DELIMITER $$\n{}", "ADD$$".repeat(many));
+    assert_eq!(words(Dialect::Mariadb, &file).len(), many);
+    let long = "a".repeat(many);
+    let found = words(Dialect::Mariadb, &format!("DELIMITER {long}b\n/{long}"));
+    assert_eq!(found, ["/", &"a".repeat(many % 15)[..]]);
+}
+
+#[test]
 fn comments_that_the_server_runs_are_statements_and_the_clients_commands_are_told_apart() {
     let file = "/*!40101 SET NAMES utf8 */;\n/*M!999999\\- enable the sandbox mode */ \nuse shop\nuse shop;\n/*! create ; */;;";
     let found = texts(Dialect::Mariadb, file);

@@ -16,7 +16,17 @@ from urllib.parse import quote
 
 from ironbench.engines.postgres import dsn_parameters as words
 from ironbench.engines.postgres import user_files
-from ironbench.engines.url import ESCAPES, TLS, certificate, decoded, host_and_port, own_name, port_of, wrong
+from ironbench.engines.url import (
+    ESCAPES,
+    TLS,
+    certificate,
+    decoded,
+    harmless,
+    host_and_port,
+    own_name,
+    port_of,
+    wrong,
+)
 from ironbench.errors import FailureError, IronbenchError, nearest, shortened
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import WorkConnection
@@ -225,7 +235,8 @@ def _refuse_unknown(name: str, value: str) -> None:
     if (known := words.TAKEN.get(name)) is not None:
         if known and value and value not in known:
             hint = f"supported: {', '.join(known)}" if len(known) > 1 else f"remove it, or write {name}={known[0]}"
-            raise wrong(f"ironbench does not support {name}={shortened(value, 40)}", hint)
+            shown = f"={shortened(value, 40)}" if harmless(value) else ""
+            raise wrong(f"ironbench does not support {name}{shown}", hint)
         return
     if name in words.VARIABLES:
         return

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines.url import certificate, is_file, wrong
+from ironbench.engines.url import certificate, harmless, is_file, wrong
 from ironbench.errors import InputError, nearest
 
 
@@ -29,8 +29,9 @@ def service(name: str, given: Mapping[str, str], environ: Mapping[str, str]) -> 
         if name in services:
             return services[name]
         known += services
+    file = user if harmless(user) else "your service file"
     raise wrong(
-        "the service is not in any service file", nearest(name, known) if known else f"add the service to {user}"
+        "the service is not in any service file", nearest(name, known) if known else f"add the service to {file}"
     )
 
 

@@ -21,7 +21,7 @@ from ironbench.workloads.access_log.reading import LoggedOperation
 from ironbench.workloads.base import Dataset, Option, Workload, checked
 from ironbench.workloads.directory import counts, entries, entry_password
 
-_SAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]")
+_UNSAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]+")
 _LETTERS = "[a-z]{20}"
 """Random text used in place of values, which access logs do not contain."""
 _MANY = 10_000_000
@@ -269,7 +269,7 @@ def _name(dn: str, suffix: str) -> str:
 
 def _escaped(text: str) -> str:
     """Escapes the text as a part of an operation."""
-    return _SAFE.sub(lambda found: "".join(f"%{b:02X}" for b in found[0].encode("utf-8", "surrogateescape")), text)
+    return _UNSAFE.sub(lambda found: f"%{found[0].encode('utf-8', 'surrogateescape').hex('%').upper()}", text)
 
 
 WORKLOAD = AccessLog()
