@@ -113,7 +113,7 @@ def test_a_starved_client_is_the_limit(server: Server) -> None:
             process.kill()
             process.wait()
     assert found.limit.resource == "client", found
-    assert "waits to be asked" in wording.text(found.limit.note)
+    assert "the server waits for requests" in wording.text(found.limit.note)
 
 
 @pytest.mark.long

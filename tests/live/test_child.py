@@ -105,7 +105,7 @@ def path(place: Path) -> str:
 def test_a_killed_child_is_a_failure_that_names_the_signal(place: Path, path: str) -> None:
     progress = _core.Progress()
     kill = when_running(progress, lambda: [os.kill(pid, signal.SIGKILL) for pid in children(os.getpid())] and None)
-    with kill, pytest.raises(FailureError, match="killed by SIGKILL before its work was over") as failed:
+    with kill, pytest.raises(FailureError, match="killed by SIGKILL before its work was done") as failed:
         trial(place, plan(path, "INSERT INTO t VALUES (1);", **LONG), progress)
     assert "memory" in failed.value.hint
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
@@ -129,7 +129,7 @@ def test_a_trial_whose_engine_was_killed_is_voided_and_kept(place: Path) -> None
         os.kill(pid, signal.SIGKILL)
     _, told = process.communicate()
     assert process.returncode == 1
-    assert "ended by SIGKILL" in told
+    assert "killed by SIGKILL" in told
     (record,) = (place / "r").glob("trials/*/record.json")
     kept = json.loads(record.read_text())
     assert kept["status"] == "voided"

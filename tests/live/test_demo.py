@@ -44,8 +44,8 @@ def test_the_demo_ends_in_an_answer_with_curves_and_leaves_no_data(tmp_path: Pat
     command = [sys.executable, ROOT / "scripts" / "demo.py", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    answer = done.stdout.split("\n\n")[1]
-    assert "With a free log it would run" in answer and "6 blocks" in answer.replace("\n", " ")
+    answer = done.stdout.split("\n\n")[1].replace("\n", " ")
+    assert "With zero-latency WAL" in answer and "6 paired repeats" in answer
     page = (tmp_path / "report.html").read_text()
     assert "Scalability" in page
     assert not (tmp_path / "data").exists()

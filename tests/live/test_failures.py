@@ -76,7 +76,7 @@ def test_a_script_that_always_fails_voids_a_trial_whose_other_script_does_not(us
     found = trial(told)
     assert found["status"] == "voided"
     assert re.search(
-        rf"of [\d\s]+ transactions of script {bad} failed \(100\s%\); the first: script {bad}, line 2",
+        rf"of [\d,]+ transactions of script {bad} failed \(100%\); the first: script {bad}, line 2",
         str(record_of(user)["cause"]),
     )
     metrics = record_of(user)["metrics"]
@@ -94,7 +94,7 @@ def test_one_failure_in_a_hundred_is_suspect_and_stands_with_the_rate(user: User
     assert told.code == 3
     record = record_of(user)
     assert record["status"] == "suspect" and "transactions-failed" in str(record["warnings"])
-    assert re.search(r"\d(\.\d+)?\s% of the transactions failed", told.stdout)
+    assert re.search(r"[\d,]+ of [\d,]+ transactions failed \(\d(\.\d+)?%\)", told.stdout)
     assert "division by zero (SQLSTATE 22012); in: SELECT 1 / 0" in told.stdout
     report = user("report", "--format", "text")
     assert re.search(r"\(.*% failed\)", report.stdout)

@@ -142,7 +142,9 @@ def test_a_role_that_may_not_request_checkpoints_gets_that_line_as_a_comment_wit
         boss.query("create role modest login")
     assert user("lab", "new", "driver", "--dsn", theirs.replace("postgres@", "modest@")).code == 0
     text = (user.home / "driver.toml").read_text()
-    assert re.search(r'^# checkpoint = "10s" .*; ask for: GRANT pg_checkpoint TO modest', text, re.MULTILINE), text
+    assert re.search(
+        r'^# checkpoint = "10s" .*; have an administrator run: GRANT pg_checkpoint TO modest', text, re.MULTILINE
+    ), text
     assert "ironbench is itself the database client" in text
 
 

@@ -128,7 +128,7 @@ def test_rows_in_a_file_are_those_in_the_table(served: Served, place: Path, tabl
 
 def test_too_little_space_is_said_before_anything_is_written(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(space.space, "free_bytes", lambda directory: 5_000_000)
-    with pytest.raises(InputError, match=r"\(scale=100 skew=1\) need about .* and 5.00\u202fMB are free") as told:
+    with pytest.raises(InputError, match=r"\(scale=100 skew=1\) need about .*, but only 5.00\u202fMB are free") as told:
         loaded(target, "igen-oltp", scale="100")
     assert "--with scale" in told.value.hint
     monkeypatch.undo()

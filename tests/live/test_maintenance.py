@@ -117,8 +117,8 @@ def test_where_files_cannot_be_copied_a_dump_is_made_and_the_record_says_so(
     ("words", "error"),
     [
         ("vacuum", "--with kind=plain: mariadb does not support this kind of vacuum"),
-        ("backup --with format=tar", "--with format=tar: neither mariadb-backup nor mariadb-dump makes"),
-        ("backup --with rate=5", "--with rate=5: neither mariadb-backup nor mariadb-dump makes"),
+        ("backup --with format=tar", "--with format=tar: neither mariadb-backup nor mariadb-dump supports this"),
+        ("backup --with rate=5", "--with rate=5: neither mariadb-backup nor mariadb-dump supports this"),
         ("restore", "mariadb-backup and mariadb-dump: are not on PATH"),
     ],
 )

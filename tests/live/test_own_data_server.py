@@ -99,7 +99,7 @@ def test_a_dump_is_loaded_once_each_trial_gets_a_copy_and_cleanup_removes_what_s
     check = 'check = "select (select count(*) from item) = 1000 and (select count(*) from sale) between 5001 and 50000"'
     (user.home / "lab.toml").write_text(LAB.format(dsn=dsn, data=f'dump = "shop.dump"\n{check}'))
     told = user.measured("lab", "run", "lab.toml", "--results", "lab")
-    assert told.stderr.count("when loaded") == 1 and "left there: 1 database" in told.stderr
+    assert told.stderr.count("when loaded") == 1 and "kept on the server: 1 database" in told.stderr
     assert len(made(boss)) == 1 and databases(boss) - made(boss) == there
     assert (
         "reused from database" in user("run", "script", "one.sql", "--dsn", dsn, "--dump", "shop.dump", *SHORT).stderr

@@ -120,7 +120,7 @@ def test_more_clients_than_a_running_server_takes_are_refused_before_the_trial(
 ) -> None:
     told = user("run", "script", script, "--dsn", guarded(""), "--clients", "1,500", *SHORT)
     assert told.code == 2, told
-    assert re.search("--clients 500: the server at --dsn takes 1[05][01] connections", told.stderr)
+    assert re.search("--clients 500: the server at --dsn accepts 1[05][01] connections", told.stderr)
     assert "hint: use at most " in told.stderr
     assert not user.results.exists()
 

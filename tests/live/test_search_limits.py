@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from user import User
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 SHORT = ("--duration", "2s", "--warmup", "0.2s", "--arrivals", "fixed")
+NOT_MET = r"limit on (\S+) (?:exceeded at every value|was not shown to be met)"
 
 
 class Replica(RawServer):
@@ -55,7 +57,7 @@ def test_a_limit_on_what_the_server_shows_is_kept_or_named(
     told = user.measured(*words, "--limit", f"{limit}={generous[limit]}")
     seen = [record["metrics"][limit] for record in user.records()]
     assert limit == "replication_lag_bytes" or max(seen) > 0, "the server works, and its replica answers later"
-    assert "keeps the limit on" not in told.stderr, told.stderr
+    assert not re.search(NOT_MET, told.stderr), told.stderr
     least = {"engine_cpu_cores": "0.000001", "replication_lag_bytes": "1B", "replication_lag_s": "1us"}
     session = replica.connect()
     if limit == "replication_lag_bytes":  # time says nothing about a replica that hangs
@@ -65,7 +67,7 @@ def test_a_limit_on_what_the_server_shows_is_kept_or_named(
     finally:
         session.query("select case when pg_is_wal_replay_paused() then pg_wal_replay_resume() end")
         session.close()
-    assert f"keeps the limit on {limit}" in told.stderr, told.stderr
+    assert limit in re.findall(NOT_MET, told.stderr), told.stderr
 
 
 def test_a_limit_on_the_queue_of_a_device_is_kept_or_named(tmp_path: Path) -> None:
@@ -76,5 +78,5 @@ def test_a_limit_on_the_queue_of_a_device_is_kept_or_named(tmp_path: Path) -> No
     if "device_queue_depth{role=data}" not in user.records()[-1]["metrics"]:
         pytest.skip("the directory of the tests lies on no device that the kernel counts")
     told = user(*words, "--limit", "device_queue_depth{role=data}=0.0000001")
-    assert "keeps the limit on device_queue_depth{role=data}" in told.stderr, told.stderr
+    assert "device_queue_depth{role=data}" in re.findall(NOT_MET, told.stderr), told.stderr
     shutil.rmtree(user.home)

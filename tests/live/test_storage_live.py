@@ -41,7 +41,7 @@ def test_it_prints_the_table_people_know_and_records_it(place: Path, tmp_path: P
         assert metrics[f"storage_bytes_per_s{{profile={test}}}"] > 0
         rate, latency = (metrics[f"storage_{name}{{profile={test}}}"] for name in ("iops", "latency_mean_s"))
         depth = 8 if "seq" in test else 32
-        assert 0.5 * depth <= rate * latency <= 1.3 * depth, "Little's law: I/Os under way = rate × time"
+        assert 0.5 * depth <= rate * latency <= 1.3 * depth, "Little's law: queue depth = rate × time"
     assert len((tmp_path / "trials" / record["id"] / "record.json").read_bytes()) <= 8192
     assert list(place.iterdir()) == []
 
@@ -131,7 +131,7 @@ def test_a_file_system_is_filled_before_it_is_measured_and_empty_afterwards(tmp_
     done = launch.run([*words, *more, "--with", "seconds=0.05"])
     assert done.returncode in (0, SUSPECT), done.stderr
     (record,) = records(tmp_path)
-    assert record["conditions"]["filled"] == "to 70 %"
+    assert record["conditions"]["filled"] == "to 70%"
     assert record["metrics"]["capacity_used_share{role=data}"] == pytest.approx(0.7, abs=0.02)
 
 

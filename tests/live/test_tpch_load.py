@@ -147,7 +147,7 @@ def test_a_data_directory_of_another_scale_factor_is_loaded_anew_only_where_it_i
     with running("postgres", place) as session:
         load(session)
         dataset = tpch_tables.dataset("postgres", {"sf": "0.02"})
-        with pytest.raises(InputError, match=r"holds tpch .* sf=0\.01"):
+        with pytest.raises(InputError, match=r"contains tpch .* sf=0\.01"):
             prepare.fill(session, dataset, 2, Printer(io.StringIO(), io.StringIO()), own_server=False)
         assert counts(session) == ROWS
         assert load(session, sf="0.02").rows > sum(ROWS.values())

@@ -360,7 +360,7 @@ def test_trials_of_two_machines_or_settings_do_not_add_up(tmp_path: Path) -> Non
     assert len(told(results)) == 3
     systems = tmp_path / "systems.toml"
     systems.write_text('[system."log on disk"]\nsockets = 1\ncores = 2\nbuy = ["postgresql"]')
-    with pytest.raises(InputError, match="records of 3 systems have this label"):
+    with pytest.raises(InputError, match="records of 3 systems have the same label"):
         told(results, (), str(systems))
 
 
