@@ -12,6 +12,7 @@ from ironbench.report.facts import difference_rows, fact, fact_name
 from ironbench.report.findings import metric_tables
 from ironbench.report.numbers import NOT_KNOWN
 from ironbench.report.page import Section, by_value, with_rows
+from ironbench.report.wording.terms import configuration
 from ironbench.study.balance import DATA_TO_CACHE, DATA_TO_MEMORY
 from ironbench.study.differences import telling
 
@@ -63,7 +64,7 @@ def balance(study: Study) -> Table:
     if study.parts or len(sides) <= _SIDE_BY_SIDE:
         rows = [(name, *(words for _, words in values)) for name, values in shown.items()]
         head = wording.text(study.place) if study.parts else "ratio"
-        return Table((head, *(side.name for side in sides)), tuple(rows), words=True)
+        return Table((head, *(configuration(side.name) for side in sides)), tuple(rows), words=True)
     rows = [(name, value, cells) for name in shown for value, cells in by_value(shown[name])]
     return Table(("ratio", "value", "configurations"), tuple(rows), words=True)
 

@@ -35,7 +35,7 @@ def sections(study: Study) -> Iterator[Section]:
 def plan(study: Study) -> list[tuple[str, Table]]:
     """Returns the factors, and each configuration with the outcome of its trials."""
     lab_factors = study.lab.factors if study.lab else ()
-    factors = Table(("factor", "levels"), tuple((f.name, ", ".join(f.levels)) for f in lab_factors), words=True)
+    factors = Table(("factor", "values"), tuple((f.name, ", ".join(f.levels)) for f in lab_factors), words=True)
     rows: list[tuple[str, ...]] = []
     for cell in study.cells:
         tally = {status: sum(record.status is status for record in cell.trials) for status in Status}
