@@ -126,7 +126,7 @@ def test_statements_and_scripts_are_timed_one_by_one_where_that_is_asked_for(use
     fast = written(user, "one.sql", "SELECT 3 AS three;\n")
     where = ("--dsn", dsn) if engine == "postgres" else ("--engine", engine)
     told = user.measured("run", "script", slow, fast, *where, *TIMES, "-r", COLUMNS="200")
-    assert "Script by script, with 1 client" in told.stdout
+    assert "Results by script, with 1 client" in told.stdout
     by_text = {one["text"]: one for one in record_of(user)["statements"]}  # type: ignore[attr-defined]
     assert set(by_text) == {"SELECT 1 AS one", "SELECT 2 AS two", "SELECT 3 AS three"}
     second = by_text["SELECT 2 AS two"]

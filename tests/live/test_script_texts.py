@@ -71,7 +71,7 @@ def test_reports_show_the_texts_as_written(place: Path) -> None:
     for suffix in ("html", "md", "json"):
         ironbench("report", "mine", "--results", place / "results", "-o", place / f"report.{suffix}")
     page = (place / "report.html").read_text()
-    assert "<h2>The scripts</h2>" in page
+    assert "<h2>Scripts</h2>" in page
     assert "<pre>\\set amount random(1, 5)\n-- &lt;b&gt;bold&lt;/b&gt; &amp; ```\nSELECT :amount;</pre>" in page
     assert f"````sql\n{TRANSFER}````" in (place / "report.md").read_text()
     (study,) = json.loads((place / "report.json").read_text())["studies"]

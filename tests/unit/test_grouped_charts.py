@@ -58,7 +58,7 @@ def test_two_factors_of_a_full_design_are_bars_in_groups_and_every_query_has_the
     assert [row[0] for row in whole.table.texts] == ["SSDs=2", "SSDs=4", "SSDs=6"]
     assert whole.table.texts[0][1].replace(THIN, " ").startswith("4.00 s")
     raw, compressed = level_queries(found.levels)
-    assert [raw.title, compressed.title] == ["Time of each query, tables=raw", "Time of each query, tables=compressed"]
+    assert [raw.title, compressed.title] == ["Query times, tables=raw", "Query times, tables=compressed"]
     assert [key.label for key in raw.legend] == ["SSDs=2", "SSDs=4", "SSDs=6"]
     axes = {str(chart.specification["layer"][0]["encoding"]["y"]["scale"]) for chart in (raw, compressed)}
     assert axes == {"{'domain': [0, 9.0]}"}, "both charts have one scale"

@@ -414,10 +414,10 @@ def test_intervals_at_more_than_95_percent_are_explained() -> None:
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
     notes = " ".join(document.notes(study))
     assert "Confidence intervals at 97.5% instead of 95%" in notes
-    assert "shared out among 2 comparisons" in notes
+    assert "divided among 2 comparisons" in notes
     more = replace(plan, method=replace(plan.method, stages=(Stage(1, 6), Stage(2, 6, added=True))))
     notes = " ".join(document.notes(replace(study, lab=more)))
-    assert "shared out among 2 comparisons" in notes, "an added round has a level of its own"
+    assert "divided among 2 comparisons" in notes, "an added round has a level of its own"
 
 
 def test_a_cell_that_was_never_measured_differs_by_what_was_varied_and_not_by_all_that_was_not_seen_of_it() -> None:

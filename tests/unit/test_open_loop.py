@@ -228,7 +228,7 @@ def test_a_system_without_a_line_is_in_no_legend_and_the_chart_says_why() -> Non
     assert [key.label for key in chart.legend if key.colour != "muted"] == ["asked"]
     (layer,) = chart.specification["layer"]
     assert layer["encoding"]["color"]["scale"] == {"domain": ["asked"], "range": ["@s1"]}, "its colour everywhere"
-    assert "No line of late: the rate was not kept" in chart.note
+    assert "Not shown: late, because the target rate was not sustained" in chart.note
 
 
 def test_unlike_numbers_of_clients_of_open_loops_are_named() -> None:

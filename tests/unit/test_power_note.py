@@ -26,9 +26,9 @@ def noted(*records: Record) -> list[str]:
 @pytest.mark.parametrize(
     ("records", "words"),
     [
-        ([cut()], "The power was cut after the trial, and all checks held once the engine was back."),
-        ([cut(False)], "The power was cut after the trial, and a check failed once the engine was back."),
-        ([cut(), cut(False)], "The power was cut after 2 trials, and all checks held in 1 of them once the engine was"),
+        ([cut()], "Power was cut after the trial, and all checks passed after the engine's recovery."),
+        ([cut(False)], "Power was cut after the trial, and a check failed after the engine's recovery."),
+        ([cut(), cut(False)], "Power was cut after 2 trials, and all checks passed in 1 of them after the engine's"),
     ],
 )
 def test_a_report_says_that_the_power_was_cut_and_whether_the_checks_held(records: list[Record], words: str) -> None:

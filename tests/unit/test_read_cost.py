@@ -38,7 +38,7 @@ def test_what_reading_adds_is_shared_out_among_the_reads_pair_by_pair() -> None:
     assert found.whole_s is not None and found.whole_s.low == pytest.approx(10e-6), "nobody's time is the same in both"
     row = read_cost_table([found]).texts[0]
     assert [cell.replace(THIN, " ") for cell in row[:3]] == [
-        "cold over hot",
+        "cold vs. hot",
         "99,950",
         "8.19 kB",
     ]

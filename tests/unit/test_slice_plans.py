@@ -75,8 +75,8 @@ def test_plan_and_report_name_the_order_of_the_turns(said: Callable[..., str], o
     plan = replace(plan, method=replace(plan.method, slice_s=1.0, order=order))
     study = labfactory.studied(plan, labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0)))
     (section,) = [one for one in setup.sections(study) if one.id == "plan"]
-    assert ('in the order of the lab file (order = "fixed"); the others' in section.lead) == fixed
-    assert ("in an order drawn for each rotation; the others" in section.lead) != fixed
+    assert ('in the order of the lab file (order = "fixed"). Meanwhile, the others' in section.lead) == fixed
+    assert ("in a random order for each rotation. Meanwhile, the others" in section.lead) != fixed
     cautions = document.cautions(study)
     assert any("every rotation ran the systems in the same order" in text for text in cautions) == fixed
     assert not any("changes within a block" in text for text in cautions)
@@ -157,7 +157,7 @@ def test_the_report_says_how_many_slices_were_dropped_and_whether_disturbed_ones
     (section,) = [one for one in setup.sections(labfactory.studied(plan, records)) if one.id == "plan"]
     count = len(records)
     assert f"{2 * count} of {10 * count} slices were dropped and repeated: whole rotations" in section.lead
-    assert (f"In 2 of {count} records disturbed ones stayed" in section.lead) == bool(stayed)
+    assert (f"2 of {count} records still contain disturbed slices" in section.lead) == bool(stayed)
 
 
 @pytest.mark.parametrize(

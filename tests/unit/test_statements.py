@@ -78,8 +78,8 @@ def test_every_format_of_a_labs_report_shows_times_and_ratios(found: Study, form
     text = formats.get(format)([found]).decode().replace("\\", "")
     assert ORDER in text
     if format not in ("json", "csv"):
-        assert "Times of index=without over those of index=with: shop.sql:4" in text
-        assert "Statements were not timed (report_per_statement) in index=other." in text
+        assert "Response times of index=without relative to index=with: shop.sql:4" in text
+        assert "Statements were not timed in index=other: report_per_statement is off." in text
         assert "no verdict" in text
 
 

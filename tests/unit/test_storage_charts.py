@@ -25,7 +25,7 @@ def lines() -> tuple[known.Tested, ...]:
 
 def test_a_mark_stands_for_every_percentile_and_the_picture_can_be_drawn() -> None:
     (chart,) = storage.latencies([("card", lines())])
-    assert [key.label for key in chart.legend] == ["mean", "median", "99 %", "99.9 %"]
+    assert [key.label for key in chart.legend] == ["mean", "median", "p99", "p99.9"]
     assert charts_png("card", (), [chart]).startswith(b"\x89PNG")
 
 

@@ -151,8 +151,8 @@ def test_what_matters_is_found_and_confirmed_and_nothing_else_is_claimed(file: P
     assert claimed(found) == {"clients": Conclusion.FASTER, "think_time": Conclusion.SLOWER}
     text = said(found)
     assert "with 4 clients than with the baseline" in text and "slower than the baseline" in text
-    assert "These trials support one change of baseline: clients=4." in text
-    assert "Of the others, threads and max_tries show no effect: one of" in text
+    assert "These trials support one change to baseline: clients=4." in text
+    assert "No effect was detected for threads and max_tries. An effect of" in text
     assert {effect.finding.baseline for effect in found.effects} == {"baseline"}
     assert all(block > 2 for effect in found.effects for block, _ in effect.finding.ratios)  # none from the screen
 
@@ -211,7 +211,7 @@ def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_suppo
     from ironbench.study.labstudy import lab_study
 
     after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
-    assert "clients contradicts itself: in the screen 2 was better" in said(after)
+    assert "The results for clients contradict each other: 2 was better in the screen" in said(after)
     assert "support no change to the baseline" in said(after)
 
 

@@ -271,8 +271,8 @@ def test_noise_by_slices_is_not_that_of_trials(lab_file: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ({"slice_s": 1.0}, "took turns of 1 s"),
-        ({"why_trials": "its load goes on by the clock"}, "Not by slices: its load goes on by the clock."),
+        ({"slice_s": 1.0}, "and run in turn, 1 s each"),
+        ({"why_trials": "its load goes on by the clock"}, "Not interleaved in slices: its load goes on by the clock."),
     ],
 )
 def test_the_report_says_how_blocks_were_measured_and_why(method: dict[str, Any], words: str) -> None:

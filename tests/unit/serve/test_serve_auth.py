@@ -121,7 +121,7 @@ def test_an_address_that_others_reach_needs_a_token_of_ones_own_or_tls(tmp_path:
         access_policy("0.0.0.0:7373", "", "", "")
     file = tmp_path / "token"
     file.write_text("short\n")
-    with pytest.raises(InputError, match="no token of 16"):
+    with pytest.raises(InputError, match="not a token of at least 16"):
         access_policy("0.0.0.0:7373", str(file), "", "")
     file.write_text(f"{TOKEN}\n")
     assert access_policy("0.0.0.0:7373", str(file), "", "").token == TOKEN

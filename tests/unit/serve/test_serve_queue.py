@@ -356,7 +356,7 @@ def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path
     wrong = client.post("/queue", data={"name": "x", "text": text.replace("null", "nul")})
     assert wrong.status_code == 422 and "nul" in wrong.text and str(tmp_path) not in wrong.text
     page = client.post("/queue", data={"name": "x", "text": text, "at": "2099-01-01T22:00"})
-    assert page.status_code == 200 and "it begins at 2099-01-01 22:00" in page.text
+    assert page.status_code == 200 and "starts at 2099-01-01 22:00" in page.text
     entry = Queue(tmp_path / "results").entries()[0]
     assert "Do two clients" in client.get(f"/queue/{entry.id}").text
     assert "Do two clients" in client.get("/queue/new", params={"clone": entry.id}).text
@@ -367,7 +367,7 @@ def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path
         refused = client.post(f"/lab/{LAB}/resume", data={"more": number})
         assert refused.status_code == 404 and "is not a number from 6 to 1,000" in refused.text
     resumed = client.post(f"/lab/{LAB}/resume", data={"more": "6"})
-    assert "6 blocks more of" in resumed.text
+    assert "6 more blocks of" in resumed.text
     assert client.post(f"/lab/{LAB}/resume").status_code == 404
 
 
