@@ -221,9 +221,9 @@ def test_a_lab_without_a_usable_trial_has_no_answer_yet() -> None:
         for one in trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))
     ]
     study = studied(plan, dead)
-    assert "no answer yet" in said(study)
+    assert "No answer yet" in said(study)
     assert any("disk full" in text for text in document.cautions(study))
-    assert "no answer yet" in said(studied(plan, []))
+    assert "No answer yet" in said(studied(plan, []))
 
 
 def test_claims_and_run_to_run_variation_are_part_of_the_answer() -> None:

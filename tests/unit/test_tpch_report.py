@@ -112,7 +112,7 @@ def test_a_lab_of_one_block_draws_no_interval() -> None:
     (chart,) = effects(studied(plan, records))
     assert len(chart.specification["datasets"]["effects"]) == 1
     assert chart.specification["datasets"]["intervals"] == []
-    assert "no interval" in chart.unit
+    assert "too few blocks" in chart.unit
 
 
 def checked(answers: Note, **fields: object) -> Record:

@@ -287,7 +287,7 @@ def test_nothing_is_decided_before_the_look_that_decides(tmp_path: Path) -> None
 def test_a_lab_without_a_record_says_so(tmp_path: Path) -> None:
     _, progress = ProgressCache().of(begun(tmp_path, share=0.0))
     assert "No trial" in progress.parts["answer"]
-    assert progress.parts["strip"].count("to come") == 20
+    assert progress.parts["strip"].count("not run yet") == 20
 
 
 def test_nobody_holds_a_lock_that_is_only_there(tmp_path: Path) -> None:
