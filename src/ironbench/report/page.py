@@ -117,7 +117,8 @@ def by_value(values: Iterable[tuple[str, Value]]) -> Iterator[tuple[Value, str]]
     for name, value in values:
         names.setdefault(value, []).append(name)
     for value, holders in names.items():
-        yield value, EVERYWHERE if len(names) == 1 else ", ".join(holders)
+        separator = "; " if any(", " in name for name in holders) else ", "
+        yield value, EVERYWHERE if len(names) == 1 else separator.join(holders)
 
 
 _NO_ROWS = Table((), ())

@@ -11,7 +11,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.page import Section
-from ironbench.report.wording.terms import configuration
+from ironbench.report.wording.terms import label
 from ironbench.study.shares import OTHER, Shares
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.subjects import streams
@@ -46,7 +46,7 @@ def of_parts(study: Study) -> list[Chart]:
 
 def of_cells(study: Study) -> list[Chart]:
     """Draws where the CPU time went; None if no trial measured it."""
-    budgets = {configuration(cell.name): _named(cell.budget) for cell in study.cells if cell.budget}
+    budgets = {label(cell.name): _named(cell.budget) for cell in study.cells if cell.budget}
     colours = {
         part: colour
         for part, colour in BUDGET.items()

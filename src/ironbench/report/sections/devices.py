@@ -14,7 +14,7 @@ from ironbench.report.charts.grouped import Bar, Shown, grouped_bars
 from ironbench.report.charts.timelines import DASHES, devices, strokes_of, typical_trials
 from ironbench.report.numbers import quantity
 from ironbench.report.page import Section
-from ironbench.report.wording.terms import configuration
+from ironbench.report.wording.terms import label
 from ironbench.study.device_io import Distribution, ReadCost, RoleLatency
 from ironbench.study.study import Study
 from ironbench.study.summarise import Summary
@@ -44,14 +44,14 @@ def role_latency(latencies: Sequence[RoleLatency]) -> list[Chart]:
             _role_table(latencies),
             wide=True,
         ),
-        [Bar(one.what, configuration(one.name), one.mean_s) for one in latencies],
+        [Bar(one.what, label(one.name), one.mean_s) for one in latencies],
     )
 
 
 def _role_table(latencies: Sequence[RoleLatency]) -> Table:
     rows = tuple(
         (
-            f"{one.what}, {configuration(one.name)}",
+            f"{one.what}, {label(one.name)}",
             centre(one.mean_s, "s"),
             spread(one.mean_s, "s"),
             centre(one.p99_s, "s"),
@@ -176,7 +176,7 @@ _LEAD_READS = (
 def read_cost_table(costs: Sequence[ReadCost]) -> Table:
     rows = tuple(
         (
-            f"{configuration(one.name)} vs. {configuration(one.cached)}",
+            f"{label(one.name)} vs. {label(one.cached)}",
             count(one.reads.centre),
             centre(one.size_bytes, "bytes"),
             _cost(one.engine_s),

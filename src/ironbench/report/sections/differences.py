@@ -12,7 +12,7 @@ from ironbench.report.facts import difference_rows, fact, fact_name
 from ironbench.report.findings import metric_tables
 from ironbench.report.numbers import NOT_KNOWN
 from ironbench.report.page import Section, by_value, with_rows
-from ironbench.report.wording.terms import configuration
+from ironbench.report.wording.terms import label
 from ironbench.study.balance import DATA_TO_CACHE, DATA_TO_MEMORY
 from ironbench.study.differences import telling
 
@@ -58,13 +58,13 @@ def balance(study: Study) -> Table:
     shown: dict[str, list[tuple[str, Content]]] = {}
     for name, machine in kinds:
         found = [next((e for e in side.balance if (e.name, e.machine) == (name, machine)), None) for side in sides]
-        those = ", ".join(side.name for side, entry in zip(sides, found, strict=True) if entry)
+        those = ", ".join(label(side.name) for side, entry in zip(sides, found, strict=True) if entry)
         title = wording.text(name) if names.count(name) == 1 else f"{wording.text(name)} ({those})"
-        shown[title] = [(side.name, ratio_of(entry)) for side, entry in zip(sides, found, strict=True)]
+        shown[title] = [(label(side.name), ratio_of(entry)) for side, entry in zip(sides, found, strict=True)]
     if study.parts or len(sides) <= _SIDE_BY_SIDE:
         rows = [(name, *(words for _, words in values)) for name, values in shown.items()]
         head = wording.text(study.place) if study.parts else "ratio"
-        return Table((head, *(configuration(side.name) for side in sides)), tuple(rows), words=True)
+        return Table((head, *(label(side.name) for side in sides)), tuple(rows), words=True)
     rows = [(name, value, cells) for name in shown for value, cells in by_value(shown[name])]
     return Table(("ratio", "value", "configurations"), tuple(rows), words=True)
 
@@ -99,7 +99,7 @@ def between_cells(study: Study) -> Table:
     rows = []
     for row in study.differences:
         by_cell: list[tuple[str, Content]] = [
-            (cell.name, fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)
+            (label(cell.name), fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)
         ]
         rows += [(f"{row.room}: {fact_name(row.name)}", value, cells) for value, cells in by_value(by_cell)]
     return Table(("fact", "value", "configurations"), tuple(rows), words=True)

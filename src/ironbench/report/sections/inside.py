@@ -14,6 +14,7 @@ from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import scale
 from ironbench.report.page import EVERYWHERE, Section, by_value, with_rows
 from ironbench.report.walk import OBSERVED
+from ironbench.report.wording.terms import label
 from ironbench.study.inside import ServerUse
 from ironbench.study.queries import difference
 from ironbench.study.study import Study
@@ -43,7 +44,7 @@ _TABLES = "As counted by the server over the measured window. Its counters lag b
 
 def sections(study: Study) -> Iterator[Section]:
     subjects, observed = study.inside, f" {OBSERVED}" if study.observed else ""
-    sentences = tuple(_with_names((one.name, text) for one in subjects for text in wording.texts(one.notes)))
+    sentences = tuple(_with_names((label(one.name), text) for one in subjects for text in wording.texts(one.notes)))
     yield Section(
         "server-statements",
         _placed("Statement cost in the server", study),
@@ -90,7 +91,7 @@ def by_statement(subjects: Sequence[ServerUse]) -> list[Chart]:
         rest = max(0.0, one.counted.per_transaction(one.statements_s) - sum(spent.values()))
         parts = spent | ({_REST: rest} if rest > 0.005 * sum(spent.values()) else {})
         cells = {part: TableCell(time_s, "s") for part, time_s in parts.items()}
-        bars.append(RowBar(one.name, cells, TableCell(one.counted.per_transaction(one.statements_s), "s")))
+        bars.append(RowBar(label(one.name), cells, TableCell(one.counted.per_transaction(one.statements_s), "s")))
     if any(_REST in bar.parts for bar in bars):
         colours[_REST] = "@p4"
     rows: list[Row] = [(part, *(bar.parts.get(part, EMPTY) for bar in bars)) for part in colours]
@@ -128,7 +129,7 @@ def statement_tables(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table
     for one in subjects:
         rows = tuple(_statement(one, statement) for statement in one.statements[:_SHOWN])
         if rows:
-            yield f"{one.name} (rows and bytes per call)", _without_empty(head, rows)
+            yield f"{label(one.name)} (rows and bytes per call)", _without_empty(head, rows)
 
 
 def _statement(use: ServerUse, one: ServerStatement) -> Row:
@@ -176,14 +177,18 @@ def side_by_side(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
             cells += [ABSENT if mean is None else TableCell(mean, "s"), ratio]
         rows.append((cut(text, _WIDTH), *cells))
     if rows:
-        name = f"Mean time per call, and ratio to {known[0].name} (no verdict)"
-        more = (head for one in known[1:] for head in (one.name, "ratio"))
-        yield name, Table(("statement", known[0].name, *more), tuple(rows))
+        name = f"Mean time per call, and ratio to {label(known[0].name)} (no verdict)"
+        more = (head for one in known[1:] for head in (label(one.name), "ratio"))
+        yield name, Table(("statement", label(known[0].name), *more), tuple(rows))
 
 
 def plan_tables(study: Study) -> Iterator[tuple[str, Table]]:
     rows = tuple(
-        (cut(one.plan.statement, _WIDTH), one.name, f"{wording.text(one.words)} (compared with {one.baseline_name})")
+        (
+            cut(one.plan.statement, _WIDTH),
+            label(one.name),
+            f"{wording.text(one.words)} (compared with {label(one.baseline_name)})",
+        )
         for one in study.other_plans
     )
     if rows:
@@ -196,7 +201,8 @@ def plan_sentences(study: Study) -> Iterator[str]:
         yield "All plans have the same steps."
     for one in known:
         if one.varied:
-            yield f"{one.name}: at least one plan differed in {one.varied} of {counted(one.trials, 'trial')}."
+            of = counted(one.trials, "trial")
+            yield f"{label(one.name)}: at least one plan differed in {one.varied} of {of}."
 
 
 def executed(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
@@ -211,7 +217,7 @@ def executed(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
             if before is not None and not same:
                 words = wording.text(difference(Counter(own.steps), Counter(before.steps)))
             figures = (count(own.count), TableCell(own.slowest_s, "s"))
-            rows.append((cut(own.statement, _WIDTH), one.name, *figures, words))
+            rows.append((cut(own.statement, _WIDTH), label(one.name), *figures, words))
     if rows:
         head = ("command", "where", "logged plans", "slowest", "plan of the slowest")
         yield "Executed plans (auto_explain)", Table(head, tuple(rows), words=True)
@@ -219,7 +225,10 @@ def executed(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
 
 def unplanned(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     rows = (
-        (one.name, (cut(plan.statement, _WIDTH), plan.failed)) for one in subjects for plan in one.plans if plan.failed
+        (label(one.name), (cut(plan.statement, _WIDTH), plan.failed))
+        for one in subjects
+        for plan in one.plans
+        if plan.failed
     )
     refused = tuple((*value, names) for value, names in by_value(rows))
     if refused:
@@ -231,14 +240,14 @@ def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
     known = [one for one in study.inside if any(plan.text for plan in one.plans)]
     if not known:
         return
-    yield f"Plans, {known[0].name}", "\n\n".join(_plan(plan) for plan in known[0].plans if plan.text)
+    yield f"Plans, {label(known[0].name)}", "\n\n".join(_plan(plan) for plan in known[0].plans if plan.text)
     for one in known:
         if slowest := [f"-- {own.script}, command {own.number}: {own.statement}\n{own.text}" for own in one.executed]:
-            yield f"Slowest executed plans, {one.name}", "\n\n".join(slowest)
+            yield f"Slowest executed plans, {label(one.name)}", "\n\n".join(slowest)
     for one in known[1:]:
         own = [_plan(other.plan) for other in study.other_plans if other.name == one.name]
         if own:
-            yield f"Plans that differ, {one.name}", "\n\n".join(own)
+            yield f"Plans that differ, {label(one.name)}", "\n\n".join(own)
 
 
 def _plan(plan: StatementPlan) -> str:
@@ -253,12 +262,15 @@ def use_tables(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
     of_index = ("index", "table", time, "scans", "rows", "cache hits", "read")
     for one in subjects:
         if tables := [_table(one, own) for own in one.tables[:_SHOWN]]:
-            yield f"Tables, {one.name}", _without_empty((*head, *more), tables)
+            yield f"Tables, {label(one.name)}", _without_empty((*head, *more), tables)
         if indexes := [_index(one, own) for own in one.indexes[:_SHOWN]]:
-            yield f"Indexes, {one.name}", _without_empty(of_index, indexes)
+            yield f"Indexes, {label(one.name)}", _without_empty(of_index, indexes)
         if one.vacuums:
             rows = tuple((own.table, TableCell(own.share, "share"), ", ".join(own.phases)) for own in one.vacuums)
-            yield f"Vacuum activity, {one.name}", Table(("table", "% of time", "phases"), rows, words=True)
+            yield (
+                f"Vacuum activity, {label(one.name)}",
+                Table(("table", "% of time", "phases"), rows, words=True),
+            )
 
 
 def _table(use: ServerUse, one: Used) -> Row:
@@ -307,7 +319,7 @@ def _hits(hit: float, read: float) -> TableCell | Missing:
 
 
 def missing(subjects: Sequence[ServerUse]) -> Table:
-    reasons = ((one.name, (own.what, own.why, own.remedy)) for one in subjects for own in one.missing)
+    reasons = ((label(one.name), (own.what, own.why, own.remedy)) for one in subjects for own in one.missing)
     rows = [(*value, names) for value, names in by_value(reasons)]
     if all(names == EVERYWHERE for *_, names in rows):
         return Table(("missing", "reason", "how to enable it"), tuple(row[:3] for row in rows), words=True)

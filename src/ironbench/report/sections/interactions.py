@@ -9,7 +9,7 @@ from ironbench.report.cell import ABSENT, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import ratio_bounds
 from ironbench.report.page import Section, with_rows
-from ironbench.report.wording.terms import configuration
+from ironbench.report.wording.terms import label
 from ironbench.study.study import Study
 
 PLACE = 900
@@ -29,7 +29,7 @@ def together(study: Study) -> Table:
     """Returns a row for each pair of levels of a full design."""
     rows = tuple(
         (
-            " × ".join(configuration(f"{factor}={level}") for factor, level in one.levels.items()),
+            " × ".join(label(f"{factor}={level}") for factor, level in one.levels.items()),
             TableCell(one.ratio, "ratio"),
             ratio_bounds(one.low, one.high) if one.blocks >= LEAST_BLOCKS_SHOWN else ABSENT,
             count(one.blocks),

@@ -16,7 +16,7 @@ from ironbench.report.charts.base import Chart, Depth, Key, Table, clients_axis
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.page import Section, with_rows
-from ironbench.report.wording.terms import configuration
+from ironbench.report.wording.terms import label
 from ironbench.stats.scalability import ENOUGH_DISTINCT, Fit
 from ironbench.study.scaling import BEYOND, Scaling
 from ironbench.study.study import Study
@@ -169,13 +169,13 @@ def _has(record: Record, metric: str) -> bool:
 
 
 def _chart(study: Study, metric: str, height: int) -> Chart:
-    names = [configuration(curve.name) for curve in study.growths]
+    names = [label(curve.name) for curve in study.growths]
     unit = unit_of(metric)
     values = [record.metrics[metric] for c in study.growths for record in c.trials if _has(record, metric)]
     suffix, factor = scale(unit, values)
     trials: list[dict[str, Any]] = [
         {
-            "system": configuration(curve.name),
+            "system": label(curve.name),
             "clients": record.cell.load.clients,
             "value": record.metrics[metric] / factor,
             "text": quantity(record.metrics[metric], unit),
@@ -215,7 +215,7 @@ def _curves(study: Study, factor: float) -> list[dict[str, Any]]:
         if curve.fit is not None:
             first, last = curve.fit.first, curve.fit.last
             points += [
-                {"system": configuration(curve.name), "clients": at, "value": curve.fit.curve.at(at) / factor}
+                {"system": label(curve.name), "clients": at, "value": curve.fit.curve.at(at) / factor}
                 for at in (first * (last / first) ** (step / _STEPS) for step in range(_STEPS + 1))
             ]
     return points
@@ -241,7 +241,7 @@ def _growth_layers(names: list[str], x: dict[str, Any], y: dict[str, Any], fitte
 
 
 def _growth_table(study: Study, metric: str, unit: str) -> Table:
-    names = [configuration(curve.name) for curve in study.growths]
+    names = [label(curve.name) for curve in study.growths]
     rows = []
     for clients in sorted({number for curve in study.growths for number in curve.summaries}):
         summaries = [curve.summaries.get(clients, {}).get(metric) for curve in study.growths]
@@ -265,7 +265,7 @@ def laws(study: Study) -> Table:
             _figure(law.peak_throughput, "1/s"),
             _caveats(curve.fit),
         )
-        rows.append((configuration(curve.name), *values))
+        rows.append((label(curve.name), *values))
     head = (
         *("configurations", "contention", "coherency", "throughput of one client", "clients at the knee"),
         *("clients at the peak", "peak throughput", "caveats"),

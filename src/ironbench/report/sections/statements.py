@@ -11,6 +11,7 @@ from ironbench.report.findings import ratio_bounds
 from ironbench.report.numbers import percent_change
 from ironbench.report.page import Section
 from ironbench.report.walk import OBSERVED
+from ironbench.report.wording.terms import label
 from ironbench.study.queries import QueryRatio
 from ironbench.study.statements import StatementTimings, TimedCommand, sure
 from ironbench.study.study import Study
@@ -34,7 +35,7 @@ _NO_VERDICT = "Each ratio has its own 95% CI and carries no verdict: with many r
 def sections(study: Study) -> Iterator[Section]:
     subjects = study.timed
     title = f"Response time by statement, {wording.text(study.place)}" if study.parts else "Response time by statement"
-    tables = (*side_by_side(subjects), *((one.name, _table(one)) for one in subjects))
+    tables = (*side_by_side(subjects), *((label(one.name), _table(one)) for one in subjects))
     by_slices = any(record.statements for cell in study.cells for record in cell.usable)
     lead = f"{_LEAD} {OBSERVED}" if study.observed and not by_slices else _LEAD
     yield Section("statements", title, lead, tables=tables, sentences=tuple(sentences(study)), at_end=True)
@@ -46,12 +47,13 @@ def sentences(study: Study) -> Iterator[str]:
     names = [one.name for one in study.timed]
     every = [part.name for part in study.parts] or [cell.name for cell in study.cells if cell.usable]
     if untimed := [name for name in every if name not in names]:
-        yield f"Statements were not timed in {listed(untimed)}: report_per_statement is off."
+        yield f"Statements were not timed in {listed(list(map(label, untimed)))}: report_per_statement is off."
     apart = list(sure(study.timed))
     for name in dict.fromkeys(name for name, _, _ in apart):
         own = [f"{_title(one, 60)} {_ratio(ratio)}" for other, one, ratio in apart if other == name]
         more = f"; and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
-        yield f"Response times of {name} relative to {names[0]}: {'; '.join(own[:_NAMED])}{more}."
+        sides = f"{label(name)} relative to {label(names[0])}"
+        yield f"Response times of {sides}: {'; '.join(own[:_NAMED])}{more}."
     if any(one is not None and one.ratio is not None for subject in study.timed for one in subject.statements):
         yield _NO_VERDICT
 
@@ -65,7 +67,7 @@ def side_by_side(subjects: tuple[StatementTimings, ...]) -> Iterator[tuple[str, 
         first, *others = own
         figures = (cell for one in others for cell in (_mean(one), *_ratio_cells(one)))
         rows.append((_titles(own), _mean(first), *figures))
-    names = [one.name for one in subjects]
+    names = [label(one.name) for one in subjects]
     more = (head for name in names[1:] for head in (name, "ratio", "95% CI"))
     yield "Mean response time", Table(("statement", names[0], *more), tuple(rows))
     slow = [

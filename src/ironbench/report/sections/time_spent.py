@@ -14,7 +14,7 @@ from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
-from ironbench.report.wording.terms import configuration
+from ironbench.report.wording.terms import label
 
 if TYPE_CHECKING:
     from ironbench.study.study import Study
@@ -36,9 +36,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def limits(study: Study) -> Table:
-    rows = tuple(
-        (configuration(cell.name), limit_sentence(cell.time, study.ceilings)) for cell in study.cells if cell.time
-    )
+    rows = tuple((label(cell.name), limit_sentence(cell.time, study.ceilings)) for cell in study.cells if cell.time)
     return Table(("configuration", "bottleneck"), rows, words=True)
 
 
@@ -58,7 +56,7 @@ COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
 
 def spent(study: Study) -> list[Chart]:
     """Draws seconds per transaction by part; nothing if backends were not observed."""
-    known = [(configuration(cell.name), cell.time) for cell in study.cells if cell.time]
+    known = [(label(cell.name), cell.time) for cell in study.cells if cell.time]
     if not known:
         return []
     suffix, factor = scale("s", [time.total_s for _, time in known])
@@ -103,7 +101,7 @@ def _table(study: Study) -> Table:
             figures = (TableCell(part.time_s, "s"), TableCell(part.share, "share"))
             rows.append(
                 (
-                    f"{configuration(cell.name)}: {wait_class(part.name)}",
+                    f"{label(cell.name)}: {wait_class(part.name)}",
                     *figures,
                     known if part.low < part.high else Missing("exact"),
                 )

@@ -56,6 +56,11 @@ def configuration(name: str) -> str:
     return ", ".join(_value(one[1], name[one.end() : end]) for one, end in zip(found, ends, strict=True))
 
 
+def label(name: str) -> str:
+    """Names a configuration in a table or chart: `baseline` instead of `the baseline`."""
+    return name if name == _BASELINE else configuration(name)
+
+
 def opening(name: str) -> str:
     """Names a configuration at the start of a sentence: `Data on ssd, 8 clients`. Names given in the lab file and
     settings keep their first letter."""
