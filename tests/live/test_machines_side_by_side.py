@@ -80,6 +80,6 @@ def test_exports_of_two_machines_give_the_published_table_and_chart(tmp_path: Pa
     limits = [row["values"] for row in found["differences"] if row["name"] == "server_cpus"]
     assert limits == [["0", "0, 1"]]
     text = ironbench(lead, fresh)
-    assert text.index("What differs") < text.index("Peak against peak")
+    assert text.index("What differs") < text.index("Peak throughput")
     ironbench([*lead, "-o", "lead.png"], fresh)
     assert (fresh / "lead.png").read_bytes().startswith(b"\x89PNG")

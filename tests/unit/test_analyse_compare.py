@@ -83,7 +83,7 @@ def test_trials_that_may_not_be_compared_are_left_out_and_named(status: Status) 
     row = found.cells[0].row("throughput")
     assert row is not None
     assert (row.a.n, row.a.high) == (1, 100)
-    assert tuple(wording.texts(found.left_out)) == (f"a: 1 {status.value} trial left out: the server died.",)
+    assert tuple(wording.texts(found.left_out)) == (f"a: 1 {status.word} trial left out: the server died.",)
 
 
 def test_a_side_without_usable_trials_compares_nothing() -> None:
@@ -114,7 +114,7 @@ def test_runs_of_the_same_series_and_system_are_alike() -> None:
         (record(load=Load(duration_s=5.0, warmup_s=5.0, seed=1)), "duration"),
         (
             record(load=Load(duration_s=30.0, warmup_s=5.0, seed=1, rate=100.0)),
-            "closed loop against an open loop at 100/s",
+            "closed loop vs. open loop at 100/s",
         ),
         (record(software={"ironbench": "0.2"}), "ironbench"),
         (record(series="another"), "one after the other"),

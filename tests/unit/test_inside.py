@@ -64,7 +64,7 @@ def test_notes_of_trials_are_merged_and_worded() -> None:
     insides = {one.id: told(2.0, FAST, notes=(lack,)) for one, lack in zip(records, lost, strict=True)}
     (use,) = uses([("all", records)], Shelf(records, insides=insides))
     (text,) = wording.texts(use.notes)
-    assert f"no room for 0 to {len(records) - 1} statements (increase size)" in text
+    assert f"no space for 0 to {len(records) - 1} statements, which are missing (increase size)" in text
 
 
 def test_trials_of_a_cell_are_pooled(study) -> None:

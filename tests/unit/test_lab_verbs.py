@@ -92,7 +92,7 @@ def test_cells_that_the_lab_does_not_compare_get_intervals_but_no_verdict(
     assert {one["conclusion"] for one in found} == {"cannot tell"}
     assert found[0]["ratio"] == pytest.approx(1.5, abs=0.1)
     assert compare(CELLS[1], CELLS[3], directory, False, False) == 0
-    assert "No verdict: the lab does not declare this comparison" in capsys.readouterr().out
+    assert "No verdict: the lab file does not declare this comparison" in capsys.readouterr().out
 
 
 def test_levels_of_several_cells_are_refused_with_their_names(directory: str) -> None:
@@ -146,7 +146,7 @@ def test_a_lead_of_one_lab_over_another_takes_each_side_from_its_own_directory(
     old, new = of_machine(tmp_path / "a", "Old", 1.0), of_machine(tmp_path / "b", "New", 1.5)
     assert lead(f"{old}/disk", f"{new}/disk", 0.05, "", str(tmp_path / "none"), False) == 0
     said = capsys.readouterr().out
-    assert "not measured in turns" in said
+    assert "were not interleaved" in said
     assert "Old" in said and "New" in said
     with pytest.raises(InputError, match="two systems"):
         lead(old, new, 0.05, "", str(tmp_path / "none"), False)

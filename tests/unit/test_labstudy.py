@@ -119,8 +119,8 @@ def test_what_it_takes_to_tell_what_a_free_part_brings_is_said_once() -> None:
     free[1] = replace(free[1], system=replace(free[1].system, ideal=("log",)))
     plan = replace(plan, setups=tuple(free))
     text = said(studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0}, 0.15)))
-    assert text.startswith("With zero-latency WAL it runs")
-    assert text.lower().count("to tell: ") == 1
+    assert text.startswith("With zero-latency WAL, throughput is ")
+    assert text.lower().count("to decide: ") == 1
 
 
 def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
@@ -275,7 +275,8 @@ def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_caut
     rows = document.cautions(studied(plan, [dead, *records[1:]]))
     assert "log=ssd was not measured: no such directory" in rows
     assert (
-        f"Left out of the comparison: block 1: {wording.terms.configuration(dead.cell.name)} failed (disk full)" in rows
+        f"Excluded from the comparison: block 1: {wording.terms.configuration(dead.cell.name)} failed (disk full)"
+        in rows
     )
 
 

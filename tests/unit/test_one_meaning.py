@@ -134,7 +134,7 @@ def test_a_report_of_many_records_begins_with_its_contents(
     report([], str(target), format, results)
     text = " ".join(target.read_text().replace("\\", "").split())
     start = text.index("<h1>Contents</h1>") if format == "html" else 0
-    said = ["Contents", "2 kinds of work, 4 systems, 5 trials", "1,500/s", "3,000/s", "500/s (kept)", "700/s"]
+    said = ["Contents", "2 kinds of work, 4 systems, 5 trials", "1,500/s", "3,000/s", "500/s (sustained)", "700/s"]
     assert all(one in text[start:] for one in said)
     assert text.index("Contents", start) < text.index("2 kinds of work") < text.index("transactions per second")
     if format == "html":

@@ -158,7 +158,7 @@ def test_an_open_loop_has_no_place_in_a_leaderboard_and_that_is_said(
 ) -> None:
     leaderboard("igen-oltp", "", "", "", None, results, False)
     text = plain(capsys.readouterr().out)
-    assert "Left out: asked: open loop at 500/s, a requested rate rather than a maximum." in text
+    assert "Left out: asked: open loop at 500/s, a target rate rather than a maximum." in text
     leaderboard("igen-oltp", "", "", "", None, results, True)
     (ranking,) = json.loads(capsys.readouterr().out)["rankings"]
     assert [place["system"] for place in ranking["places"]] == ["closed"]
@@ -176,7 +176,7 @@ def test_an_open_loop_gives_no_score_and_that_is_said(
 def test_records_of_open_loops_alone_are_no_leaderboard(tmp_path: Path) -> None:
     for one in opened("asked", 500, 495, 0.02):
         Store(tmp_path).keep(one, Evidence())
-    with pytest.raises(InputError, match=r"nothing to rank .asked: driven in an open loop") as caught:
+    with pytest.raises(InputError, match=r"nothing to rank .asked: open loop") as caught:
         leaderboard("igen-oltp", "", "", "", None, str(tmp_path), False)
     assert "without --rate" in caught.value.hint
 
@@ -207,7 +207,9 @@ def test_the_card_of_a_rate_that_was_not_kept_shows_no_response_times(results: s
     assert "99th percentile" in cards["asked"]
     assert "99th percentile" not in cards["late"]
     big = plain(cards["late"]).partition("</div>")[0]
-    assert big.startswith('<div class="big">2,900 <small>transactions/s finished; the rate of 5,000/s was not kept')
+    assert big.startswith(
+        '<div class="big">2,900 <small>transactions/s completed; the rate of 5,000/s was not sustained'
+    )
 
 
 def test_response_times_of_a_rate_that_was_not_kept_stand_in_no_table_or_list() -> None:
@@ -256,11 +258,11 @@ def searched(kept: bool) -> tuple[list[Record], Study]:
     return trials, study
 
 
-@pytest.mark.parametrize(("kept", "judged"), [(True, "3 confirmations kept 450/s"), (False, "but none of 3 conf")])
+@pytest.mark.parametrize(("kept", "judged"), [(True, "3 confirmations sustained 450/s"), (False, "but 0 of 3 conf")])
 def test_a_rate_search_is_headed_by_its_answer_and_by_what_the_confirmations_say_of_it(kept: bool, judged: str) -> None:
     _, study = searched(kept)
     ((name, text),) = headline(study)
-    assert name == "a" and text.startswith("search result: best rate: 450 with 445/s, by 15 trials; ")
+    assert name == "a" and text.startswith("has this search result: best rate: 450 with 445/s, by 15 trials; ")
     assert judged in text
 
 

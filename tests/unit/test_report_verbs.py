@@ -131,7 +131,7 @@ def test_compare_gives_the_answer_and_its_doubts_before_the_numbers(
 ) -> None:
     assert compare("log on disk", "log in memory", results, False, False) == 0
     out = capsys.readouterr().out
-    order = ["B is ", "No verdict", "Before you use these numbers", "Each at its peak", "What differs"]
+    order = ["B is ", "No verdict", "Before you use these numbers", "Each side at its peak", "What differs"]
     assert sorted(order, key=out.index) == order
 
 

@@ -42,7 +42,9 @@ def shown(*records: Record) -> tuple[Study, presentation.Presentation]:
     return study, page
 
 
-@pytest.mark.parametrize(("sf", "how", "figure"), [("0.01", "unrounded", "2,880"), ("1", "by the rules", "360")])
+@pytest.mark.parametrize(
+    ("sf", "how", "figure"), [("0.01", "unrounded", "2,880"), ("1", "rounded by the TPC-H rules", "360")]
+)
 def test_card_table_and_sentence_lead_with_the_same_figure(sf: str, how: str, figure: str) -> None:
     study, page = shown(single(DISK, 1.0, sf))
     assert page.headline(study)[0][1].startswith(f"reaches power {figure}, throughput ")

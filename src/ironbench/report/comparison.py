@@ -284,9 +284,9 @@ def _peaks(found: SystemComparison) -> Section:
     if len(opened) > 1:
         where = "Each side separately"
     elif True in opened:
-        where = "Each at the requested rate"
+        where = "Each side at the target rate"
     elif found.clients is None:
-        where = "Each at its peak"
+        where = "Each side at its peak"
     # A metric without a better direction favours neither side; the JSON document has all metrics.
     rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
     rows.sort(key=lambda row: row.metric not in found.leading)

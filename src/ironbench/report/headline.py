@@ -84,7 +84,7 @@ def _searched(parts: Sequence[SubjectResults]) -> str:
     asked, trials = rate(one.rate), counted(len(one.trials), "confirmation")
     judged = f"{trials} sustained {asked}" if one.is_kept else f"but {one.kept} of {trials} sustained {asked}"
     found = wording.texts([record.search_result] if record.search_result else [])
-    return f"search result: {'; '.join([*found, judged])}."
+    return f"has this search result: {'; '.join([*found, judged])}."
 
 
 def _rate_sentence(one: Rate) -> str:

@@ -421,7 +421,7 @@ def _clients_layers(names: list[str], x: dict[str, Any], scale: dict[str, Any]) 
         "axis": {"title": None, "format": "~g", "values": ticks(scale["domain"])},
     }
     colour = base.colour(names)
-    tooltip = [{"field": "system", "title": "work"}, {"field": "clients"}, {"field": "text", "title": "lead"}]
+    tooltip = [{"field": "system", "title": "work"}, {"field": "clients"}, {"field": "text", "title": "ratio"}]
     rules = [
         {
             "data": {"name": name},

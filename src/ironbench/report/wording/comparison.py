@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench import units
+from ironbench.report.waits import wait_class
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.target import milliseconds
 from ironbench.report.wording.terms import configuration
@@ -186,9 +187,9 @@ def no_clear_step(before: str, after: str) -> str:
 
 @wording("largest-step")
 def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s: float) -> str:
-    """a transaction takes 1.5 ms less. Largest change: log flush, 1.2 ms less (95% CI 1.1 ms to 1.3 ms)"""
+    """a transaction takes 1.5 ms less. Largest change: WAL, 1.2 ms less (95% CI 1.1 ms to 1.3 ms)"""
     low, high = sorted((abs(low_s), abs(high_s)))  # a clear step has both ends on the same side of 0
-    step = f"{part}, {_change(delta_s)} ({in_percent(0.95)} CI {milliseconds(low)} to {milliseconds(high)})"
+    step = f"{wait_class(part)}, {_change(delta_s)} ({in_percent(0.95)} CI {milliseconds(low)} to {milliseconds(high)})"
     return f"a transaction takes {_change(whole_s)}. Largest change: {step}"
 
 

@@ -90,7 +90,7 @@ def scores_of_different_work(labels: Sequence[str], works: Sequence[str]) -> str
 
 @wording("system-without-score")
 def no_score(system: str, why: Note) -> str:
-    """no score for old: open loop at 500/s, a requested rate rather than a maximum"""
+    """no score for old: open loop at 500/s, a target rate rather than a maximum"""
     return f"no score for {system}: {text(why)}"
 
 
@@ -103,9 +103,9 @@ def several_systems(systems: Sequence[str]) -> str:
 
 @wording("driven-open-loop")
 def driven_open_loop(low: float, high: float) -> str:
-    """open loop at 500/s, a requested rate rather than a maximum"""
+    """open loop at 500/s, a target rate rather than a maximum"""
     rates = units.rate(low) if low == high else f"{units.rate(low)} to {units.rate(high)}"
-    return f"open loop at {rates}, a requested rate rather than a maximum"
+    return f"open loop at {rates}, a target rate rather than a maximum"
 
 
 @wording("driven-along-curve")

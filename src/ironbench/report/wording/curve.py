@@ -121,8 +121,8 @@ def littles_law(clients: int, expected: float, holds: bool) -> str:
 
 @wording("measured-at")
 def measured_at(at: str, clients: int | None = None, or_rate: bool = False) -> str:
-    """at the peak, or at the requested rate"""
+    """at the peak, or at the target rate"""
     with_clients = "with the clients measured" if clients is None else f"with {counted(clients, 'client')}"
-    rate = "at the requested rate"
+    rate = "at the target rate"
     place = {"trial": "over the whole trial", "peak": "at the peak", "clients": with_clients}.get(at, rate)
     return f"{place}, or {rate}" if or_rate else place
