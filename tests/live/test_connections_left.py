@@ -23,7 +23,7 @@ def test_sessions_of_others_count_for_an_ordinary_role_before_anything_starts() 
         address, secrets = dsn.parse(f"postgresql://plain@/postgres?host={server.host}&port={server.port}", {})
         session = PostgresSession(address, secrets)
         held.callback(session.stop)
-        with pytest.raises(InputError, match=r"takes 12 connections .*, of which 3 are free") as caught:
+        with pytest.raises(InputError, match=r"accepts 12 connections .*, of which 3 are free") as caught:
             existing_server.require_room(session, 4)
         assert "at most 2 clients" in caught.value.hint
         existing_server.require_room(session, 2)

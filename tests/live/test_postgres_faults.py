@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
         ({"data_directory": "/x"}, "the layout sets the data directory", ""),
         ({"max_connections": "5"}, "need at least 24", ""),
         ({"bin": "/nonexistent"}, "there is no postgres in /nonexistent", "pg_config --bindir"),
-        ({"work_mem": "4MB\nfsync=off"}, "one line", ""),
+        ({"work_mem": "4MB\nfsync=off"}, "contains a line break", ""),
     ],
 )
 def test_a_setting_that_the_server_would_refuse_is_refused_before_it_starts(place, settings, cause, hint) -> None:
@@ -62,7 +62,7 @@ def test_a_cluster_of_another_version_is_refused(place: Path) -> None:
     (place / "d" / "cluster").mkdir(parents=True)
     (place / "d" / "ironbench.json").write_text('{"made_by": "ironbench"}')
     (place / "d" / "cluster" / "PG_VERSION").write_text("12\n")
-    assert "PostgreSQL 12 made it" in pg.refused(pg.system(place / "d")).cause
+    assert "was created by PostgreSQL 12" in pg.refused(pg.system(place / "d")).cause
 
 
 def test_options_that_would_change_a_running_server_are_refused() -> None:
