@@ -27,8 +27,9 @@ def stub(programs: Path, name: str, text: str) -> None:
     (programs / name).chmod(0o755)
 
 
-def ran(programs: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([SCRIPT], env={"PATH": str(programs)}, capture_output=True, text=True, check=False)
+def ran(programs: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    whole = {"PATH": str(programs), **environment}
+    done = subprocess.run([SCRIPT], env=whole, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     return done
 
@@ -58,8 +59,18 @@ def test_where_apt_reaches_nothing_the_way_to_get_it_is_named(programs: Path) ->
 def test_root_has_it_fetched_and_then_installed(programs: Path) -> None:
     stub(programs, "id", "echo 0")
     stub(programs, "apt-get", f'echo "$*" >>{programs}/called')
-    assert ran(programs).stderr == ""
+    done = ran(programs)
+    assert done.stderr == "", "and names the packages first"
+    assert "mariadb-server-core (tests of MariaDB)" in done.stdout and "SERVERS=skip" in done.stdout
     called = (programs / "called").read_text().splitlines()
     for package in ("mariadb-server-core", "openssh-server"):
         fetch, install = (one for one in called if package in one)
         assert "--download-only" in fetch and "--no-download" in install
+
+
+def test_root_may_leave_the_servers_out(programs: Path) -> None:
+    stub(programs, "id", "echo 0")
+    stub(programs, "apt-get", f"touch {programs}/called")
+    done = ran(programs, SERVERS="skip")
+    assert MISSING in done.stderr and done.stdout == ""
+    assert not (programs / "called").exists()
