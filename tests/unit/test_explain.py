@@ -120,7 +120,7 @@ def test_a_labs_report_has_the_section_for_its_comparisons() -> None:
     study = studied(lab({"log": ("disk", "memory")}, blocks=8), measured())
     (found,) = [one for one in sections(study) if one.id == "explain"]
     ((name, table),) = found.tables
-    assert name == "From log=disk to log=memory"
+    assert name == "From WAL on disk to WAL in memory"
     assert table.texts[0][0] == "throughput"
 
 
@@ -139,7 +139,7 @@ def test_the_verb_begins_with_the_verdict_of_a_lab(directory: str, capsys: pytes
     assert verb(*CELLS, results=directory) == 0
     shown = capsys.readouterr().out
     assert " than WAL on disk (95% CI" in shown or " as WAL on disk (95% CI" in shown
-    assert shown.index("Breakdown of the difference") < shown.index("Differences between")
+    assert shown.index("Breakdown of the difference") < shown.index("Throughput and response times")
 
 
 def test_compare_ends_with_the_same_walk(directory: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def test_the_overview_shows_runs_space_and_where_answers_come(client: TestClient
     assert "log in memory" in page and "free for results" in page
     assert 'data-fill="/fragment/answers"' in page
     answer = client.get("/fragment/answers").text
-    assert "Is the log what holds this database back?" in answer and "1.1" in answer
+    assert "Is the log what holds this database back?" in answer and "12% faster than WAL on disk" in answer
 
 
 def test_the_doctor_tells_what_spoils_numbers(client: TestClient) -> None:
@@ -113,7 +113,7 @@ def test_the_page_of_a_lab_speaks_of_a_gate_only_where_it_was_run_as_one(gate: b
 
 def test_a_lab_gives_the_documents_of_a_gate(client: TestClient) -> None:
     page = client.get(f"/lab/{LAB}/gate", params={"margin": "0.01"}).text
-    assert re.search("allowed slowdown: 1.%", page) and "WAL in memory vs. WAL on disk" in page
+    assert "allowed slowdown: 1%" in page and "WAL in memory vs. WAL on disk" in page
     for kind, mark in (
         ("xml", "<testsuite"),
         ("md", "**PASS: "),

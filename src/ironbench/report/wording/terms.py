@@ -88,7 +88,7 @@ def _value(factor: str, level: str) -> str:
     if factor == "ideal" and level in _IDEAL:
         return _IDEAL[level]
     if factor == "rate":
-        return f"{level} of peak throughput" if level.endswith("%") else f"{level} per second"
+        return f"{level} of peak throughput" if "%" in level else f"{level} per second"
     return f"{factor}={level}"
 
 
