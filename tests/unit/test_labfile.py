@@ -198,3 +198,10 @@ def test_a_shared_message_names_the_option_or_the_field() -> None:
     with errors.in_a_file():
         names = [errors.written(*one) for one in fields]
     assert names == ["system.set.work_mem=1GB", "system.set", "system.memory = 1GB", "workload.define.n=1"]
+
+
+def test_a_factor_that_the_answer_is_about_must_exist() -> None:
+    text = '[vary]\nclients = [1, 2]\n[measure]\nanswer = "client"\n'
+    error = refused(text)
+    assert "client is not a factor" in error.cause and "clients" in error.hint
+    assert read(text.replace('"client"', '"clients"')).measure.answer == "clients"

@@ -446,3 +446,13 @@ def test_the_percentiles_of_a_cell_are_those_of_all_its_transactions_as_in_every
 
 
 LOG_FACTORS = {"log": ("disk", "memory")}
+
+
+def test_the_answer_is_about_the_factor_that_the_file_names_however_large_the_others_are() -> None:
+    plan = lab({"log": ("disk", "memory"), "cache": ("64MB", "1GB")}, full=False)
+    means = {setup.cell.name: 1800.0 * (1.05 + index) for index, setup in enumerate(plan.setups)}
+    first = answer(studied(plan, trials(plan, means))).decision.sentence
+    named = replace(plan, method=replace(plan.method, answer="cache"))
+    chosen = answer(studied(named, trials(named, means))).decision.sentence
+    assert "WAL in memory is" in first and "cache=1GB" not in first
+    assert "cache=1GB is" in chosen and "WAL in memory" not in chosen

@@ -51,6 +51,10 @@ class MeasureSection(FieldSection):
         ),
     ] = 0.05
     metric: Annotated[str, row("The metric that the verdict is based on.", run=False)] = "throughput"
+    answer: Annotated[
+        str,
+        row("The factor that the report's first sentence is about.", usual="the first factor in [vary]", run=False),
+    ] = ""
     compare: Annotated[
         list[str],
         row(

@@ -238,6 +238,7 @@ def _method(declared: DeclaredLab) -> Method:
         seed=declared.seed,
         margin=measure.margin,
         metric=measure.metric,
+        answer=measure.answer,
         restore=measure.restore,
         quiet_s=range_of("measure.quiet").read(f"{declared.file}, measure.quiet", measure.quiet),
         order=measure.order,

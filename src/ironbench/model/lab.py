@@ -64,6 +64,8 @@ class Method:
     """Two configurations are called equivalent if their ratio is between 1/(1+margin) and 1+margin."""
     metric: Name = "throughput"
     """The metric that the lab's answer is about; other metrics are reported without a verdict."""
+    answer: str = ""
+    """The factor that the answer is about; empty: the first one."""
     restore: Annotated[str, one_of("auto", "trial", "block")] = "auto"
     """When data are restored to their initial state: before each `trial`, before each `block`, or `auto`."""
     quiet_s: Amount = 30.0

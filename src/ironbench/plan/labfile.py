@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ironbench.catalogue import typed
-from ironbench.errors import InputError, collected
+from ironbench.errors import InputError, collected, nearest
 from ironbench.fields import check
 from ironbench.fields.lab import LabCommandsSection, LabFile, MeasureSection, range_of
 from ironbench.fields.row import table
@@ -140,13 +140,20 @@ def _declared(
 
 def _validate_measure(declared: DeclaredLab) -> None:
     where = f"{declared.file}, measure"
-    collected(partial(one, declared, where) for one in (_validate_stages, _validate_budget))
+    collected(partial(one, declared, where) for one in (_validate_stages, _validate_budget, _validate_answer))
 
 
 def _validate_budget(declared: DeclaredLab, where: str) -> None:
     measure = declared.measure
     if measure.budget != "" and (measure.repeats is not None or isinstance(measure.stages, list)):
         raise InputError(f"{where}.budget", "cannot be combined with repeats or a list of stages", "remove one of them")
+
+
+def _validate_answer(declared: DeclaredLab, where: str) -> None:
+    names = [factor.name for factor in declared.factors]
+    if declared.measure.answer and declared.measure.answer not in names:
+        cause = f"{declared.measure.answer} is not a factor of this lab"
+        raise InputError(f"{where}.answer", cause, nearest(declared.measure.answer, names))
 
 
 def _validate_stages(declared: DeclaredLab, section: str) -> None:

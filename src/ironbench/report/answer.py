@@ -56,12 +56,13 @@ def answer(study: Study) -> Answer:
 
 
 def comparisons(study: Study) -> list[AnswerPoint]:
-    """Lists comparisons of the first factor first, decided ones before others; counts those beyond the limit."""
+    """Lists comparisons of the factor in the question first, and decided ones first; counts those beyond the limit."""
     if not any(effect.finding.blocks for effect in study.effects):
         return [AnswerPoint(_nothing(study))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
-    first = study.lab.factors[0].name if study.lab and study.lab.factors else ""
-    ranked = sorted(study.effects, key=partial(_rank, first))
+    factors = study.lab.factors if study.lab else ()
+    asked = (study.lab and study.lab.method.answer) or (factors[0].name if factors else "")
+    ranked = sorted(study.effects, key=partial(_rank, asked))
     still_open = study.ended(Conclusion.CANNOT_TELL)
     points: list[AnswerPoint] = []
     if len(still_open) == len(ranked) > 1:
