@@ -127,6 +127,16 @@ def test_what_libpq_takes_reads_back_as_the_same_address(text: str) -> None:
     assert dsn.parse(address.text(), {"PGHOST": "elsewhere", "HOME": "/nonexistent"})[0] == address
 
 
+@pytest.mark.parametrize(("text", "limit"), [("7", 7.0), ("1", 2.0), ("0", None), ("-1", None), ("", None)])
+def test_a_time_limit_for_connecting_is_libpqs(text: str, limit: float | None) -> None:
+    address, _ = dsn.parse(f"postgresql://h/d?connect_timeout={text}", HOME)
+    assert address.connection(Secrets(None)).get("connect_timeout_s") == limit
+    assert dsn.parse(address.text(), HOME)[0] == address
+    assert dsn.parse("host=h", {**HOME, "PGCONNECT_TIMEOUT": "7"})[0].connect_timeout_s == 7
+    with pytest.raises(InputError, match="connect_timeout"):
+        dsn.parse("host=h connect_timeout=soon", HOME)
+
+
 def test_hosts_have_their_own_port_or_share_one() -> None:
     address, _ = dsn.parse("postgresql://ann@h1:5433,h2,[::1]:7/shop", HOME)
     assert [(one.host, one.port, one.more) for one in address.places()] == [

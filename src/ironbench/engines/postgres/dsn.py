@@ -60,10 +60,13 @@ class PostgresAddress:
     sslsni: bool = True
     channel_binding: str = "prefer"
     require_auth: str = ""
+    connect_timeout_s: int | None = None
+    """Time limit for connecting to each host; None: that of the core, 10 s."""
 
     def connection(self, secrets: Secrets) -> dict[str, Any]:
         """The `connection` section of a drive plan."""
-        return {
+        limit = {} if self.connect_timeout_s is None else {"connect_timeout_s": float(self.connect_timeout_s)}
+        return limit | {
             "host": self.host,
             "port": self.port,
             "user": self.user,
@@ -93,6 +96,8 @@ class PostgresAddress:
     def text(self) -> str:
         """The complete DSN as a URI; it parses to the same address in every environment."""
         parameters = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options, **self._less_usual()}
+        if self.connect_timeout_s is not None:
+            parameters["connect_timeout"] = str(self.connect_timeout_s)
         query = "&".join(
             f"{name}={quote('0' if value is False else value, safe='')}"
             for name, value in parameters.items()
@@ -150,6 +155,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[PostgresA
         sslsni=given.get("sslsni") != "0",
         channel_binding=given.get("channel_binding") or "prefer",
         require_auth=_methods(given.get("require_auth") or ""),
+        connect_timeout_s=_connect_timeout_s(given.get("connect_timeout") or ""),
     )
     if address.sslnegotiation == "direct" and address.sslmode in ("disable", "allow", "prefer"):
         raise wrong("sslnegotiation=direct needs TLS", "write sslmode=require, or stronger")
@@ -164,6 +170,14 @@ def _hosts(given: Mapping[str, str]) -> list[tuple[str, int]]:
         raise wrong(f"contains {len(hosts)} hosts but {len(ports)} ports", "write one port, or one for each host")
     ports = ports * len(hosts) if len(ports) == 1 else ports
     return [(host or _default_host(), port_of(port, 5432, ESCAPES)) for host, port in zip(hosts, ports, strict=True)]
+
+
+def _connect_timeout_s(text: str) -> int | None:
+    """Reads `connect_timeout` (libpq, 32.1.2): at least 2 s; None without a limit, and for 0."""
+    if not re.fullmatch(r"\s*-?[0-9]{0,9}\s*", text):
+        raise wrong("connect_timeout is not a whole number of seconds", "write for example connect_timeout=5")
+    seconds = int(text) if text.strip() else 0
+    return max(2, seconds) if seconds > 0 else None
 
 
 def _numeric(hostaddr: str | None, more: Sequence[object]) -> str | None:

@@ -25,6 +25,7 @@ VARIABLES = {
     "target_session_attrs": "PGTARGETSESSIONATTRS",
     "application_name": "PGAPPNAME",
     "options": "PGOPTIONS",
+    "connect_timeout": "PGCONNECT_TIMEOUT",
     "service": "PGSERVICE",
 }
 """Parameter that ironbench uses → environment variable with its default."""
