@@ -273,7 +273,7 @@ def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_caut
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     dead = replace(records[0], status=Status.FAILED, metrics={}, causes=(text_note("disk full"),))
     rows = document.cautions(studied(plan, [dead, *records[1:]]))
-    assert "log=ssd was not measured: no such directory" in rows
+    assert "WAL on ssd was not measured: no such directory" in rows
     assert (
         f"Excluded from the comparison: block 1: {wording.terms.configuration(dead.cell.name)} failed (disk full)"
         in rows

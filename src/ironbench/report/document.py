@@ -213,7 +213,7 @@ def cautions(study: Study) -> list[str]:
             systems_by_text.setdefault(text, []).append(part.name)
     everyone, all_words = len(study.parts), "all systems" if len(study.systems) > 1 else "all rates"
     return [
-        *(f"{name} was not measured: {why}" for name, why in study.skipped),
+        *(f"{wording.terms.configuration(name)} was not measured: {why}" for name, why in study.skipped),
         *map(wording.text, study.left_out),
         *(f"Excluded from the comparison: {text}" for text in wording.texts(study.dropped)),
         *map(wording.text, study.warnings),

@@ -89,9 +89,9 @@ def trials_of_fewer_workers(workers: Sequence[float], requested: int, trials: in
 
 @wording("fact-differs")
 def fact_differs(fact: str, a: str, b: str) -> str:
-    """load: threads: 1 vs. 2"""
+    """different load: threads 1 vs. 2"""
     kind, _, rest = fact.partition(".")
-    return f"{kind}: {rest or kind}: {a} vs. {b}"
+    return f"different {kind}: {rest or kind} {a} vs. {b}"
 
 
 @wording("not-in-turns")

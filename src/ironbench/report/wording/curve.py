@@ -85,8 +85,8 @@ def load_of_all_trials() -> str:
 
 @wording("rate-requested")
 def rate_requested() -> str:
-    """the rate was set, so it is no result"""
-    return "the rate was set, so it is no result"
+    """the rate is an input, not a result"""
+    return "the rate is an input, not a result"
 
 
 @wording("paced-by-records")

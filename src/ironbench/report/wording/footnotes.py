@@ -31,7 +31,7 @@ def open_loop(unit: Strings, units: Strings) -> str:
 
 @wording("search-found")
 def search_found(result: Note) -> str:
-    """search result: best clients: 8 with 940/s, by 12 trials"""
+    """search result: best clients: 8 with 940/s, from 12 trials"""
     return f"search result: {text(result)}"
 
 
