@@ -11,7 +11,7 @@ from typing import TextIO, cast
 from ironbench.errors import FailureError
 
 _PLAIN = dict(zip(map(ord, "\u202f\u00a0\u2212–─│█×µ•·²³"), "  ---|#xu*.23", strict=True)) | {
-    ord(char): text for char, text in (("…", "..."), ("≤", "<="), ("≥", ">="), ("→", "->"))
+    ord(char): text for char, text in (("…", "..."), ("≤", "<="), ("≥", ">="), ("→", "->"), ("∞", "inf"))
 }
 """Characters in ironbench's texts and tables, and their ASCII replacements."""
 

@@ -37,7 +37,7 @@ TABLE = Table(
         (TableCell(None, "ratio", 1.5, 1.7, note="97.5%"), "1.50 to 1.70 (97.5%)"),
         (TableCell(1.004, "ratio"), "1.004x"),
         (TableCell(2500.0, "1/s", 2000.0, 3000.0, note="2% failed"), "2,500/s (2,000 to 3,000/s, 2% failed)"),
-        (TableCell(36.0, "1", 22.0, math.inf), "36.0 (22.0 to no end)"),
+        (TableCell(36.0, "1", 22.0, math.inf), "36.0 (22.0 to ∞)"),
         (TableCell(0.000362, "s", signed=True), "+362 µs"),
         (TableCell(-0.00235, "s", signed=True), "−2.35 ms"),
         (TableCell(7000, "count", note="1 dropped"), "7,000 (1 dropped)"),

@@ -72,7 +72,7 @@ def title(study: Study) -> str:
     if study.lab:
         return study.lab.question
     names = [_system_name(parts) for parts in study.systems]
-    return " against ".join(names) if len(names) <= NAMED else f"{len(names)} systems: {', '.join(names)}"
+    return " vs. ".join(names) if len(names) <= NAMED else f"{len(names)} systems: {', '.join(names)}"
 
 
 def _system_name(parts: Sequence[SubjectResults]) -> str:

@@ -14,7 +14,7 @@ from ironbench.study.summarise import Summary
 from ironbench.words import THIN, grouped, in_percent, percents
 
 NOT_KNOWN = "not known"
-NO_END = "no end"
+NO_END = "∞"
 """The upper end of an infinite interval."""
 
 

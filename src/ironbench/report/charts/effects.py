@@ -70,7 +70,7 @@ def effects(study: Study) -> list[Chart]:
     return [
         Chart(
             "effects",
-            f"{metric_words(study.metric).capitalize()} against the baseline",
+            f"{metric_words(study.metric).capitalize()} relative to the baseline",
             _alt(table, study.metric),
             base.specification(layers, datasets, rows.height(len(shown))),
             table,
