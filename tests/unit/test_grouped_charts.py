@@ -109,7 +109,7 @@ def test_flushes_of_a_log_are_told_beside_its_writes_for_commits_wait_for_them()
     *_, flush = role_latencies([("disk", [own])])
     assert (flush.what, flush.mean_s.centre, flush.size_bytes) == ("log flush", 0.0085, None)
     (chart,) = role_latency((flush,))
-    assert "log flush, disk" in str(chart.table)
+    assert "WAL flush, disk" in str(chart.table)
 
 
 def test_a_disk_beside_a_card_are_points_on_a_logarithmic_axis_for_a_bar_of_the_card_would_not_be_seen() -> None:

@@ -1,4 +1,4 @@
-"""Names of wait classes in reports."""
+"""Names of wait classes and of the roles of devices in reports."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ _NAMES = {
 def wait_class(part: str) -> str:
     """Names a part of the time (`observer.PARTS`): `log flush` is shown as `WAL`."""
     return _NAMES.get(part, part)
+
+
+def device_role(words: str) -> str:
+    """Names a role, or a kind of I/O: `log flush` is shown as `WAL flush`."""
+    return " ".join("WAL" if word == "log" else word for word in words.split(" "))

@@ -10,6 +10,7 @@ from ironbench.report.cell import Row, TableCell
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity, scale, unit_of
+from ironbench.report.waits import device_role
 from ironbench.study.study import Study
 from ironbench.study.timelines import TimelineSeries
 
@@ -71,7 +72,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, TimelineSeries]]) -
     unit = unit_of(metric)
     suffix, factor = scale(unit, [value for _, line in lines for value in line.value])
     rows: list[dict[str, Any]] = [
-        {"system": name, "role": line.part, "t": t, "value": value / factor, "text": quantity(value, unit)}
+        {"system": name, "role": device_role(line.part), "t": t, "value": value / factor, "text": quantity(value, unit)}
         for name, line in lines
         for t, value in zip(line.t_s, line.value, strict=True)
     ]
@@ -105,7 +106,7 @@ def strokes_of(roles: list[str]) -> dict[str, str]:
     """Role → stroke: solid for the device with the data, dashed for a separate WAL device, dotted for
     temporary files."""
     order = sorted(dict.fromkeys(roles), key=lambda role: ("data" not in role, "log" not in role, role))
-    return dict(zip(order, (*DASHES, "dot", "dot", "dot"), strict=False))
+    return dict(zip(map(device_role, order), (*DASHES, "dot", "dot", "dot"), strict=False))
 
 
 def _seconds(lines: list[tuple[str, TimelineSeries]]) -> list[int]:
@@ -153,7 +154,7 @@ def _table(lines: list[tuple[str, TimelineSeries]], unit: str) -> Table:
 
 
 def _name(name: str, line: TimelineSeries) -> str:
-    return f"{name}, {line.part}" if line.part else name
+    return f"{name}, {device_role(line.part)}" if line.part else name
 
 
 def typical_trials(study: Study) -> str:

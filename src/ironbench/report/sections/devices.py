@@ -14,6 +14,7 @@ from ironbench.report.charts.grouped import Bar, Shown, grouped_bars
 from ironbench.report.charts.timelines import DASHES, devices, strokes_of, typical_trials
 from ironbench.report.numbers import quantity
 from ironbench.report.page import Section
+from ironbench.report.waits import device_role
 from ironbench.report.wording.terms import label
 from ironbench.study.device_io import Distribution, ReadCost, RoleLatency
 from ironbench.study.study import Study
@@ -44,14 +45,14 @@ def role_latency(latencies: Sequence[RoleLatency]) -> list[Chart]:
             _role_table(latencies),
             wide=True,
         ),
-        [Bar(one.what, label(one.name), one.mean_s) for one in latencies],
+        [Bar(device_role(one.what), label(one.name), one.mean_s) for one in latencies],
     )
 
 
 def _role_table(latencies: Sequence[RoleLatency]) -> Table:
     rows = tuple(
         (
-            f"{one.what}, {label(one.name)}",
+            f"{device_role(one.what)}, {label(one.name)}",
             centre(one.mean_s, "s"),
             spread(one.mean_s, "s"),
             centre(one.p99_s, "s"),
@@ -112,7 +113,7 @@ def _rows(name: str, one: Distribution) -> list[dict[str, Any]]:
     # A step needs a first and a last point.
     outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
     return [
-        {"system": name, "role": one.part, "edge": edge / unit, "share": share}
+        {"system": name, "role": device_role(one.part), "edge": edge / unit, "share": share}
         | {"within": f"up to {shown(_edge(one, edge))}", "text": quantity(share, "share")}
         for edge, share in outer
     ]
@@ -156,7 +157,7 @@ def _edge(one: Distribution, edge: float) -> TableCell:
 def _io_table(distributions: list[tuple[str, Distribution]]) -> Table:
     rows: tuple[Row, ...] = tuple(
         (
-            f"{name}, {one.part}",
+            f"{name}, {device_role(one.part)}",
             count(one.count),
             *(_edge(one, one.quantile(share)) for share in _QUANTILES),
             _edge(one, one.points[-1][0]),
