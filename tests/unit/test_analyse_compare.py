@@ -165,10 +165,10 @@ def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() 
 @pytest.mark.parametrize(
     ("work", "metric", "words"),
     [
-        (Choice("backup"), "maintenance_elapsed_s", "the time of the operation of A: 4.00"),
-        (Choice("populate"), "population_elapsed_s", "the population time of A: 4.00"),
+        (Choice("backup"), "maintenance_elapsed_s", "Time of the operation is 2.00x as high with B as with A: 4.00"),
+        (Choice("populate"), "population_elapsed_s", "Population time is 2.00x as high with B as with A: 4.00"),
         (Choice("storage"), "storage_bytes_per_s{profile=kdm-seq1m-q8t1-read}", ""),
-        (Choice("a-workload-of-later"), "throughput", "the throughput of A: 4.00"),
+        (Choice("a-workload-of-later"), "throughput", "B is 2.00x as fast as A with 8 clients: 4.00/s"),
     ],
 )
 def test_a_comparison_leads_with_the_result_of_its_workload(work: Choice, metric: str, words: str) -> None:
@@ -176,7 +176,7 @@ def test_a_comparison_leads_with_the_result_of_its_workload(work: Choice, metric
     found = compare(Subject("a", (a,)), Subject("b", (b,)))
     assert found.leading[0] == metric
     text = unfolded(comparison(found)).replace("\u202f", " ")
-    assert f"2.00x {words}" in text if words else "B / A" in text
+    assert words in text if words else "B / A" in text
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_a_single_number_of_clients_has_no_peak() -> None:
     assert study.place == note("measured-at", at="clients", clients=8, or_rate=False)
     assert peaks(study).head[1] == "clients"
     text = unfolded(comparison.page(compare(Subject("a", (trials[0],)), Subject("b", (trials[1],)))))
-    assert "With 8 clients B has" in text and "peak" not in text
+    assert " with 8 clients: 1,000/s vs. 1,000/s" in text and "peak" not in text
     assert "sweep" not in trial.one(trials[0], {}, {})
 
 

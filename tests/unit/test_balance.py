@@ -103,7 +103,7 @@ def test_sides_share_a_row_for_one_device_and_have_one_each_for_two_machines(oth
     second = record(System("postgres", "b", layout=Layout("/srv/d", log="/fast/l")), metrics=metrics, machine=other)
     shelf = Shelf([first, second], machines={"m1": MACHINE, "m2": MACHINE})
     (study,) = studies([first, second], shelf, {})
-    found = [row for row in sheet(study).texts if row[0].startswith(f"{VDA}: operations")]
+    found = [row for row in sheet(study).texts if row[0].startswith(f"{VDA}: IOPS")]
     assert len(found) == rows
     if rows == 1:
         assert found[0][1:] == ("10.0/s (data and log)", "10.0/s (data)")

@@ -218,7 +218,7 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_is_larger_than_the_device_is_refused() -> None:
-    with pytest.raises(InputError, match="holds"):
+    with pytest.raises(InputError, match=r"the trace reaches byte .*, but the device has only"):
         replay.predicted(one_client(10, _MS, _MS), "hdd-7200", CORE, capacity=1 << 20)
 
 

@@ -61,7 +61,7 @@ def judged(system: System, metrics: dict[str, float], **shares: float) -> tuple[
 @pytest.mark.parametrize(
     ("io", "threads", "cpu_s", "words"),
     [
-        ("driver", 4, 28.5, "used 0.95 cores, and runs its connections one after the other"),
+        ("driver", 4, 28.5, "used 0.95 cores and runs its connections one after the other"),
         ("driver", 1, 20.0, ""),
         ("epoll", 1, 28.5, "increase --threads"),
         ("epoll", 4, 28.5, ""),
@@ -153,8 +153,14 @@ SAYS = "server counters lag by up to 1 s (commits, rows, I/O):"
     ("elapsed_s", "server_counts", "statements", "said", "shown"),
     [
         (20.0, 2000, 1, [], True),
-        (5.0, 1800, 1, [f"{SAYS} 5 s up to 20% off"], True),
-        (20.0, 2, 1, ["server counters included 0.1% of 2,000 transactions at the end"], False),
+        (5.0, 1800, 1, [f"{SAYS} an error of up to 20% in a trial of 5 s"], True),
+        (
+            20.0,
+            2,
+            1,
+            ["server counters included 0.1% of 2,000 transactions at the end: commits, rows and I/O are left out"],
+            False,
+        ),
         (20.0, 2, 0, [], True),
         (0.24, 2000, 1, [f"{SAYS} not usable in a trial of 240 ms"], False),
     ],

@@ -63,7 +63,7 @@ def test_a_trial_is_shown_with_status_warnings_and_units(results: str, capsys: p
     trial = next(one.id for one in Store(Path(results)).all() if one.status == "suspect")
     show(trial, results, False, False)
     suspicious = capsys.readouterr().out
-    assert "status: suspect" in suspicious
+    assert "status: flagged" in suspicious
     assert "97% busy and may be the bottleneck: increase --threads [client-saturated]" in suspicious
     assert suspicious.index("client-saturated") < suspicious.index("throughput ↑")
     show("fast", results, False, False)
@@ -76,7 +76,7 @@ def test_a_label_is_shown_as_its_trials_with_their_warnings(results: str, capsys
     show("log on disk", results, False, False)
     out = capsys.readouterr().out
     assert "client-saturated, 5 of 5 trials" in out
-    assert out.count("suspect") == 5
+    assert out.count("flagged") == 5
     assert "/s" in out and "ms" in out
 
 

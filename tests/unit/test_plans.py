@@ -68,6 +68,6 @@ def test_a_query_that_is_surely_slower_where_the_others_gain_is_named_with_its_p
     (said,) = findings.against_trend_sentences(found)
     assert said.startswith("Against the trend, memory is slower than disk in q13 (21% longer")
     ((_, table),) = findings.against_trend_tables(found)
-    assert table.texts[0][0] == "q13, memory over disk"
+    assert table.texts[0][0] == "q13, memory vs. disk"
     level = [("disk", disk), ("again", disk)]
     assert against(queries(level), level, shelf) == ()

@@ -127,8 +127,8 @@ def test_the_end_of_a_run_says_whether_answers_were_checked() -> None:
     study, page = shown(checked(right), checked(later, block=1, id="again"))
     assert page.sections(study)[0].at_end
     assert page.sections(study)[0].sentences == (
-        "Answers checked: 22 of 22 right (1 trial).",
-        "Answers checked: 22 of 22 right, in an earlier trial on the same data (1 trial).",
+        "Answers checked: 22 of 22 correct (1 trial).",
+        "Answers checked: 22 of 22 correct, in an earlier trial on the same data (1 trial).",
     )
     study, page = shown(checked(note("answers-unchecked", reason="unknown scale factor")))
     assert page.sections(study)[0].sentences == ("Answers not checked: no answers are known for this scale factor.",)

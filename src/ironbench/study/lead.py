@@ -270,7 +270,7 @@ def _nothing_in_common(sides: str, a: Sequence[Record], b: Sequence[Record], nam
     scripts, differing = list[str](), list[str]()
     for one in work_apart(a, b):
         known = [(value,) if isinstance(value, str) else value for value in one.values.values()]
-        (scripts if "script" in one.values else differing).append(" against ".join(map(", ".join, known)))
+        (scripts if "script" in one.values else differing).append(" vs. ".join(map(", ".join, known)))
     return InputError(
         sides,
         "have no work in common: " + "; ".join([*differing, *(f"{one} has other contents" for one in scripts)]),
@@ -357,7 +357,7 @@ def _first_facts(two: Sequence[Record], archive: Archive, prefixes: tuple[str, .
     known = [facts(record, archive) for record in two]
     rows = [row for row in differing(known) if row.startswith(prefixes)]
     words = "; ".join(
-        f"{row} {' against '.join(flat.get(row, NOT_SET) for flat in known)}" for row in rows[:_MOST_FACTS]
+        f"{row} {' vs. '.join(flat.get(row, NOT_SET) for flat in known)}" for row in rows[:_MOST_FACTS]
     ) + (f" and {len(rows) - _MOST_FACTS} more" if len(rows) > _MOST_FACTS else "")
     return f" ({words})" if words else ""
 

@@ -126,7 +126,7 @@ def test_an_address_that_others_reach_needs_a_token_of_ones_own_or_tls(tmp_path:
     file.write_text(f"{TOKEN}\n")
     assert access_policy("0.0.0.0:7373", str(file), "", "").token == TOKEN
     assert access_policy("0.0.0.0:7373", "", "", "", TOKEN).token == TOKEN
-    with pytest.raises(InputError, match="missing"):
+    with pytest.raises(InputError, match="only one of the two is set"):
         access_policy("0.0.0.0:7373", "", str(file), "")
     assert access_policy("0.0.0.0:7373", "", str(file), str(file)).scheme == "https"
 
