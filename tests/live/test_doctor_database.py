@@ -76,7 +76,7 @@ WRONG = {
     "methods": Severity.WARNING,
     "messages": Severity.WARNING,
     "activity": Severity.WARNING,
-    "dead rows": Severity.WARNING,
+    "dead tuples": Severity.WARNING,
     "bloat": Severity.WARNING,
     "tables without autovacuum": Severity.WARNING,
     "statistics": Severity.WARNING,

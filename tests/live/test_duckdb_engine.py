@@ -179,7 +179,7 @@ def test_settings_are_checked_before_anything_is_made(place: Path) -> None:
         assert hint in refused.value.hint
     with pytest.raises(InputError, match="--memory"):
         start(place / "d", settings={"memory_limit": "1GB"}, memory_bytes=1 << 30)
-    with pytest.raises(InputError, match="beside the data"):
+    with pytest.raises(InputError, match="next to the data file"):
         start(place / "d", layout=Layout(str(place / "d"), None, str(place / "l")))
     assert not (place / "d").exists()
 

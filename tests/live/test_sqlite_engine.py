@@ -106,8 +106,8 @@ def test_one_ironbench_at_a_time_uses_a_file(place: Path) -> None:
         ({"settings": {"mmap_size": "1GB"}}, "not an integer", ""),
         ({"settings": {"cache_size": "1"}, "memory_bytes": 1 << 20}, "sets the same value", ""),
         ({"dsn": "host=h"}, "SQLite is not a server", ""),
-        ({"layout": Layout(log="/tmp/x")}, "beside the data", ""),
-        ({"layout": Layout(temp="/tmp/x")}, "beside the data", ""),
+        ({"layout": Layout(log="/tmp/x")}, "next to the data file", ""),
+        ({"layout": Layout(temp="/tmp/x")}, "next to the data file", ""),
     ],
 )
 def test_a_mistake_is_refused_before_the_file_is_made(tmp_path: Path, told, cause: str, hint: str) -> None:
