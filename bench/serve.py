@@ -216,8 +216,8 @@ def _delays(page: Page, directory: Path) -> list[float]:
     shown: list[tuple[float, str]] = page.evaluate("window.shown")
     delays = []
     for at, words in shown:
-        if words.startswith("measured, "):
-            second = int(words.removeprefix("measured, ").split()[0])
+        if words.startswith("measuring, "):
+            second = int(words.removeprefix("measuring, ").split()[0])
             window = max((start for start in begun.values() if start <= at), default=None)
             if window is not None and second:
                 delays.append(at - window - second)

@@ -105,7 +105,7 @@ def test_the_first_named_is_the_reference_in_every_verb(
 @pytest.mark.parametrize(
     ("other", "cause"),
     [
-        (trial(A, 900.0, "s9", 4, Load(duration_s=60.0)), "two kinds of load.*load.duration_s 30 against 60;"),
+        (trial(A, 900.0, "s9", 4, Load(duration_s=60.0)), "two kinds of load.*load.duration_s 30 vs. 60;"),
         (trial(replace(A, settings={"fsync": "off"}), 900.0, "s9", 4), "two systems.*fsync"),
     ],
 )
