@@ -210,7 +210,10 @@ def test_a_server_that_is_killed_for_memory_is_said_to_be(tmp_path: Path) -> Non
 @pytest.mark.parametrize("engine", list(BIG))
 def test_limits_that_cannot_hold_are_refused_before_anything_starts(place: Path, engine: str) -> None:
     require_installed(engine)
-    for total, cache, words in ((8 * MiB, None, "is too small for any engine"), (LIMIT, 256 * MiB, "take about")):
+    for total, cache, words in (
+        (8 * MiB, None, "is too small for any engine"),
+        (LIMIT, 256 * MiB, "itself need about"),
+    ):
         told = replace(pg.system(place / "d", engine), memory_bytes=cache, memory_total_bytes=total)
         with pytest.raises(InputError, match=words):
             engines.get(engine).validated(told, 4)
