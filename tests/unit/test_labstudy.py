@@ -459,3 +459,10 @@ def test_the_answer_is_about_the_factor_that_the_file_names_however_large_the_ot
     chosen = answer(studied(named, trials(named, means))).decision.sentence
     assert "WAL in memory is" in first and "cache=1GB" not in first
     assert "cache=1GB is" in chosen and "WAL in memory" not in chosen
+
+
+def test_the_answer_is_about_its_factor_alone_and_not_the_largest_ratio() -> None:
+    plan = lab({"log": ("disk", "memory"), "cache": ("64MB", "1GB")})
+    means = {setup.cell.name: 1800.0 * (1 + index) for index, setup in enumerate(plan.setups)}
+    decision = answer(studied(plan, trials(plan, means))).decision.sentence
+    assert decision.startswith("With cache=64MB, WAL in memory is")

@@ -1,4 +1,4 @@
-"""The answer at the top of a report: the strongest decision, a point for each comparison, the limit, then caveats."""
+"""The answer at the top of a report: the decision, a point for each comparison, the bottleneck, then caveats."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ def comparisons(study: Study) -> list[AnswerPoint]:
     if not any(effect.finding.blocks for effect in study.effects):
         return [AnswerPoint(_nothing(study))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
-    factors = study.lab.factors if study.lab else ()
-    asked = (study.lab and study.lab.method.answer) or (factors[0].name if factors else "")
-    ranked = sorted(study.effects, key=partial(_rank, asked))
+    ranked = sorted(study.effects, key=partial(_rank, study))
     still_open = study.ended(Conclusion.CANNOT_TELL)
     points: list[AnswerPoint] = []
     if len(still_open) == len(ranked) > 1:
@@ -88,14 +86,20 @@ def comparisons(study: Study) -> list[AnswerPoint]:
     return points
 
 
-def _rank(factor: str, effect: Effect) -> tuple[bool, int, float]:
-    """Sort key: the factor in the question first; decided before equivalent before inconclusive; and decided ones by
-    their confidence interval's distance from 1."""
-    finding, distance = effect.finding, 0.0
+def _rank(study: Study, effect: Effect) -> tuple[int, int, float]:
+    """Sort key: a change of only the factor in the question, then one of this and other factors, then the rest. Among
+    these, decided before equivalent before inconclusive, and decided ones by their confidence interval's distance from
+    1. Across factors the size does not count: a large effect of something else would look like the answer."""
+    lab, finding, distance = study.lab, effect.finding, 0.0
+    assert lab is not None
+    asked = lab.method.answer or (lab.factors[0].name if lab.factors else "")
+    levels, others = (lab.setup(name).cell.levels for name in (finding.cell, finding.baseline))
+    varied = {factor for factor in levels if levels[factor] != others.get(factor)}
+    about = 0 if varied == {asked} else 1 if asked in varied else 2
     rank = _RANK[finding.conclusion]
     if rank == 0:
         distance = min(abs(math.log(end)) if 0 < end < math.inf else 0.0 for end in (finding.low, finding.high))
-    return not effect.contrast.cell.startswith(f"{factor}="), rank, -distance
+    return about, rank, -distance
 
 
 def comparison(effect: Effect, metric_named: bool = False) -> AnswerPoint:
