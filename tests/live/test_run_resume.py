@@ -96,5 +96,5 @@ def test_a_plan_of_a_run_that_goes_on_says_what_is_left(user: User) -> None:
     assert "all 5 trials were already measured; nothing is left" in over
     assert "loaded first" not in over
     again = user(*WORDS, "--resume")
-    assert again.stderr.splitlines()[0] == "all 5 trials were already measured; nothing was run", again
+    assert again.stderr.splitlines()[0] == "all 5 trials were already measured; no trial was run", again
     assert again.code == ended.code, "the code is that of the trials, whoever measured them"

@@ -59,7 +59,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     screen = json.loads(done.stdout)["lab"]["screen"]
     assert [one["name"] for one in screen["factors"]] == ["on_error", "max_tries"] and screen["trials"] == 20
     again = ran(resume, tmp_path)
-    assert again.returncode in (0, SUSPECT) and "already measured; nothing was run" in again.stderr, again.stderr
+    assert again.returncode in (0, SUSPECT) and "already measured; no trial was run" in again.stderr, again.stderr
     assert "The screen" in again.stdout
     (directory,) = (tmp_path / "ironbench-results" / "labs").iterdir()
     assert f"/labs/{directory.name}" in done.stderr, "the first lines name the directory"

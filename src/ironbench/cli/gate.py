@@ -177,7 +177,7 @@ def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) ->
         raise InputError(
             f"{base.word} and {new.word}",
             "the lab does not declare this comparison, so it has no verdict",
-            f"it compares {', '.join(known)}" if known else "it compares nothing",
+            f"the lab compares {', '.join(known)}" if known else "the lab compares nothing",
         )
     effects = [effect for a, b in pairs for effect in compare_cells(lab, records, a, b, look)]
     return [effect for effect in effects if effect.finding.decides]

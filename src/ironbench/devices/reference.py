@@ -9,7 +9,7 @@ from ironbench.words import grouped
 
 _INTRODUCTION = """# Devices
 
-What a model is and how devices are written: [Device models](../understand/emulation.md). The source of each
+[Device models](../understand/emulation.md) explains models and device expressions. The source of each
 figure is given next to it; **assumed** figures have no source. Units: KB, MB, GB are powers of 1000, KiB, MiB, GiB
 powers of 1024, in figures and in expressions; a letter alone (`stripe=64K`) is a power of 1024.
 """

@@ -68,9 +68,9 @@ class MeasureSection(FieldSection):
         Literal["trials", "slices", "auto"],
         row(
             "`trials`: the configurations of a block are measured one after another, each in one piece. `slices`: "
-            "their systems run side by side and take turns of about a second, the others paused. Where that is not "
-            "possible, `trials` is used and `lab plan` shows why. `auto`: `slices` where possible. See "
-            "`docs/understand/slices.md`.",
+            "their systems run side by side and are driven alternately for about a second each, with the others "
+            "paused. Where that is not possible, `trials` is used and `lab plan` shows why. `auto`: `slices` where "
+            "possible. See `docs/understand/slices.md`.",
             run=False,
         ),
     ] = "trials"

@@ -276,7 +276,7 @@ class LoadSection(FieldSection):
         Literal["stop", "continue"],
         row(
             "`stop`: an error in the first second ends the trial, unless another try can succeed. `continue`: the "
-            "transaction counts as failed, and the trial goes on.",
+            "transaction counts as failed, and the trial continues.",
             metavar="HOW",
         ),
     ] = "stop"

@@ -52,7 +52,9 @@ class ServerGuard:
         if "failed" in first:
             self.failure: str = first["failed"]
         else:
-            self.failure = "" if self.pid is not None else f"its supervisor process ended; see {order.log}"
+            self.failure = (
+                "" if self.pid is not None else f"the supervisor process of the server ended; see {order.log}"
+            )
 
     def ended(self, patience_s: float = 0.0) -> bool:
         """Whether the server has ended. Waits up to `patience_s` for the guard to report the exit status, which may

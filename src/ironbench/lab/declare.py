@@ -110,7 +110,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         why = ", ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
         raise InputError(
             f"{declared.file}, measure.compare",
-            f"none of these configurations can be measured ({why})",
+            f"no comparison is left, because configurations cannot be measured here ({why})",
             "compare other configurations",
         )
     draft = Lab(

@@ -138,7 +138,7 @@ class Store:
         if not key or not path.exists():
             return {}
         if not is_shared(path, key):
-            self.leave_out(path, "its contents have changed")
+            self.leave_out(path, "the contents have changed")
             return {}
         content = self._shared[kind, key] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
         return content

@@ -20,7 +20,7 @@ def build(host: HostView) -> CheckResult | None:
         return ok("release")
     return severe(
         profile,
-        "The client is many times slower than it should be: its overhead would be measured as the database's.",
+        "An unoptimized client uses several times as much CPU time, which would be measured as the database's.",
         "make setup",
     )
 
