@@ -176,7 +176,7 @@ class Progress:
     ) -> None:
         """Takes over the state of a drive that runs in another process; `seconds`: those new since the last call."""
     def seconds(self, after: int) -> list[tuple[float, int, int, float, float]]:
-        """The seconds of the window that have passed, from number `after` on.
+        """Returns the one-second intervals of the window that are complete, starting with number `after`.
 
         Of each: width in seconds, transactions, failed, mean and standard deviation of the response time (NaN: none).
         """

@@ -129,7 +129,7 @@ impl Progress {
         *shown = Some(Shown { phase, elapsed_s, transactions, errors, seconds });
     }
 
-    /// Returns the finished seconds of the window, from number `after` on.
+    /// Returns the one-second intervals of the window that are complete, starting with number `after`.
     fn seconds(&self, after: usize) -> Vec<Passed> {
         if let Some(shown) = &*self.shown() {
             return shown.seconds.get(after..).unwrap_or_default().to_vec();

@@ -40,7 +40,7 @@ def leaderboard(
         str,
         typer.Option(
             metavar="PRICE",
-            help="Licence price in the price sheet that --per currency uses for each system.",
+            help="Licence price to use with --per currency, by its name in the price sheet.",
         ),
     ] = "",
     prices: PRICES = None,

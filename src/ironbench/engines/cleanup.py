@@ -22,9 +22,9 @@ class CleanupResult:
     """Result of a cleanup."""
 
     ended: tuple[register.RegisterEntry, ...] = ()
-    """Entries whose owner is dead; they were ended."""
+    """Entries whose owner is dead, and whose processes were stopped."""
     stubborn: tuple[register.RegisterEntry, ...] = ()
-    """Entries whose owner is dead; they could not be ended."""
+    """Entries whose owner is dead, and whose processes could not be stopped."""
     living: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is alive; they are not touched."""
     removed: tuple[str, ...] = ()

@@ -323,7 +323,7 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
         hint = "fix the cause, then repeat these blocks and continue with `ironbench lab resume --failed`"
         failing = {one.cell.name for one in fresh[-enough:]}
         if lab.method.slice_s is not None and len(failing) == 1 and enough > 2 * progress.TRIES:
-            hint += f"; method slices needs all systems of a block, so remove {failing.pop()} to compare the others"
+            hint += f"; the method `slices` needs all systems of a block: remove {failing.pop()} to compare the others"
         last = wording.cause(fresh[-1])
         raise FailureError(
             f"lab {lab.name}", f"the last {enough} trials failed; cause of the last failure: {last}", hint

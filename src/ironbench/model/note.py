@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FLAGGED = "trials-flagged"
-"""Code of the note on flagged trials among the compared ones."""
+"""Code of the note that some of the compared trials are flagged."""
 MISSING = "trials-missing"
 """Code of the note on planned trials that have not run yet."""
 _LONGEST_CODE = 400

@@ -264,8 +264,7 @@ def _interval(step: GrowthStep) -> str:
 
 
 def growth(study: Study) -> list[str]:
-    """Says where throughput stops growing, for curves with too few blocks for `courses`; never beyond what was
-    measured."""
+    """For curves with too few blocks for `courses`, says where throughput stops growing, within the measured range."""
     return [
         f"{'With more clients' if curve.name == ALL else f'{curve.name} with more clients'}: {_peak(curve, curve.fit)}."
         for curve in study.growths[:_CURVES]

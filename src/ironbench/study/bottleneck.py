@@ -303,7 +303,7 @@ def _taken_by_others(records: Sequence[Record]) -> float:
 
 
 def _apart(names: Sequence[str], parts: Mapping[str, Part], records: Sequence[Record]) -> dict[str, float]:
-    """Returns computing and waiting for a core as separate shares, if both were counted."""
+    """Returns two separate shares if both were measured: time spent computing, and time spent waiting for a core."""
     if RUN_QUEUE not in names or CPU not in names or RUN_QUEUE not in parts or not all(map(_counted, records)):
         return {}
     return {"computing": parts[CPU].share if CPU in parts else 0.0, "waiting": parts[RUN_QUEUE].share}

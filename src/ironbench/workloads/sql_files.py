@@ -37,8 +37,8 @@ def size(folder: Path, name: str, engine: str) -> int:
 def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
     """Returns the statements of a file in the engine's dialect; none if there is no such file.
 
-    A statement ends with `;` at the end of a line that is not indented or that closes with `);`. The shipped files are
-    written that way, so that the body of a trigger stays in one piece.
+    A `;` at the end of a line ends the statement if the line is not indented, or if it ends with `);`. The built-in
+    files are written that way, so that the body of a trigger stays in one piece.
     """
     parts: list[str] = []
     current: list[str] = []

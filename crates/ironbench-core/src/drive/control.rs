@@ -87,7 +87,7 @@ impl Control {
         Arc::clone(&self.stop)
     }
 
-    /// Returns the finished seconds of the window, from number `after` on.
+    /// Returns the one-second intervals of the window that are complete, starting with number `after`.
     pub fn seconds(&self, after: usize) -> Vec<Second> {
         let seconds = self.seconds.lock().expect("no thread panics while it holds the seconds");
         seconds.get(after..).unwrap_or_default().to_vec()

@@ -38,7 +38,8 @@ impl Holdings {
     }
 
     /// Applies a trade. A sale reduces earlier purchases, a purchase reduces earlier short sales.
-    /// With LIFO, the newest is reduced first, otherwise the oldest. The rest becomes a new holding.
+    /// With LIFO, the newest holding is reduced first, otherwise the oldest. Any quantity of the trade that is left over
+    /// becomes a new holding.
     /// Appends the `steps`, and returns the gain.
     pub fn apply(&mut self, number: u64, trader: usize, trade: &Trade, steps: &mut Vec<Step>) -> i64 {
         let position = &mut self.positions[index(trader, trade.account, trade.place)];

@@ -174,7 +174,7 @@ class PostgresCopies(DatabaseCopies):
 
     def _with_settings(self, template: str, name: str) -> str:
         """Copies the template's settings (`ALTER DATABASE … SET`), because CREATE DATABASE does not. Returns a phrase
-        that names those that the role may not set."""
+        with the settings that the role is not allowed to set."""
         lacking = []
         for setting, value in self._session.query(f"{_SETTINGS} d.datname = {_text(template)} order by s.setrole"):
             try:

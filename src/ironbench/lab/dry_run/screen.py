@@ -66,7 +66,7 @@ def _runs(lab: Lab) -> str:
         rows.append((setup.cell.name, *("·" if levels[one.name] == one.levels[0] else "+" for one in lab.factors)))
     text = (
         f"{counted(len(lab.setups), 'run')}: Plackett-Burman design with foldover (resolution IV)\n"
-        "  · is the baseline value of a factor, + the other value; columns are numbered as the factors above"
+        "  '·' = the baseline value of a factor, '+' = its other value; columns have the numbers of the factors above"
     )
     return f"{text}\n" + plain.facts(Table(rows[0], tuple(rows)))
 

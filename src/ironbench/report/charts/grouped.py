@@ -97,7 +97,7 @@ def _layers(groups: list[str], names: list[str], height: dict[str, Any], far: bo
         {"data": {"name": "bars"}, "mark": mark, "encoding": shown},
         {"data": {"name": "bars"}, "mark": rule, "encoding": stroke},
     ]
-    return layers[::-1] if far else layers  # a point above its stroke, a stroke above its bar
+    return layers[::-1] if far else layers  # points are drawn on top of their lines, and lines on top of their bars
 
 
 def _colour(names: list[str]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def no_complete_block() -> str:
     return "no complete block"
 
 
-# Advice: read after "To decide: ".
+# Advice: each text continues the phrase "To decide: ".
 
 
 @wording("choose-other-metric")
@@ -274,16 +274,17 @@ def fixed_order(method: Strings) -> str:
         return (
             "fixed order (measure.order): in every pair of slices of a duet the first system started on the first half "
             "of the cores, or every rotation ran the systems in the same order; effects of one slice on the next bias "
-            "the ratios, and no confidence interval includes them"
+            "the ratios, and the confidence intervals do not account for this bias"
         )
     if names(method) == SLICES:
         return (
             "fixed order (measure.order): every rotation ran the systems in the same order; effects of one turn on the "
-            "next, such as CPU caches or device writes, bias the ratios, and no confidence interval includes them"
+            "next, such as CPU caches or device writes, bias the ratios, and the confidence intervals do not account "
+            "for this bias"
         )
     return (
         "fixed order (measure.order): changes within a block, such as a machine that warms up or effects of the "
-        "previous trial, bias the ratios, and no confidence interval includes them"
+        "previous trial, bias the ratios, and the confidence intervals do not account for this bias"
     )
 
 
