@@ -133,8 +133,9 @@ def test_a_time_limit_for_connecting_is_libpqs(text: str, limit: float | None) -
     assert address.connection(Secrets(None)).get("connect_timeout_s") == limit
     assert dsn.parse(address.text(), HOME)[0] == address
     assert dsn.parse("host=h", {**HOME, "PGCONNECT_TIMEOUT": "7"})[0].connect_timeout_s == 7
-    with pytest.raises(InputError, match="connect_timeout"):
-        dsn.parse("host=h connect_timeout=soon", HOME)
+    for wrong in ("soon", "-", "5s"):
+        with pytest.raises(InputError, match="connect_timeout"):
+            dsn.parse(f"host=h connect_timeout={wrong}", HOME)
 
 
 def test_hosts_have_their_own_port_or_share_one() -> None:

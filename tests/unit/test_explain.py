@@ -21,7 +21,7 @@ from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.records import Evidence, Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.records.selection import both
-from ironbench.report import formats
+from ironbench.report import cell, formats
 from ironbench.report.comparison import compare_named
 from ironbench.report.explain import answer
 from ironbench.report.explain import page as page_of
@@ -66,6 +66,13 @@ def explained(records: list[Record], in_blocks: bool = True) -> Explanation:
 
 def test_the_walk_goes_from_throughput_down_to_the_configuration() -> None:
     assert list(dict.fromkeys(row[0] for row in walk(explained(measured())).texts)) == LEVELS
+
+
+def test_a_change_has_the_same_sign_and_size_as_text_and_as_a_number() -> None:
+    found = explained(measured())
+    (change,) = (row[4] for row in walk(found).rows if row[0] == "throughput")
+    assert cell.typed(change) == {"value": found.throughput[0].ratio - 1, "unit": "1"}
+    assert cell.shown(change) == f"+{round(100 * (found.throughput[0].ratio - 1))}%"
 
 
 def test_contributions_of_scripts_sum_to_the_difference_of_the_means() -> None:

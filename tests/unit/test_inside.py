@@ -57,6 +57,11 @@ def test_sentences_of_earlier_versions_are_shown_as_they_are() -> None:
     assert wording.text(one) == "counters were reset"
 
 
+def test_statements_without_a_text_have_the_same_name_in_old_and_new_records() -> None:
+    data = attached.written_inside(ServerStatistics(statements=(ServerStatement("(its text was evicted)", 1, 1.0, 0),)))
+    assert attached.read_inside(data).statements[0].text == "(text no longer available)"
+
+
 def test_notes_of_trials_are_merged_and_worded() -> None:
     plan = lab({"index": ("with",)}, blocks=3)
     records = trials(plan, {"index=with": 1800.0})

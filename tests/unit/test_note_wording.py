@@ -62,6 +62,7 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "Sequence[Sequence[float]]": (((0.99, 299),), ((0.5, 5), (0.999, 2995))),
     "Sequence[tuple[str, int]]": ((("log=disk", 1),), (("log=disk", 1), ("log=memory", 2))),
     "Sequence[tuple[str, float]]": ((("server", 0.4),), (("server", 0.4), ("steal", 0.1))),
+    "Sequence[tuple[str, str, str]]": ((), (("log=memory", "log=disk", ""), ("a", "b", "clients=8"))),
     "Bounds": ((31.2, 30.0, 33.0), (-0.02, -0.03, -0.01), (1e9, 2.5, None), (4.0, 1.0, 1e7)),
     "Bounds | None": (None, (31.2, 30.0, 33.0), (1e9, 2.5, None)),
     "tuple[str, int, int] | None": (None, ("log=disk", 2, 6)),

@@ -25,6 +25,15 @@ _MOST_LISTED, _LONGEST_LISTED = 500, 10_000
 """Maximum number of entries in each list of server statistics, and of characters of a text in them."""
 
 
+_FORMER = {
+    "(its text was evicted)": "(text no longer available)",
+    "(its text is gone)": "(text no longer available)",
+    "(all statements that clients prepared)": "(all prepared statements)",
+}
+"""Names in place of a statement's text: what earlier versions wrote → what this one writes. Statements of two systems
+are matched by their text."""
+
+
 class _FormerInside(msgspec.Struct):
     """What earlier versions wrote in place of notes: sentences."""
 
@@ -100,6 +109,9 @@ def read_inside(data: bytes) -> ServerStatistics:
     inside = msgspec.json.decode(data, type=ServerStatistics)
     if former := msgspec.json.decode(data, type=_FormerInside).doubts:
         inside = replace(inside, notes=tuple(map(text_note, former)))
+    if any(one.text in _FORMER for one in inside.statements):
+        named = (replace(one, text=_FORMER.get(one.text, one.text)) for one in inside.statements)
+        inside = replace(inside, statements=tuple(named))
     lists: tuple[Sequence[object], ...] = (
         inside.statements,
         inside.tables,

@@ -132,7 +132,7 @@ def _comparison(effect: Effect, metric_named: bool) -> AnswerPoint:
         return AnswerPoint(f"{alike} ({seen}){though}.")
     if not finding.blocks:
         return AnswerPoint(f"{opening} and {baseline} cannot be compared: no block has both.")
-    sides = wording.terms.comparison(contrast.name)
+    sides = wording.terms.comparison(contrast)
     if finding.blocks < LEAST_BLOCKS:
         some = f"{finding.blocks} of {LEAST_BLOCKS}"
         text = f"INCONCLUSIVE: {sides}: too few blocks for a verdict ({some}); so far {seen}."

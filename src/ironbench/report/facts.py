@@ -9,6 +9,11 @@ from ironbench.report.charts.base import Table
 from ironbench.study.differences import Difference, is_address
 from ironbench.words import cut
 
+_WORDS = {
+    "threads of one Python process: a limit earlier than the core's own wires": "threads of one Python process, which "
+    "saturate earlier than ironbench's own clients",
+}
+"""Recorded values in today's words. What is recorded stays the same, so that old and new records do not differ."""
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 
@@ -60,9 +65,10 @@ def fact_name(name: str) -> str:
 
 
 def fact(name: str, value: str) -> Content:
-    """Formats sizes in powers of 1024, as memory is sold and databases count; returns everything else as recorded."""
+    """Formats sizes in powers of 1024, as memory is sold and databases count. Other values are shown as recorded, with
+    few exceptions (`_WORDS`)."""
     if name.endswith("_bytes") and value.isdigit():
         return TableCell(float(value), "memory")
     if name.endswith("_hz") and value.isdigit():
         return TableCell(float(value), "Hz")
-    return value
+    return _WORDS.get(value, value)

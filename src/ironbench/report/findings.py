@@ -15,6 +15,7 @@ from ironbench.report.numbers import NO_END, confidence, number, percent, quanti
 from ironbench.words import MINUS
 
 if TYPE_CHECKING:
+    from ironbench.study.factors import Contrast
     from ironbench.study.queries import ContraryQuery
     from ironbench.study.study import Effect
 
@@ -151,7 +152,7 @@ def effect_table(effects: Sequence[Effect]) -> Table:
         figures = (*known, verdict(finding), _blocks(finding), resolved(finding))
         rows.append(
             (
-                wording.terms.comparison(effect.contrast.name),
+                wording.terms.comparison(effect.contrast),
                 *figures,
                 ABSENT if finding.p is None else TableCell(finding.p, "p"),
             )
@@ -161,15 +162,15 @@ def effect_table(effects: Sequence[Effect]) -> Table:
 
 def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
     """Returns ratios without verdicts: a row per metric, or, if many comparisons were made, a row per comparison."""
-    names = list(dict.fromkeys(effect.contrast.name for effect in effects))
-    if len(names) > _FEW:
-        return [("", _across(names, effects))]
+    contrasts = list(dict.fromkeys(effect.contrast for effect in effects))
+    if len(contrasts) > _FEW:
+        return [("", _across(contrasts, effects))]
     head = ("metric", "ratio", "CI", "better", "blocks")
-    return [(wording.terms.comparison(name), Table(head, _metric_rows(name, effects), numbers=True)) for name in names]
+    return [(wording.terms.comparison(one), Table(head, _metric_rows(one, effects), numbers=True)) for one in contrasts]
 
 
-def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[Row, ...]:
-    findings = [effect.finding for effect in effects if effect.contrast.name == name]
+def _metric_rows(contrast: Contrast, effects: Sequence[Effect]) -> tuple[Row, ...]:
+    findings = [effect.finding for effect in effects if effect.contrast == contrast]
     return tuple((metric_words(one.metric), *_ratio_cells(one), better(one.metric), _blocks(one)) for one in findings)
 
 
@@ -181,14 +182,14 @@ def _ratio_cells(one: Finding) -> tuple[TableCell, TableCell | Missing]:
     return TableCell(after - before, "points", note=f"{percent(before)} → {percent(after)}"), ABSENT
 
 
-def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:
+def _across(contrasts: Sequence[Contrast], effects: Sequence[Effect]) -> Table:
     there = {effect.finding.metric for effect in effects}
     metrics = [metric for metric in _ACROSS if metric in there][:_MOST_ACROSS]
-    by_place = {(effect.contrast.name, effect.finding.metric): effect.finding for effect in effects}
+    by_place = {(effect.contrast, effect.finding.metric): effect.finding for effect in effects}
     rows = []
-    for name in names:
-        findings = [by_place.get((name, metric)) for metric in metrics]
-        rows.append((wording.terms.comparison(name), *(_with_interval(one) if one else EMPTY for one in findings)))
+    for contrast in contrasts:
+        findings = [by_place.get((contrast, metric)) for metric in metrics]
+        rows.append((wording.terms.comparison(contrast), *(_with_interval(one) if one else EMPTY for one in findings)))
     return Table(("comparison", *map(metric_words, metrics)), tuple(rows), numbers=True)
 
 
@@ -205,7 +206,7 @@ def claimed_table(effects: Sequence[Effect]) -> Table:
     for effect in effects:
         finding = effect.finding
         figures = (ratio_cell(finding), interval_cell(finding), verdict(finding), _blocks(finding))
-        rows.append((wording.terms.comparison(effect.contrast.name), metric_words(finding.metric), *figures))
+        rows.append((wording.terms.comparison(effect.contrast), metric_words(finding.metric), *figures))
     return Table(head, tuple(rows), numbers=True)
 
 

@@ -165,13 +165,13 @@ def _table(gate: Gate) -> Table:
         finding = one.effect.finding
         known = (ratio_cell(finding), interval_cell(finding), count(finding.blocks))
         figures = (metric_words(finding.metric), *known)
-        name = wording.terms.comparison(one.effect.contrast.name)
+        name = wording.terms.comparison(one.effect.contrast)
         rows.append((name, *figures, wording.terms.gate(one.verdict.value)))
     return Table(_HEAD, tuple(rows), numbers=True)
 
 
 def _name(one: GatedComparison) -> str:
-    return f"{wording.terms.comparison(one.effect.contrast.name)}, {metric_words(one.effect.finding.metric)}"
+    return f"{wording.terms.comparison(one.effect.contrast)}, {metric_words(one.effect.finding.metric)}"
 
 
 def _claim(one: JudgedClaim) -> str:

@@ -46,7 +46,7 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "detectable": ("1", lambda value: percents(value) if value <= 1 else "> 100", _PERCENT),
     "times": ("1", number, _TIMES),
     "ratio": ("1", lambda value: number(value, 4 if 1 <= value < 1.0995 else 3), _TIMES),
-    "change": ("1", lambda ratio: percents(ratio - 1, signed=True, limits=(-1.0,)), _PERCENT),
+    "change": ("1", lambda change: percents(change, signed=True, limits=(-1.0,)), _PERCENT),
     "to 1": ("1", number, " to 1"),
     "p": ("1", lambda p: "< 0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}", ""),
     "score": ("1", lambda value: number(value, 4), ""),
@@ -62,8 +62,8 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "Hz": ("Hz", lambda value: number(value / 1e9), " GHz"),
 }
 """Unit → the base unit of its values, the format of a number, and its suffix. Ratios near 1 have a third decimal on
-both sides, so that a small difference can be seen; `change` shows a ratio as +26% or −13%; a requested rate has all its
-digits. The ISO 4217 code of a currency is also a unit."""
+both sides, so that a small difference can be seen; a `change` is a ratio minus 1, shown as +26% or −13%; a requested
+rate has all its digits. The ISO 4217 code of a currency is also a unit."""
 
 
 def base_unit(unit: str) -> str:
@@ -104,7 +104,7 @@ def failed_note(trials: Sequence[Record]) -> str:
 
 def percent_change(ratio: float) -> str:
     """Formats a ratio as a change: 1.26 → +26%, 0.00619 → −99%."""
-    return quantity(ratio, "change")
+    return quantity(ratio - 1, "change")
 
 
 def percent(share: float) -> str:

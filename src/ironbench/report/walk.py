@@ -72,7 +72,7 @@ def _rows(one: Explanation) -> Iterator[Row]:
             cut(command.text, WIDTH),
             EMPTY if command.first_s is None else TableCell(command.first_s, "s"),
             TableCell(command.mean_s, "s"),
-            TableCell(found.ratio, "change"),
+            TableCell(found.ratio - 1, "change"),
             _change_bounds(found.low, found.high, found.known),
         )
     for query in one.queries[:FEW]:
@@ -81,7 +81,7 @@ def _rows(one: Explanation) -> Iterator[Row]:
             query.query,
             EMPTY,
             EMPTY,
-            TableCell(query.ratio, "change"),
+            TableCell(query.ratio - 1, "change"),
             _change_bounds(query.low, query.high),
         )
     if one.waterfall:
@@ -135,13 +135,13 @@ def scripts(one: Explanation) -> Table:
 def _changed(measure: Measure) -> Row:
     """Returns a measure with its ratio as a change in percent."""
     name, before, after, *_ = _measured(measure)
-    change = TableCell(measure.ratio, "change")
+    change = TableCell(measure.ratio - 1, "change")
     return (name, before, after, change, _change_bounds(measure.low, measure.high, measure.known))
 
 
 def _change_bounds(low: float, high: float, known: bool = True) -> TableCell | Missing:
     """Returns the 95% confidence interval of a ratio as changes in percent."""
-    return TableCell(None, "change", low, high, CONFIDENCE) if known else Missing(NO_INTERVAL)
+    return TableCell(None, "change", low - 1, high - 1, CONFIDENCE) if known else Missing(NO_INTERVAL)
 
 
 _PER_TRANSACTION = {"1/s": "1", "bytes/s": "bytes"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import TypeVar
 
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
@@ -43,6 +44,8 @@ from ironbench.study.subjects import (
 )
 from ironbench.study.versions import beside_version
 from ironbench.study.workers import by_worker
+
+_Subject = TypeVar("_Subject", str, Contrast)
 
 MOST_EXPLAINED = 4
 """Number of comparisons whose difference is explained in detail; further ones are skipped."""
@@ -336,15 +339,25 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
 
     Notes on flagged trials are excluded, because one note covers those of all comparisons.
     """
-    every = [
-        (effect.contrast.name, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED
-    ]
-    return _by_note(every, len(effects))
+    every = [(effect.contrast, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED]
+    return tuple(
+        one if len(known) == len(effects) else _of_comparisons(known, one) for one, known in _by_note(every).items()
+    )
+
+
+def _of_comparisons(compared: Sequence[Contrast], one: Note) -> Note:
+    """Names the affected comparisons. `comparisons` has the parts of their names: a name given in the lab file may
+    contain the words that join them."""
+    parts = tuple((known.cell, known.baseline, known.where) for known in compared)
+    return note("of-subjects", subjects=tuple(known.name for known in compared), comparisons=parts, note=one)
 
 
 def _of_times(cells: Sequence[CellResults]) -> tuple[Note, ...]:
     every = [(cell.name, one) for cell in cells if cell.time for one in cell.time.warnings]
-    return _by_note(every, len(cells))
+    return tuple(
+        one if len(names) == len(cells) else note("of-subjects", subjects=tuple(names), note=one)
+        for one, names in _by_note(every).items()
+    )
 
 
 def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline]) -> tuple[Note, ...]:
@@ -356,15 +369,12 @@ def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline]) -
     return (note("reads-from-memory", share=max(one.read_share or 0.0 for one in known)),)
 
 
-def _by_note(every: Iterable[tuple[str, Note]], of: int) -> tuple[Note, ...]:
-    """Lists each note once, with the affected names unless all are affected."""
-    names_by_note: dict[Note, list[str]] = {}
-    for name, one in every:
-        names_by_note.setdefault(one, []).append(name)
-    return tuple(
-        one if len(names) == of else note("of-subjects", subjects=tuple(names), note=one)
-        for one, names in names_by_note.items()
-    )
+def _by_note(every: Iterable[tuple[_Subject, Note]]) -> dict[Note, list[_Subject]]:
+    """Lists each note once, with the affected subjects."""
+    subjects_by_note: dict[Note, list[_Subject]] = {}
+    for subject, one in every:
+        subjects_by_note.setdefault(one, []).append(subject)
+    return subjects_by_note
 
 
 def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:

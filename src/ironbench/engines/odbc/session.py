@@ -90,7 +90,7 @@ class OdbcSession(Limited, SessionDefaults):
             "odbc": f"{info['driver_odbc']}, driver manager {info['manager']}, pyodbc {info['pyodbc']}",
             "dialect": kind.title if kind.tried else f"{kind.title} (untried)",
             "settings": settings,
-            "client": "threads of one Python process, which saturate earlier than ironbench's own clients",
+            "client": "threads of one Python process: a limit earlier than the core's own wires",
             "server": "running already; neither configured nor stopped by ironbench",
         }
 

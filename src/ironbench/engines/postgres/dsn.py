@@ -174,7 +174,7 @@ def _hosts(given: Mapping[str, str]) -> list[tuple[str, int]]:
 
 def _connect_timeout_s(text: str) -> int | None:
     """Reads `connect_timeout` (libpq, 32.1.2): at least 2 s; None without a limit, and for 0."""
-    if not re.fullmatch(r"\s*-?[0-9]{0,9}\s*", text):
+    if not re.fullmatch(r"\s*(?:-?[0-9]{1,9}\s*)?", text):
         raise wrong("connect_timeout is not a whole number of seconds", "write for example connect_timeout=5")
     seconds = int(text) if text.strip() else 0
     return max(2, seconds) if seconds > 0 else None

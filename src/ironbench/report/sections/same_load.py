@@ -194,9 +194,9 @@ _LEAST_BLOCKS = 3
 
 def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
     """Returns a table for each comparison, with a row for each rate: both sides' times, and their ratio."""
-    names = list(dict.fromkeys(one.contrast.name for one in loads))
+    contrasts = dict.fromkeys(one.contrast for one in loads)
     return [
-        (terms.comparison(name), _times_table([one for one in loads if one.contrast.name == name])) for name in names
+        (terms.comparison(known), _times_table([one for one in loads if one.contrast == known])) for known in contrasts
     ]
 
 

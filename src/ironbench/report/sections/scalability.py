@@ -180,7 +180,7 @@ def _chart(study: Study, metric: str, height: int) -> Chart:
             "value": record.metrics[metric] / factor,
             "text": quantity(record.metrics[metric], unit),
             "block": record.block + 1,
-            "status": record.status.value,
+            "status": record.status.word,
         }
         for curve in study.growths
         for record in curve.trials

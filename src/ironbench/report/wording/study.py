@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ironbench import units
 from ironbench.model.note import FLAGGED, MISSING, Note
 from ironbench.report.wording.registry import text, wording
-from ironbench.report.wording.terms import comparison, configuration
+from ironbench.report.wording.terms import compared, configuration
 from ironbench.report.wording.terms import status as terms_status
 from ironbench.report.wording.values import Number, Strings, highest, names, percent, strings
 from ironbench.words import counted, some
@@ -29,13 +29,10 @@ def of_trials(note: Note, trials: int, of: int) -> str:
 
 
 @wording("of-subjects")
-def of_subjects(subjects: Strings, note: Note) -> str:
+def of_subjects(subjects: Strings, note: Note, comparisons: Sequence[tuple[str, str, str]] = ()) -> str:
     """WAL in memory: the ratio drifted"""
-    return ": ".join(filter(None, (names([_named(one) for one in strings(subjects)]), text(note))))
-
-
-def _named(subject: str) -> str:
-    return comparison(subject) if " over " in subject else configuration(subject)
+    words = [compared(*one) for one in comparisons] or [configuration(one) for one in strings(subjects)]
+    return ": ".join(filter(None, (names(words), text(note))))
 
 
 @wording(FLAGGED)

@@ -4,9 +4,13 @@ configuration."""
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ironbench.model.record import Status
 from ironbench.words import counted
+
+if TYPE_CHECKING:
+    from ironbench.study.factors import Contrast
 
 _GATE = {"not slower": "PASS", "slower": "FAIL", "cannot tell": "INCONCLUSIVE"}
 
@@ -37,6 +41,13 @@ _IDEAL = {
 }
 _IN_MEMORY = ("memory", "ram", "tmpfs")
 _PREPOSITIONS = ("in ", "on ", "at ", "with ", "without ")
+_CACHED = re.compile(r"(?:.* )?cached")
+_PLACE = re.compile(
+    r"/|\b(?:dis[ck]s?|drives?|devices?|volumes?|cards?|arrays?|[hs]dds?|ssds?|nvme|flash|sata|sas|pmem|optane|memory"
+    r"|ram|tmpfs|raid\d*|mirror(?:ed)?|striped?|behind|pcie\d*|aws|azure|gcp|gp[23]|io[12]|ebs)(?:\b|(?=-))",
+    re.IGNORECASE,
+)
+"""A value that names a device or directory. `log` may also be a factor of another kind, such as a server's logging."""
 
 
 def configuration(name: str) -> str:
@@ -68,17 +79,21 @@ def opening(name: str) -> str:
     return words if words == name or "=" in words.partition(" ")[0] else f"{words[:1].upper()}{words[1:]}"
 
 
-def comparison(name: str) -> str:
-    """Names a comparison: `log=memory over log=disk, at clients=8` becomes `WAL in memory vs. WAL on disk, with 8
-    clients`."""
-    sides, _, where = name.partition(", at ")
-    words = " vs. ".join(map(configuration, sides.split(" over ")))
+def comparison(contrast: Contrast) -> str:
+    """Names a comparison: `WAL in memory vs. WAL on disk, with 8 clients`."""
+    return compared(contrast.cell, contrast.baseline, contrast.where)
+
+
+def compared(cell: str, baseline: str, where: str = "") -> str:
+    """Names a comparison by its parts: `log=memory` and `log=disk` where `clients=8` become `WAL in memory vs. WAL on
+    disk, with 8 clients`."""
+    words = f"{configuration(cell)} vs. {configuration(baseline)}"
     return f"{words}, with {configuration(where)}" if where else words
 
 
 def _value(factor: str, level: str) -> str:
-    if factor in _PLACES:
-        return f"{_PLACES[factor]} {_at(level)}"
+    if factor in _PLACES and (where := _at(level)):
+        return f"{_PLACES[factor]} {where}"
     if factor in ("clients", "threads", "streams") and level.isdigit():
         return counted(int(level), factor[:-1])
     if factor == "engine":
@@ -93,6 +108,7 @@ def _value(factor: str, level: str) -> str:
 
 
 def _at(level: str) -> str:
-    if level.startswith(_PREPOSITIONS) or level.endswith("cached"):
+    """Returns where files are: `on ssd`; empty if the value does not name a place."""
+    if level.startswith(_PREPOSITIONS) or _CACHED.fullmatch(level):
         return level
-    return f"{'in' if level in _IN_MEMORY else 'on'} {level}"
+    return f"{'in' if level in _IN_MEMORY else 'on'} {level}" if _PLACE.search(level) else ""
