@@ -84,3 +84,26 @@ def test_every_run_of_a_page_can_be_planned(page: Path, tmp_path: Path) -> None:
         planned += 1
     if not planned:
         pytest.skip("each command needs what is not here")
+
+
+def wrongly_resumed(text: str) -> list[str]:
+    """Returns every file after `lab resume` whose lab the page started with `--results`.
+
+    `lab resume FILE` searches only the default directory, so such a page has to name the directory.
+    """
+    elsewhere = {
+        words[0]
+        for line in re.findall(r"ironbench lab run ([^`\n]*)", text)
+        if "--results" in (words := shlex.split(line, comments=True)) and not words[0].startswith("-")
+    }
+    return [name for name in re.findall(r"ironbench lab resume +([^\s`]+)", text) if name in elsewhere]
+
+
+def test_a_lab_with_its_own_directory_is_not_resumed_by_its_file() -> None:
+    text = "ironbench lab run a.toml --results a\nironbench lab run b.toml\n`ironbench lab resume {} --more 6`"
+    assert [wrongly_resumed(text.format(name)) for name in ("a.toml", "a", "b.toml")] == [["a.toml"], [], []]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_every_lab_of_a_page_can_be_resumed_as_written(page: Path) -> None:
+    assert not wrongly_resumed(page.read_text())
