@@ -72,6 +72,9 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
     if missing := named.missing(("transactions", "data")):
         cause = f"lab files of this command run scripts, for which {named.name} lacks: {', '.join(missing)}"
         raise InputError("lab new", cause, f"use one of: {', '.join(engines.able(('transactions', 'data')))}")
+    if "://" in asked.other and not dsn:
+        hint = "add --dsn with the address of the other server, or name a directory of programs"
+        raise InputError("--other", "is an address, but --dsn is missing", hint)
     if asked.dump and not named.data_import.dumps:
         raise InputError("--dump", f"{named.name} cannot restore dumps", "use another engine, or remove --dump")
     files = {

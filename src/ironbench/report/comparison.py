@@ -229,7 +229,7 @@ def _leading_ratio(found: SystemComparison) -> str:
     """States the ratio of the leading metric of work whose result is not a throughput of clients."""
     rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
-    if row is None:
+    if row is None or row.ratio is None:
         return "Nothing to compare: the two sides have no metric in common."
     one, other = _sides(found)
     what = metric_words(row.metric)

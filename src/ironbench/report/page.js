@@ -29,7 +29,7 @@
     }
   };
   const cell = (text) => {
-    const plain = text.replace(/(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])/g, (figure) => figure.replaceAll(",", "")).replace(/\u2212(?=\d)/g, "-").replace(/[\u202f\u00a0]/g, " ");
+    const plain = text.replace(/(?<![\d,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])/g, (figure) => figure.replaceAll(",", "")).replace(/\u2212(?=\d)/g, "-").replace(/[\u202f\u00a0]/g, " ");
     // A label that a spreadsheet would take for a formula is text.
     const safe = /^[=@\t\r]|^[+-](?![\d.])/.test(plain) ? `'${plain}` : plain;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

@@ -117,6 +117,8 @@ def test_no_password_is_shown_again_or_gets_into_a_file(client: TestClient) -> N
     assert page.status_code == 422 and "127.0.0.1" in page.text and SECRET not in page.text
     upgrade = client.post("/new/machines", data={"dsn": "postgresql://u@127.0.0.1:1/shop", "other": dsn})
     assert SECRET not in upgrade.text
+    alone = client.post("/new/upgrade", data={"engine": "postgres", "other": dsn})
+    assert alone.status_code == 422 and "--dsn is missing" in alone.text and SECRET not in alone.text
 
 
 def test_a_page_of_another_site_cannot_send_a_form(client: TestClient) -> None:
