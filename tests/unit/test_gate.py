@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections.abc import Callable
@@ -63,16 +64,36 @@ def test_a_gate_is_open_where_the_blocks_exclude_a_slowdown_beyond_the_margin(
 ) -> None:
     assert gate(*CELLS, results=made(1.0)) == 0
     said = capsys.readouterr().out
-    assert "PASS: no comparison is slower by more than 5" in said
-    assert "% slower; 5% is allowed" in said and "variation of this machine is unknown" in said
+    assert "PASS: no comparison is slower by more than the margin of 5%" in said
+    assert "% slower; 4.8% is allowed (5% more time)" in said and "variation of this machine is unknown" in said
 
 
 def test_a_slower_change_closes_it_with_exit_code_4(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     assert gate(*CELLS, results=made(0.9)) == CLOSED == 4
     shown = capsys.readouterr()
-    assert "FAIL: slower by more than 5" in shown.out
-    assert re.search(r"1[0-9]% slower; 5% is allowed", shown.out)
+    assert "FAIL: slower by more than the margin of 5%" in shown.out
+    assert re.search(r"\b(9|9\.\d|10|11)% slower; 4\.8% is allowed \(5% more time\)", shown.out)
     assert "exit code 4: gate FAIL: slower" in shown.err
+
+
+@pytest.mark.parametrize("kind", ["text", "md", "xml"])
+def test_a_slowdown_has_one_size_everywhere(kind: str) -> None:
+    """The change of the metric itself, as in the findings of the same lab: 20% less throughput, not 25% more time."""
+    from ironbench.report.gate import written
+
+    plan = lab({"version": ("16", "18")}, blocks=12)
+    study = studied(plan, trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 800.0}, 1e-6))
+    text = written(judged(study, study.effects, 0.05, "fail"), kind).decode()
+    assert set(re.findall(r"(\d+)% slower", text)) == {"20"}
+    assert "4.8% is allowed (5% more time)" in text
+
+
+def test_a_slowdown_of_a_time_is_the_change_of_that_time() -> None:
+    assert wording.text(note("slower", slowdown=0.25, margin=0.05)) == "25% slower; 5% is allowed"
+    assert wording.text(note("slower", slowdown=0.25, margin=0.05, higher_is_better=True)).startswith("20% slower")
+    assert wording.text(note("perhaps-slower", least=-0.1, most=math.inf, margin=2.0, higher_is_better=True)) == (
+        "possibly up to 100% slower; 67% is allowed (200% more time)"
+    )
 
 
 def test_a_slowdown_whose_interval_holds_the_margin_is_not_called_slower_than_it(made: Made) -> None:
@@ -177,7 +198,7 @@ def test_blocks_that_cannot_tell_follow_the_policy(
     policy: str, code: int, made: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert gate(*CELLS, results=made(1.0, spread=0.2), undecided=policy) == code
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert "INCONCLUSIVE: " in said and f"--undecided {policy}: the gate" in said and "To decide:" in said
 
 

@@ -149,13 +149,14 @@ def sentence(gate: Gate) -> str:
     if gate.verdict is GateVerdict.SLOWER:
         slower = sum(one.verdict is GateVerdict.SLOWER for one in gate.comparisons)
         number = f" in {slower} of {len(gate.comparisons)} comparisons" if len(gate.comparisons) > 1 else ""
-        return f"FAIL: slower by more than {allowed}{number}."
+        return f"FAIL: slower by more than the margin of {allowed}{number}."
     if gate.verdict is GateVerdict.NOT_SLOWER:
-        return f"PASS: no comparison is slower by more than {allowed}."
+        return f"PASS: no comparison is slower by more than the margin of {allowed}."
     outcome = "fails" if gate.closed else "passes"
     policy = f"--undecided {'fail' if gate.closed else 'pass'}"
     return (
-        f"INCONCLUSIVE: a slowdown of more than {allowed} is neither shown nor ruled out; {policy}: the gate {outcome}."
+        f"INCONCLUSIVE: a slowdown by more than the margin of {allowed} is neither shown nor ruled out; {policy}: the "
+        f"gate {outcome}."
     )
 
 

@@ -71,6 +71,7 @@ class Slowdown:
     """How much slower a change is, as a share of the old time; negative if it is faster.
 
     For throughput, this is the additional time for the same work, so that both directions of a metric have one measure.
+    Texts show the change of the metric itself instead (`report.wording.verdicts`).
     """
 
     least: float
@@ -218,18 +219,28 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
         return GateVerdict.CANNOT_TELL, note(
             "gate-of-too-few-blocks", blocks=finding.blocks, least=LEAST_BLOCKS, advice=finding.advice
         )
+    higher = _better(finding.metric) == "higher"
     # If a ratio drifts, its mean may exceed the margin although one end does not.
     ends = [_slower(finding.metric, ratio) for ratio in finding.ends or ()]
     if any(end > margin for end in ends) and min(found.least, *ends) <= margin:
-        why = note("slower-at-one-end", change=finding.changed, slowdown=max(ends), margin=margin)
+        why = note(
+            "slower-at-one-end", change=finding.changed, slowdown=max(ends), margin=margin, higher_is_better=higher
+        )
         return GateVerdict.CANNOT_TELL, why
     if found.least > margin:
-        return GateVerdict.SLOWER, note("slower", slowdown=found.likely, margin=margin)
+        return GateVerdict.SLOWER, note("slower", slowdown=found.likely, margin=margin, higher_is_better=higher)
     if found.bound <= margin:
-        return GateVerdict.NOT_SLOWER, note("not-slower", bound=found.bound, margin=margin)
+        return GateVerdict.NOT_SLOWER, note("not-slower", bound=found.bound, margin=margin, higher_is_better=higher)
     # The advice in the finding applies to the finding's margin only.
     advice = finding.advice if margin == finding.margin else None
-    why = note("perhaps-slower", least=found.least, most=found.most, margin=margin, advice=advice)
+    why = note(
+        "perhaps-slower",
+        least=found.least,
+        most=found.most,
+        margin=margin,
+        higher_is_better=higher,
+        advice=advice,
+    )
     return GateVerdict.CANNOT_TELL, why
 
 

@@ -116,8 +116,17 @@ def budget_too_small(budget_s: float, blocks: int, least: int, needed_s: float, 
 # Reasons of a gate.
 
 
-def _allowed(margin: float) -> str:
-    return f"{percent(margin)} {'is' if margin <= 1 else 'are'} allowed"
+def _size(slowdown: float, higher_is_better: bool) -> str:
+    """Writes a slowdown, stored as a share of the old time, as the change of the metric: 25% more time for the same
+    work is 20% less throughput. Findings of the same lab write it in the same way."""
+    if higher_is_better:
+        slowdown = slowdown / (1 + slowdown) if math.isfinite(slowdown) else 1.0
+    return percent(slowdown)
+
+
+def _allowed(margin: float, higher_is_better: bool) -> str:
+    more_time = f" ({percent(margin)} more time)" if higher_is_better else ""
+    return f"{_size(margin, higher_is_better)} {'are' if margin > 1 and not more_time else 'is'} allowed{more_time}"
 
 
 def _to_decide(advice: Note | None) -> str:
@@ -125,30 +134,34 @@ def _to_decide(advice: Note | None) -> str:
 
 
 @wording("slower")
-def slower(slowdown: float, margin: float) -> str:
+def slower(slowdown: float, margin: float, higher_is_better: bool = False) -> str:
     """12% slower; 5% is allowed"""
-    return f"{percent(slowdown)} slower; {_allowed(margin)}"
+    return f"{_size(slowdown, higher_is_better)} slower; {_allowed(margin, higher_is_better)}"
 
 
 @wording("not-slower")
-def not_slower(bound: float, margin: float) -> str:
+def not_slower(bound: float, margin: float, higher_is_better: bool = False) -> str:
     """at most 2% slower; 5% is allowed"""
-    size = f"at most {percent(bound)} slower" if bound > 0 else "not slower"
-    return f"{size}; {_allowed(margin)}"
+    size = f"at most {_size(bound, higher_is_better)} slower" if bound > 0 else "not slower"
+    return f"{size}; {_allowed(margin, higher_is_better)}"
 
 
 @wording("perhaps-slower")
-def perhaps_slower(least: float, most: float, margin: float, advice: Note | None = None) -> str:
+def perhaps_slower(
+    least: float, most: float, margin: float, higher_is_better: bool = False, advice: Note | None = None
+) -> str:
     """possibly up to 9% slower; 5% is allowed. To decide: run a round of 9 blocks, which detect or rule out …"""
-    words = f"{percent(least)} to {percent(most)} slower" if least > 0 else f"possibly up to {percent(most)} slower"
-    return f"{words}; {_allowed(margin)}{_to_decide(advice)}"
+    up_to = f"{_size(most, higher_is_better)} slower"
+    words = f"{_size(least, higher_is_better)} to {up_to}" if least > 0 else f"possibly up to {up_to}"
+    return f"{words}; {_allowed(margin, higher_is_better)}{_to_decide(advice)}"
 
 
 @wording("slower-at-one-end")
-def slower_at_one_end(change: Note | None, slowdown: float, margin: float) -> str:
-    """the ratio drifted from 1.00 to 0.80 over the blocks: 25% slower at one end; 5% is allowed"""
+def slower_at_one_end(change: Note | None, slowdown: float, margin: float, higher_is_better: bool = False) -> str:
+    """the ratio drifted from 1.00 to 0.80 over the blocks: 20% slower at one end; 4.8% is allowed (5% more time)"""
     drift = text(change) if change is not None else "the ratio changed over the blocks"
-    return f"{drift}: {percent(slowdown)} slower at one end; {_allowed(margin)}"
+    size = _size(slowdown, higher_is_better)
+    return f"{drift}: {size} slower at one end; {_allowed(margin, higher_is_better)}"
 
 
 @wording("slower-in-earlier-round")
