@@ -56,11 +56,6 @@ def in_percent(share: float, limits: Sequence[float] = ()) -> str:
     return f"{percents(share, limits=limits)}%"
 
 
-def in_points(difference: float) -> str:
-    """Formats the difference of two shares: `+0.98 points`."""
-    return f"{percents(difference, signed=True)}{THIN}points"
-
-
 def percents(share: float, signed: bool = False, limits: Sequence[float] = ()) -> str:
     """Like `in_percent`, without the unit: whole numbers from 10 on, else two digits, which is the precision of
     sampling and repeats."""
