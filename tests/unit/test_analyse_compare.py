@@ -180,6 +180,23 @@ def test_a_comparison_leads_with_the_result_of_its_workload(work: Choice, metric
 
 
 @pytest.mark.parametrize(
+    ("work", "metric", "words"),
+    [
+        (OLTP, "throughput", "A and B do not differ with 8 clients: 1,000/s vs. 1,000/s"),
+        (
+            Choice("backup"),
+            "maintenance_elapsed_s",
+            "Time of the operation does not differ between A and B: 16.7 min vs. 16.7 min",
+        ),
+    ],
+)
+def test_equal_values_are_no_difference_in_a_direction(work: Choice, metric: str, words: str) -> None:
+    a, b = (replace(record(throughput=1000.0, metrics={metric: 1000.0}), choice=work) for _ in "ab")
+    text = unfolded(comparison(compare(Subject("a", (a,)), Subject("b", (b,))))).replace("\u202f", " ")
+    assert words in text and "0% " not in text
+
+
+@pytest.mark.parametrize(
     ("a", "b", "shown"),
     [
         (0.0001, 0.0099, "+0.98\u202fpoints"),

@@ -111,7 +111,8 @@ class Traits:
     packages: tuple[str, ...] = ()
     """Python packages that contain the engine; their versions are stored in every record."""
     events: Mapping[str, str] = field(default_factory=dict)
-    """Wait event, as named by the observer → what a backend with this event does. Read after "the holder"."""
+    """Wait event, as named by the observer → what a backend with this event does. Case is ignored. Read after "the
+    holder"."""
     texts: tuple[str, ...] = ()
     """Further suffixes of SQL files that the engine can use: those of the same database accessed in another way."""
     products: tuple[str, ...] = ()

@@ -221,6 +221,8 @@ def _ratio(found: SystemComparison) -> str:
         return "Nothing to compare: one side has no throughput."
     where = "at the peak" if found.clients is None else f"with {counted(found.clients, 'client')}"
     one, other = _sides(found)
+    if row.ratio == 1:
+        return f"{one} and {other} do not differ {where}: {_values(row)} ({_spread_words(row)})."
     size = f"{change(row.ratio)} {than(row.ratio)}"
     return f"{other} is {size} {one} {where}: {_values(row)} ({_spread_words(row)})."
 
@@ -233,8 +235,10 @@ def _leading_ratio(found: SystemComparison) -> str:
         return "Nothing to compare: the two sides have no metric in common."
     one, other = _sides(found)
     what = metric_words(row.metric)
-    size = f"{change(row.ratio, '')} with {other} {than(row.ratio)} with {one}"
-    return f"{what[:1].upper()}{what[1:]} is {size}: {_values(row)} ({_spread_words(row)})."
+    difference = f"is {change(row.ratio, '')} with {other} {than(row.ratio)} with {one}"
+    if row.ratio == 1:
+        difference = f"does not differ between {one} and {other}"
+    return f"{what[:1].upper()}{what[1:]} {difference}: {_values(row)} ({_spread_words(row)})."
 
 
 def _values(row: ComparedMetric) -> str:
@@ -262,6 +266,8 @@ def _rates(found: SystemComparison) -> str:
     if row is None or row.ratio is None:
         return both
     p99 = f"the p99 response time of B is {change(row.ratio, '')} {than(row.ratio)} that of A"
+    if row.ratio == 1:
+        p99 = "the p99 response times of A and B do not differ"
     return f"{both} At that rate {p99}: {_values(row)}."
 
 

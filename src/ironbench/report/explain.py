@@ -99,8 +99,10 @@ def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str) -> Answ
         )
     first = one.throughput[0]
     after, before = (wording.terms.configuration(name) for name in (one.after, one.before))
-    size = f"{change(first.ratio, '')} with {after} {than(first.ratio)} with {before}"
-    text = f"{metric_words(first.metric).capitalize()} is {size}{within(first)}."
+    difference = f"is {change(first.ratio, '')} with {after} {than(first.ratio)} with {before}"
+    if first.ratio == 1:
+        difference = f"does not differ between {before} and {after}"
+    text = f"{metric_words(first.metric).capitalize()} {difference}{within(first)}."
     return Answer(AnswerPoint(text), tuple(points), doubts=(doubt,))
 
 

@@ -224,6 +224,8 @@ def _ratio_sentence(part: SubjectResults) -> str:
     if standing is None or standing.ratio is None:
         return ""
     text = f"is {change(standing.ratio)} {than(standing.ratio)} {part.reference}"
+    if standing.ratio == 1:
+        text = f"does not differ from {part.reference}"
     if standing.extremes is None or standing.extremes[0] == standing.extremes[1]:
         return f"{text} (one trial each, so the variation is unknown)."
     ranges = "overlap" if standing.overlap else "do not overlap"

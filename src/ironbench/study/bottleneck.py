@@ -316,13 +316,14 @@ def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float,
 
 
 def _chain(roots: Mapping[str, float], tables: Mapping[str, float], waits: Mapping[str, str]) -> tuple[Note, ...]:
-    """Notes the cause of lock waits. `waits`: wait event → what a backend in that event does."""
+    """Notes the cause of lock waits. `waits`: wait event, in any case → what a backend in that event does."""
     found = []
     if tables and (table := next(iter(tables.items())))[1] >= 0.5:
         found.append(note("locks-of-table", table=table[0]))
     if roots:
         event, share = next(iter(roots.items()))
-        found.append(note("locks-root", event=event, does=waits.get(event, ""), share=share))
+        known = {name.lower(): does for name, does in waits.items()}  # versions spell events differently
+        found.append(note("locks-root", event=event, does=known.get(event.lower(), ""), share=share))
     return tuple(found)
 
 

@@ -31,14 +31,13 @@ HOLDER = {
     "Client.ClientRead": "waits for its client's next statement",
     "Client.ClientWrite": "waits for its client to receive the result",
     "IO.WalSync": "flushes the WAL",
-    "IO.WALSync": "flushes the WAL",
     "LWLock.WALWrite": "waits for a WAL flush",
     "IO.WalWrite": "writes the WAL",
     "IO.DataFileRead": "reads data pages",
     "deadlock": "is part of a deadlock",
     "ended": "had just ended",
 }
-"""Wait event or fate of the backend at the root of a chain of locks → what that backend does."""
+"""Wait event or fate of the backend at the root of a chain of locks → what that backend does. Case is ignored."""
 
 
 def part_of_event(event: str) -> str:
