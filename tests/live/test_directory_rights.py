@@ -131,7 +131,7 @@ def test_what_a_run_leaves_in_a_directory_of_others_is_said_and_removed_on_deman
         assert removed.returncode == 0, removed.stderr
         assert f"removed: 22 entries ({top} and below)" in removed.stdout + removed.stderr
         again = launch.run(["cleanup", "--dsn", theirs], cwd=place)
-        assert "this database contains no objects created by ironbench" in again.stdout + again.stderr
+        assert "this directory contains no entries created by ironbench" in again.stdout + again.stderr
         assert [dn for dn, *_ in server.session.query(f"search ou=theirs,{BASE}?1.1?one")] == [f"cn=a,ou=theirs,{BASE}"]
     finally:
         for dn, *_ in reversed(server.session.query(f"search ou=theirs,{BASE}?1.1?sub")):

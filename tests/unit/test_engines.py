@@ -3,12 +3,14 @@
 import errno
 import os
 import pwd
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from ironbench import engines, units
 from ironbench.engines import cleanup, ideal, identity
+from ironbench.engines.administration import MarkedObjects
 from ironbench.engines.base import Engine, Traits
 from ironbench.engines.postgres import facts, settings
 from ironbench.errors import FailureError, InputError
@@ -52,6 +54,24 @@ def test_cleanup_chooses_the_engine_by_the_scheme_of_the_dsn(monkeypatch: pytest
     with pytest.raises(InputError, match="three://") as caught:
         cleanup.database("three://u:secret@h/d")
     assert caught.value.hint == "supported: one://, two://" and "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "words"),
+    [
+        ("postgresql://h/d", "this database contains no objects created by ironbench"),
+        ("ldap://h/dc=d", "this directory contains no entries created by ironbench"),
+    ],
+)
+def test_cleanup_without_anything_to_remove_names_the_kind_of_server(
+    dsn: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines.of_scheme(engines.scheme(dsn))
+    assert engine is not None
+    monkeypatch.setattr(type(engine), "validated", lambda self, system, clients: (system, None))
+    monkeypatch.setattr(type(engine.administration), "remove_made", lambda self, session: MarkedObjects())
+    monkeypatch.setattr(engines, "running", lambda *_: nullcontext())
+    assert cleanup.database(dsn) == words
 
 
 @pytest.mark.parametrize(

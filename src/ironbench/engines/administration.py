@@ -170,6 +170,8 @@ class CommitCount:
 class Administration:
     marks: bool = False
     """Whether objects that ironbench creates can be marked, so that they can be distinguished from others."""
+    nothing_made: str = "this database contains no objects created by ironbench"
+    """Sentence for a cleanup that finds nothing to remove."""
 
     def mark(self, session: Session, tables: Sequence[str]) -> None:
         """Marks tables as created by ironbench."""

@@ -60,7 +60,7 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
 
 
 def database(dsn: str) -> str:
-    """Removes the objects that ironbench created in the database of an existing server; returns a sentence about them.
+    """Removes what ironbench created in the database or directory of an existing server; returns a sentence about it.
 
     Raises InputError if the DSN cannot be used, and FailureError if nothing was removed.
     """
@@ -68,7 +68,7 @@ def database(dsn: str) -> str:
     system, secrets = engine.validated(System(engine.name, "cleanup", dsn=dsn), 1)
     with engines.running(system, secrets, 1) as session:
         words = engine.administration.remove_made(session).words
-    return f"removed: {words}" if words else "this database contains no objects created by ironbench"
+    return f"removed: {words}" if words else engine.administration.nothing_made
 
 
 def _engine_of(dsn: str) -> Engine:

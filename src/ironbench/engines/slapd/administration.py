@@ -17,6 +17,7 @@ _HAS_OTHERS_BELOW = 66
 
 class SlapdAdministration(Administration):
     marks = True
+    nothing_made = "this directory contains no entries created by ironbench"
 
     def made(self, session: Session) -> MarkedObjects:
         assert isinstance(session, DirectorySession)
