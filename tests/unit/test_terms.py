@@ -19,6 +19,10 @@ from ironbench.study.factors import Contrast
         ("log=ssd-nvme-enterprise", "WAL on ssd-nvme-enterprise"),
         ("log=card mirrored data=8 disks", "WAL on card mirrored, data on 8 disks"),
         ("data=half cached", "data half cached"),
+        ("rate=50%", "50% of peak throughput"),
+        ("rate=500/s clients=1", "500 per second, 1 client"),
+        ("rate=2500", "2500 per second"),
+        ("rate=high", "rate=high"),
         # The lab's own factors, which have nothing to do with storage.
         ("log=on", "log=on"),
         ("log=statement log_min=1", "log=statement, log_min=1"),

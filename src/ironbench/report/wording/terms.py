@@ -41,6 +41,7 @@ _IDEAL = {
 }
 _IN_MEMORY = ("memory", "ram", "tmpfs")
 _PREPOSITIONS = ("in ", "on ", "at ", "with ", "without ")
+_RATE = re.compile(r"(\d[\d.,]*)(?:%|/s)?")
 _CACHED = re.compile(r"(?:.* )?cached")
 _PLACE = re.compile(
     r"/|\b(?:dis[ck]s?|drives?|devices?|volumes?|cards?|arrays?|[hs]dds?|ssds?|nvme|flash|sata|sas|pmem|optane|memory"
@@ -102,8 +103,8 @@ def _value(factor: str, level: str) -> str:
         return f"version {level}"
     if factor == "ideal" and level in _IDEAL:
         return _IDEAL[level]
-    if factor == "rate":
-        return f"{level} of peak throughput" if "%" in level else f"{level} per second"
+    if factor == "rate" and (rate := _RATE.fullmatch(level)):
+        return f"{level} of peak throughput" if level.endswith("%") else f"{rate[1]} per second"
     return f"{factor}={level}"
 
 
