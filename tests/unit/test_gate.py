@@ -365,7 +365,8 @@ def test_documents_say_what_the_terminal_says(made: Made, tmp_path: Path) -> Non
         "failures": "1",
         "skipped": "0",
     }
-    failure = suite.find("testcase/failure")
+    case, failure = suite.find("testcase"), suite.find("testcase/failure")
+    assert case is not None and case.attrib["name"] == f"{CELLS[1]} over {CELLS[0]}, throughput"
     assert failure is not None and "% slower" in failure.attrib["message"]
     page = (tmp_path / "gate.md").read_text()
     # A step summary cannot show a picture from a file beside it.
