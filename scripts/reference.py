@@ -131,7 +131,12 @@ def engines() -> str:
         parts += [f"## {one.name}", "", traits.doc, ""]
         if traits.abilities:
             parts += [f"Abilities: {', '.join(sorted(traits.abilities))}.", ""]
-    parts += ["# Abilities", "", "A workload runs on every engine that has what it needs.", ""]
+    parts += [
+        "# Abilities",
+        "",
+        "A workload runs on every engine that has all the abilities that the workload needs.",
+        "",
+    ]
     parts += ["| ability | meaning |", "|---|---|", *(f"| {name} | {text} |" for name, text in ABILITIES.items()), ""]
     return "\n".join(parts)
 

@@ -117,13 +117,14 @@ SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
 SET_WORDS = {
     "default": "KDiskMark's SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
     "nvme": "KDiskMark's SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",
-    "steady": "the tests of default; each pass takes its full time; buffers in huge pages",
-    "steady-nvme": "the tests of nvme in the same way",
+    "steady": "the tests of default, but each pass runs for its full time, and buffers are in huge pages",
+    "steady-nvme": "the same with the tests of nvme",
     "peak": "SEQ1M Q8T1, RND4K Q32T1",
     "real-world": "SEQ1M Q1T1, RND4K Q1T1",
     "classic": "SEQ1M Q1T1, RND512K Q1T1, RND4K Q1T1, RND4K Q32T1",
     "sync": "durable writes of 8 KiB and 16 KiB with fdatasync, fsync and O_DSYNC, as for a database's WAL",
-    "scan": "sequential reads of 128 KiB through an empty page cache, as in a table scan, and of 512 KiB Q32T1",
+    "scan": "sequential reads of 128 KiB through an empty page cache, as in a table scan, and sequential reads of 512 "
+    "KiB at Q32T1",
     "cost": "CPU time of a random read of 8 KiB to 1 MiB, from the device and from the page cache",
     "sustained": "one long sequential write that exceeds a drive's write cache",
 }

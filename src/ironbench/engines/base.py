@@ -23,15 +23,15 @@ from ironbench.model.system import System
 
 ABILITIES: Mapping[str, str] = {
     "scripts": "runs pgbench scripts",
-    "transactions": "designed for many concurrent short transactions; OLTP workloads have SQL for it",
+    "transactions": "handles many short transactions at the same time; OLTP workloads have SQL for this engine",
     "data": "has tables that a workload can load with rows",
     "directory": "stores a tree of entries, accessed by LDAP",
     "queries": "runs long queries, each stream on its own connection",
     "bare machine": "no database: the workload uses the machine directly",
-    "in client": "a library that runs in the client's own threads",
+    "in client": "the engine is a library that runs in the client's own threads",
     "copy": "loads rows from a stream (COPY)",
     "population": "many connections can insert into one table: row by row, in batches or by COPY",
-    "triggers": "row changes can run the workload's triggers",
+    "triggers": "a row change can run a trigger that the workload defines",
     "compressed tables": "supports page compression of tables",
     "checkpoints": "makes checkpoints on request, and reports them",
     "power cut": "can be restarted after a simulated power failure, within one run",
@@ -41,7 +41,7 @@ ABILITIES: Mapping[str, str] = {
     "new connections": "clients can reconnect between transactions",
     "counters": "counts commits, I/O, WAL and checkpoints",
     "waits": "reports what connections wait for, by sampling",
-    "plan times": "plans contain planning times and temp file sizes",
+    "plan times": "execution plans contain planning times and sizes of temp files",
     "maintenance": "can run backups, restores, index builds and vacuums under load",
 }
 """Ability that a workload can require of an engine → description for `ironbench list` and error messages."""

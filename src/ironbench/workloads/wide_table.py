@@ -28,7 +28,7 @@ KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
 (docs/workloads/populate.md)."""
 
 GB = Option("gb", "1", "total size of the values in GB (10^9 bytes)", lowest=0.0001, highest=100_000, whole=False)
-ROW = Option("row", "1000", "bytes per row, all but 28 of them text", lowest=64, highest=8000)
+ROW = Option("row", "1000", "bytes per row, of which all but 28 are text", lowest=64, highest=8000)
 
 FOLDER = Path(__file__).parent / "wide_rows"
 

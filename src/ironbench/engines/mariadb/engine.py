@@ -47,7 +47,8 @@ class MariadbEngine(Engine):
             ),
             SuggestedSetting("innodb_doublewrite", ("ON", "OFF"), "Without it, a power failure may leave torn pages."),
         ),
-        doc="the installed MariaDB, or another with `--set bin=/path`; an existing server, also MySQL, with `--dsn`",
+        doc="the installed MariaDB; with `--set bin=/path`, another installation; with `--dsn`, an existing "
+        "MariaDB or MySQL server",
         abilities=frozenset(
             {
                 *(

@@ -41,7 +41,7 @@ class OdbcEngine(Engine):
 
     name = NAME
     traits = Traits(
-        doc='any database with an ODBC driver, by `--dsn "odbc:Driver={…};Server=…"` or `--dsn odbc:NAME`',
+        doc='any database with an ODBC driver; its address is `--dsn "odbc:Driver={…};Server=…"` or `--dsn odbc:NAME`',
         preference=-100,
         schemes=(dsn.SCHEME,),
         packages=("pyodbc",),

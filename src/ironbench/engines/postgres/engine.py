@@ -37,7 +37,8 @@ from ironbench.units import size_of_1024
 class PostgresEngine(Engine):
     name = "postgres"
     traits = Traits(
-        doc="the built-in PostgreSQL 18, or another with `--set bin=/path`; an existing server with `--dsn`",
+        doc="the built-in PostgreSQL 18; with `--set bin=/path`, another installation; with `--dsn`, an existing "
+        "server",
         abilities=frozenset(
             {
                 *(

@@ -44,7 +44,7 @@ class SlapdEngine(Engine):
     name = "slapd"
     administration = SlapdAdministration()
     traits = Traits(
-        doc="the installed OpenLDAP slapd with back-mdb; an existing directory server with `--dsn ldap://…`",
+        doc="the installed OpenLDAP slapd with back-mdb; with `--dsn ldap://…`, an existing directory server",
         abilities=frozenset({"directory", "power cut"}),
         protocols=("ldap",),
         costs=EngineCosts(start_stop_s=0.5, empty_bytes=100_000, log_bytes=0, mixed_read_bytes=4096),

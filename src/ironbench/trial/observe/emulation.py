@@ -28,7 +28,7 @@ _FEWEST = 30.0
 
 class Emulation:
     name = "emulation"
-    doc = "Emulated devices: sizes and latencies of their I/O by role, their CPU time and lateness"
+    doc = "Emulated devices: size and latency of I/Os by role, CPU time of the emulation, and its lateness"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         roles: dict[str, list[str]] = {}

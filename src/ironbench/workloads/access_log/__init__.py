@@ -53,20 +53,33 @@ class AccessLog(Workload):
     scores = ()
     usual_warmup_s = 0.0
     options = (
-        Option("log", "", "log file of OpenLDAP at log level stats, or of 389 Directory Server", path="file"),
-        Option("digest", "", "digest of the log's contents: set by ironbench"),
+        Option("log", "", "log file of OpenLDAP (log level stats) or of 389 Directory Server", path="file"),
+        Option("digest", "", "digest of the log's contents; ironbench sets it"),
         Option(
             "speed", "1", "replay speed relative to the log; 2: twice as fast", lowest=0.001, highest=1000, whole=False
         ),
         Option(
-            "suffix", "", "base DN of the directory that wrote the log, replaced by the base DN here; empty: the same"
+            "suffix",
+            "",
+            "base DN of the directory that wrote the log; it is replaced by the base DN of this directory; "
+            "empty: both are the same",
         ),
-        Option("binds", "skip", "skip, or bind with the password in LDAP_ENTRY_PASSWORD", choices=("skip", "password")),
         Option(
-            "changes", "skip", "skip, or replay with made-up values: the log contains none", choices=("skip", "made-up")
+            "binds",
+            "skip",
+            "bind operations: skip them, or replay them with the password in LDAP_ENTRY_PASSWORD",
+            choices=("skip", "password"),
         ),
-        Option("entries", "100000", "people in a directory that ironbench fills", lowest=1, highest=100_000_000),
-        Option("template", "", "template file for the entries; empty: people", path="file"),
+        Option(
+            "changes",
+            "skip",
+            "logged changes: skip them, or replay them with made-up values, because the log contains no values",
+            choices=("skip", "made-up"),
+        ),
+        Option(
+            "entries", "100000", "number of people in a directory that ironbench fills", lowest=1, highest=100_000_000
+        ),
+        Option("template", "", "template file for the entries; empty: the built-in template for people", path="file"),
         Option("ldif", "", "file with your entries below the base DN, instead of people", path="file"),
         Option("loaded", "yes", "no: use the directory of --dsn unchanged", choices=("yes", "no")),
     )

@@ -32,7 +32,7 @@ class Backup(Maintenance):
         Option(
             "format",
             "plain",
-            "plain files, tar, or discard: the server reads the data, but they are not written",
+            "plain: plain files; tar: tar files; discard: the server reads the data, but no backup is written",
             choices=_FORMATS,
         ),
         Option("checkpoint", "fast", "mode of the checkpoint before the backup", choices=("fast", "spread")),

@@ -47,8 +47,8 @@ class Brokerage(Workload):
         Option(
             "price_period",
             "20",
-            "period in s in which prices go from $20 to $30 and back; the longest wait of a limit order; 900 in the "
-            "standard, with as long a warm-up",
+            "time in s in which prices go from $20 to $30 and back, which is also the longest wait of a limit "
+            "order; the standard uses 900, and a warm-up of the same length",
             lowest=1,
             highest=3600,
             whole=False,
@@ -56,8 +56,8 @@ class Brokerage(Workload):
         Option(
             "inputs",
             "scaled",
-            "scaled: with few customers or days, lists of brokers and time ranges are limited to the existing data; "
-            "specified: as in the standard, refused with too little data",
+            "scaled: if there are few customers or days, lists of brokers and time ranges are limited to the "
+            "existing data; specified: as in the standard, which is refused if there is too little data",
             choices=("scaled", "specified"),
         ),
         Option(
@@ -70,8 +70,8 @@ class Brokerage(Workload):
         Option(
             "isolation",
             "levels",
-            "Trade-Result: levels: serializable, as specified; locks: read committed with the account locked first, "
-            "which makes it serializable among these transactions",
+            "isolation of Trade-Result; levels: serializable, as specified; locks: read committed, but the account "
+            "is locked first, which has the same effect among the transactions of this workload",
             choices=("levels", "locks"),
         ),
         Option(

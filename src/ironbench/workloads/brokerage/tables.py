@@ -66,11 +66,14 @@ OPTIONS = (
     Customers(
         "customers",
         "1000",
-        "a multiple of 1000; each thousand has 5 accounts per customer, 500 companies and 5 years of prices",
+        "number of customers, a multiple of 1000; every 1000 customers have 5 accounts each, and add 500 companies "
+        "with 5 years of prices",
         lowest=LOAD_UNIT,
         highest=10_000_000,
     ),
-    Option("days", "10", "business days of initial trades, 57.6 per customer and day", lowest=1, highest=300),
+    Option(
+        "days", "10", "business days of initial trades, with 57.6 trades per customer and day", lowest=1, highest=300
+    ),
     Option(
         "lob",
         "small",

@@ -44,20 +44,28 @@ class Directory(Workload):
     doc = "An LDAP directory of people: searches, modifies, binds, logins and mixes of them."
     needs = ("directory",)
     options = (
-        Option("job", "search", "what a transaction is", choices=jobs.JOBS),
-        Option("entries", "100000", "people in the directory, about 2 KB each", lowest=1, highest=100_000_000),
+        Option("job", "search", "the kind of transaction", choices=jobs.JOBS),
+        Option(
+            "entries",
+            "100000",
+            "number of people in the directory, with about 2 KB each",
+            lowest=1,
+            highest=100_000_000,
+        ),
         Option("id", "", "range of people: [1-1000] at random, [1:1000] in order; empty: all at random"),
         Option("id2", "", "range of people of the second population"),
-        Option("share", "100", "percentage of the first population", lowest=0, highest=100),
-        Option("scope", "sub", "search scope of job search", choices=("base", "one", "sub")),
+        Option("share", "100", "percentage of transactions that use the first population", lowest=0, highest=100),
+        Option("scope", "sub", "search scope for job=search", choices=("base", "one", "sub")),
         Option(
             "dn",
             "",
-            "base of searches, or the entry for modify, bind and scope=base, with {id}; without the "
-            "base DN but with a comma at the end; empty: people",
+            "base of searches, or the entry for modify, bind and scope=base; it may contain {id}, and ends with a "
+            "comma instead of the base DN; empty: people",
         ),
         Option(
-            "filter", "", "filter of searches, auth and login, with {id} or ranges as in `id`; empty: one person by uid"
+            "filter",
+            "",
+            "filter for searches, auth and login; it may contain {id} or ranges as in `id`; empty: one person by uid",
         ),
         Option(
             "filters",
@@ -66,15 +74,17 @@ class Directory(Workload):
             path="file",
         ),
         Option("attributes", "", "attributes that a search requests, separated by commas; empty: all; 1.1: none"),
-        Option("limit", "0", "size limit of a search in entries; 0: none", lowest=0, highest=1_000_000),
-        Option("attribute", "description", "attribute that job modify replaces"),
+        Option(
+            "limit", "0", "maximum number of entries that a search returns; 0: no limit", lowest=0, highest=1_000_000
+        ),
+        Option("attribute", "description", "attribute that job=modify replaces"),
         Option("values", "1", "number of values of this attribute", lowest=1, highest=1000),
-        Option("length", "80", "length of each value in random letters", lowest=1, highest=1_000_000),
-        Option("weights", jobs.WEIGHTS, "weights of the operations of job mixed"),
+        Option("length", "80", "length of each value, in random letters", lowest=1, highest=1_000_000),
+        Option("weights", jobs.WEIGHTS, "weights of the operations for job=mixed"),
         Option(
             "reconnect", "0", "requests after which a client opens a new connection; 0: never", lowest=0, highest=10**9
         ),
-        Option("template", "", "template file for the entries; empty: people", path="file"),
+        Option("template", "", "template file for the entries; empty: the built-in template for people", path="file"),
         Option("ldif", "", "file with your entries below the base DN, instead of people", path="file"),
     )
 

@@ -42,8 +42,9 @@ TABLES = (
 class IgenBatch(Workload):
     name = "igen-batch"
     doc = (
-        "Batch jobs inside the database: postings, new prices, months aged out and in, summaries; an order history "
-        "in range partitions with triggers, stored procedures and sequences, as far as the engine supports them"
+        "Batch jobs inside the database: postings, price changes, replacing the oldest month, and summaries. The "
+        "order history uses range partitions, triggers, stored procedures and sequences, if the engine supports "
+        "them."
     )
     needs = ("scripts", "transactions", "data", "triggers")
     counts = ("job", "jobs")

@@ -20,8 +20,8 @@ _DRAWN_BYTES = 12
 class IgenCpu(Workload):
     name = "igen-cpu"
     doc = (
-        "CPU only: pictures of the Mandelbrot set, half floating-point and half integer work; a client is a thread, a "
-        "transaction a picture"
+        "CPU only: computes pictures of the Mandelbrot set, half with floating-point and half with integer "
+        "arithmetic. Each client is a thread, and each transaction is a picture."
     )
     needs = ("bare machine",)
     counts = ("picture", "pictures")

@@ -51,7 +51,7 @@ class IgenOltp(Workload):
         Option(
             "skew",
             "1",
-            "concentration of customers and their activity by region; 0: all regions alike",
+            "how strongly customers and their activity are concentrated in some regions; 0: all regions are alike",
             lowest=0,
             highest=4,
             whole=False,

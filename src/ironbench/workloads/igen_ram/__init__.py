@@ -24,8 +24,8 @@ _PROBED_BYTES = 256 << 20
 class IgenRam(Workload):
     name = "igen-ram"
     doc = (
-        "Memory only: each thread fills its memory with lottery tickets, looks up the numbers of many draws and frees "
-        "the memory; a client is a thread, a transaction one lottery"
+        "Memory only: each thread fills its memory with lottery tickets, looks up the numbers of many draws, and "
+        "frees the memory. Each client is a thread, and each transaction is a lottery."
     )
     needs = ("bare machine",)
     counts = ("lottery", "lotteries")

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 _SETS = "; ".join(f"`{name}`: {words}" for name, words in SET_WORDS.items())
 _SIZE = Range(16 * MIB, MOST_BYTES, "bytes", example="1GiB")
 _ALL_CACHED = "tests=cost reads the whole file from the page cache: choose a smaller size, or other tests"
-_SECONDS = "duration of each pass, unless --duration sets the total"
+_SECONDS = "duration of each pass in s; alternatively, --duration sets the total duration"
 
 
 class Storage(Workload):
     name = "storage"
     doc = (
-        "The device under --data DIR, without a database: the usual disk benchmarks, and the rate of durable WAL writes"
+        "Measures the device under --data DIR without a database: the usual disk benchmarks, and the rate of "
+        "durable WAL writes."
     )
     counts = ("I/O", "I/Os")
     scores = ()
@@ -51,7 +52,7 @@ class Storage(Workload):
         Option(
             "fill",
             "0",
-            "percentage of the file system in use during the measurement; 0: unchanged",
+            "percentage of the file system that is in use during the measurement; 0: unchanged",
             lowest=0,
             highest=99,
         ),
@@ -64,7 +65,7 @@ class Storage(Workload):
         Option(
             "beside",
             "",
-            "additional directories, separated by `,`: measured one by one, and all together with --data",
+            "additional directories, separated by `,`; they are measured one by one, and then all together with --data",
             path="directories",
         ),
     )

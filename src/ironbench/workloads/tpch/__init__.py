@@ -38,7 +38,8 @@ _READ_WEIGHTS = {8: 5.0, 20: 13.0, 21: 8.0}
 class Tpch(Workload):
     name = "tpch"
     doc = (
-        "22 analytical queries over eight tables, derived from TPC-H: power and throughput tests with refresh functions"
+        "22 analytical queries over eight tables, derived from TPC-H. It has power and throughput tests with "
+        "refresh functions."
     )
     derived = "Derived from TPC-H: not comparable with published TPC-H results."
     counts = ("query", "queries")
@@ -62,7 +63,7 @@ class Tpch(Workload):
         Option(
             "streams",
             "0",
-            "query streams of a throughput test; 0: the specified minimum",
+            "query streams of a throughput test; 0: the minimum in the specification",
             lowest=0,
             highest=_MOST_STREAMS,
         ),
@@ -78,7 +79,7 @@ class Tpch(Workload):
         Option(
             "plans",
             "shape",
-            "execution plans, after the measured time: no; shape: plans and planning times; "
+            "execution plans, collected after the measured time; no: none; shape: plans and planning times; "
             "measured: each query runs again, with times and temp files",
             DEPTHS,
             incidental=True,
@@ -86,8 +87,9 @@ class Tpch(Workload):
         Option(
             "check",
             "once",
-            "compare the answers with stored ones for scale factors 0.01, 0.1, 0.2, 0.3, 0.5, 1 and 10; once: after "
-            "each load; always: after each trial; drawn: at the trial's own parameters, with expected=DIR; no",
+            "compare the answers with stored answers, which exist for scale factors 0.01, 0.1, 0.2, 0.3, 0.5, 1 "
+            "and 10; once: after each load; always: after each trial; drawn: with the trial's own parameters, "
+            "which needs expected=DIR; no: no comparison",
             ("once", "always", "drawn", "no"),
             incidental=True,
         ),
@@ -95,7 +97,7 @@ class Tpch(Workload):
         Option(
             "expected",
             "",
-            "directory of reference answers, written by another engine",
+            "directory with reference answers that another engine wrote",
             incidental=True,
             path="directory",
         ),
