@@ -39,11 +39,11 @@ def main() -> None:
     for blocks in BLOCKS:
         same = verdicts(0.0, blocks, 1)
         of_same: Asked | str = at_most(5.0) if blocks == BLOCKS[0] else ""
-        tell("A against A closed", 100 - _percent(same, GateVerdict.NOT_SLOWER), blocks, of_same)
+        tell("an A/A test that does not pass", 100 - _percent(same, GateVerdict.NOT_SLOWER), blocks, of_same)
         tell("  of them called slower", _percent(same, GateVerdict.SLOWER), blocks)
         slower = verdicts(0.1, blocks, 2)
         of_slower: Asked | str = at_least(95.0) if blocks == BLOCKS[0] else ""
-        tell("a slowdown of 10 % closed", 100 - _percent(slower, GateVerdict.NOT_SLOWER), blocks, of_slower)
+        tell("a slowdown of 10% that does not pass", 100 - _percent(slower, GateVerdict.NOT_SLOWER), blocks, of_slower)
         tell("  of them called slower", _percent(slower, GateVerdict.SLOWER), blocks)
 
 

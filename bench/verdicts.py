@@ -85,7 +85,7 @@ def slices(name: str, how: Turns, labs: int) -> Iterator[Figure]:
     for plan, planned in PLANS.items():
         found = verdicts(by_turns(how, labs, planned[-1], SLICE_NOISE, seed=21), planned, MARGIN)
         wrong = 100 * share((found == FASTER) | (found == SLOWER))
-        yield Figure(f"{name}: A against A called faster or slower, {plan}", wrong, high=5.5)
+        yield Figure(f"{name}: A/A test called faster or slower, {plan}", wrong, high=5.5)
     for blocks in (6, 10):
         truth = math.log(0.8)
         held = 100 * share(covered(by_turns(how, labs, blocks, SLICE_NOISE, truth, seed=22), blocks, truth))
@@ -96,7 +96,7 @@ def false_alarms(name: str, machine: Machine, labs: int) -> Iterator[Figure]:
     for plan, planned in PLANS.items():
         found = verdicts(simulated(machine, labs, planned[-1], NOISE, seed=11), planned, MARGIN)
         wrong = 100 * share((found == FASTER) | (found == SLOWER))
-        yield Figure(f"{name}: A against A called faster or slower, {plan}", wrong, high=5.5)
+        yield Figure(f"{name}: A/A test called faster or slower, {plan}", wrong, high=5.5)
     for plan in ("6 blocks", "looks at 6 and 10"):
         planned = PLANS[plan]
         alarmed = any_false_alarm(simulated(machine, labs, planned[-1], NOISE, cells=4, seed=12), planned)
