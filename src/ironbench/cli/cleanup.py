@@ -32,7 +32,8 @@ def cleanup(
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Only remove what ironbench created in this database or directory, and its databases on that server.",
+            help="Only remove what ironbench created in this database or directory, and databases that it created "
+            "on that server.",
         ),
     ] = "",
 ) -> int:

@@ -45,7 +45,7 @@ class MeasureSection(FieldSection):
     margin: Annotated[
         float,
         row(
-            "Configurations whose ratio is within 1/(1+margin) to 1+margin are called equivalent.",
+            "Two configurations are called equivalent if their ratio is between 1/(1+margin) and 1+margin.",
             Range(0.0, 1.0, above=True, example="0.05", note="a fraction; 0.05 is 5%"),
             run=False,
         ),
@@ -58,8 +58,8 @@ class MeasureSection(FieldSection):
     compare: Annotated[
         list[str],
         row(
-            "The comparisons that get a verdict, e.g. `log=memory over log=disk`. Other configurations are measured "
-            "and shown without one.",
+            "The comparisons that get a verdict, e.g. `log=memory over log=disk`. Other configurations are "
+            "measured and shown without a verdict.",
             usual="the comparisons of the design",
             run=False,
         ),
@@ -67,10 +67,10 @@ class MeasureSection(FieldSection):
     method: Annotated[
         Literal["trials", "slices", "auto"],
         row(
-            "`trials`: the configurations of a block are measured one after another, each in one piece. `slices`: "
-            "their systems run side by side and are driven alternately for about a second each, with the others "
-            "paused. Where that is not possible, `trials` is used and `lab plan` shows why. `auto`: `slices` where "
-            "possible. See `docs/understand/slices.md`.",
+            "`trials`: the configurations of a block are measured one after another, each without interruption. "
+            "`slices`: all systems of a block run side by side, and each in turn is driven for about a second "
+            "while the others are paused. If `slices` is not possible, `trials` is used, and `lab plan` shows the "
+            "reason. `auto`: `slices` where possible. See `docs/understand/slices.md`.",
             run=False,
         ),
     ] = "trials"
@@ -89,7 +89,7 @@ class MeasureSection(FieldSection):
     quiet: Annotated[
         Time,
         row(
-            "Maximum wait before a trial for other load on the machine to end.",
+            "Maximum time to wait before a trial until other programs no longer load the machine.",
             Range(0.0, DAY_S, "s", example="30s"),
             run=False,
         ),
@@ -97,9 +97,9 @@ class MeasureSection(FieldSection):
     rates: Annotated[
         Literal["auto", "none"] | list[str],
         row(
-            "Percentages of the baseline's peak at which configurations are also measured, so that response times can "
-            "be compared at the same load; `auto`: 50%, 70% and 90% if the lab varies the system; `none`: "
-            "no such trials.",
+            "Percentages of the baseline's peak. Configurations are also measured at these rates, so that response "
+            "times can be compared at the same load. `auto`: 50%, 70% and 90% if the lab varies the system; "
+            "`none`: no such trials.",
             run=False,
         ),
     ] = "auto"
@@ -113,7 +113,7 @@ class MeasureSection(FieldSection):
     stages: Annotated[
         int | list[int] | None,
         row(
-            "Interim analyses of the findings: their number, or the blocks before each one, e.g. [6, 4].",
+            "Interim analyses: their number, or a list with the number of blocks before each one, e.g. [6, 4].",
             Range(1, 10_000, whole=True, example="2"),
             run=False,
         ),
@@ -126,28 +126,29 @@ class ExpectSection(FieldSection):
     claims: Annotated[
         list[str],
         row(
-            "Expected results: `log=memory over log=disk: 1.00 to 1.10` or `order: memory > ssd > disk`. Another "
-            "metric is written in parentheses before the colon.",
+            "Expected results, such as `log=memory over log=disk: 1.00 to 1.10` or `order: memory > ssd > disk`. "
+            "To use another metric, write its name in parentheses before the colon.",
             run=False,
         ),
     ] = field(default_factory=list)
 
 
 class PairSection(FieldSection):
-    """A command, and one that undoes it."""
+    """A command, and a command that undoes it."""
 
     prepare: Annotated[
         str,
         Meta(
-            description="Command to run (`sh -c`) in the lab file's directory; `ask: …` prompts a person and waits for "
-            "Enter."
+            description="Command to run with `sh -c` in the lab file's directory. `ask: …` prompts a person and waits "
+            "for Enter."
         ),
     ] = ""
-    cleanup: Annotated[str, Meta(description="Command that undoes `prepare`, however the lab ends.")] = ""
+    cleanup: Annotated[str, Meta(description="Command that undoes `prepare`. It runs however the lab ends.")] = ""
 
 
 class LabCommandsSection(CommandsSection):
-    """Your own commands, for what ironbench cannot vary itself. Commands of a factor's value are added to these."""
+    """Your own commands, for changes that ironbench cannot make itself. Commands of a factor's value run in addition to
+    them."""
 
     lab: Annotated[
         PairSection, Meta(description="Commands that run once for the whole lab: `lab.prepare`, `lab.cleanup`.")
@@ -171,13 +172,17 @@ class LabFile(Sections):
     vary: Annotated[
         dict[str, list[Any] | str | dict[str, Any]],
         Meta(
-            description="Factor = list of a field's values, a range `128MB..2GB` (its two ends), or a table of named "
-            "values that override any fields."
+            description="Factors and their values. A factor is a list of values for a field, a range such as "
+            "`128MB..2GB` (whose two ends are measured), or a table of named values, each of which "
+            "can override any fields."
         ),
     ] = field(default_factory=dict)
     cell: Annotated[
         list[dict[str, Any]],
-        Meta(description="For design `explicit`: factor = value, or a name with fields; the first is the baseline."),
+        Meta(
+            description="For design `explicit`: the configurations. Each is a table with factor = value, or with a "
+            "name and fields. The first one is the baseline."
+        ),
     ] = field(default_factory=list)
     commands: LabCommandsSection = field(default_factory=LabCommandsSection)
     tag: Tags = field(default_factory=dict)

@@ -11,33 +11,36 @@ from ironbench.fields.sections import DataSection, FieldSection, SystemSection
 
 
 class NewLab(FieldSection):
-    """What a lab file for a common question is written for. Every kind of lab uses some of the fields."""
+    """The subject of a new lab file for a common question. Each kind of lab uses some of these fields."""
 
-    dsn: Annotated[str, same_as(SystemSection, "dsn", " ironbench queries its engine and settings.")] = ""
+    dsn: Annotated[str, same_as(SystemSection, "dsn", " ironbench reads its engine and settings.")] = ""
     engine: Annotated[str, same_as(SystemSection, "engine")] = ""
     dump: Annotated[str, same_as(DataSection, "dump")] = ""
     script: Annotated[
         list[str],
-        row("A pgbench script of your application's transactions; FILE@WEIGHT; may be repeated.", metavar="FILE"),
+        row(
+            "A pgbench script with your application's transactions, as FILE or FILE@WEIGHT; may be repeated.",
+            metavar="FILE",
+        ),
     ] = field(default_factory=list)
     setting: Annotated[
         str, row("For `setting`: the setting to vary.", usual="the first one that ironbench suggests for the engine")
     ] = ""
     index: Annotated[str, row("For `index`: SQL file that creates the index.", metavar="FILE")] = ""
-    before: Annotated[str, row("For `query`: SQL file with the statement as it is.", metavar="FILE")] = ""
+    before: Annotated[str, row("For `query`: SQL file with the current statement.", metavar="FILE")] = ""
     after: Annotated[str, row("For `query`: SQL file with the rewritten statement.", metavar="FILE")] = ""
     other: Annotated[
         str,
         row(
-            "For `upgrade`: the other version, as the directory of its programs, or with --dsn as the address of its "
-            "server. For `machines`: the server on the other machine.",
+            "For `upgrade`: the directory with the programs of the other version or, with --dsn, the address of "
+            "its server. For `machines`: the address of the server on the other machine.",
             metavar="DIR|ADDRESS",
         ),
     ] = ""
     device: Annotated[
         list[str],
         row(
-            "For `storage`: device model to emulate: see `ironbench list devices`; may be repeated.",
+            "For `storage`: a device model to emulate (see `ironbench list devices`); may be repeated.",
             usual="two cloud volumes and a local drive",
             metavar="MODEL",
             names="devices",

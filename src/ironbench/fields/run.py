@@ -21,7 +21,7 @@ class RunSection(FieldSection):
     progress: Annotated[
         int | None,
         row(
-            "Print a line on stderr every N seconds: transactions per second, response time, failures.",
+            "Every N seconds, print transactions per second, response time and failures on stderr.",
             Range(1, 86400, whole=True, example="5"),
             option=("--progress", "-P"),
         ),
@@ -29,8 +29,8 @@ class RunSection(FieldSection):
     log_transactions: Annotated[
         str,
         row(
-            "Write a line for each measured transaction to this new file, in the format of `pgbench -l`. With several "
-            "trials, each writes its own FILE.ID.",
+            "Write a line for each measured transaction to this new file, in the format of `pgbench -l`. If there "
+            "are several trials, each trial writes its own file, FILE.ID.",
             metavar="FILE",
         ),
     ] = ""
@@ -47,15 +47,16 @@ class RunSection(FieldSection):
     require: Annotated[
         list[str],
         row(
-            'Requirement for each configuration, e.g. "p99 < 10ms" or "rate = 200/s"; may be repeated. Exit code 4 if '
-            "the confidence interval refutes it, 3 if that is inconclusive.",
+            'Requirement for each configuration, e.g. "p99 < 10ms" or "rate = 200/s"; may be repeated. The '
+            "exit code is 4 if the confidence interval refutes the requirement, and 3 if the result is "
+            "inconclusive.",
             metavar="LIMIT",
         ),
     ] = field(default_factory=list)
     results: Annotated[str, row("Directory for records.", metavar="DIR", variable="IRONBENCH_RESULTS")] = (
         "ironbench-results"
     )
-    plan: Annotated[bool, row("Dry run: show what would be done and how long it takes; start nothing.")] = False
+    plan: Annotated[bool, row("Dry run: show what would be done and how long it would take; start nothing.")] = False
     resume: Annotated[bool, row("Continue the newest run with the same system, workload and load.")] = False
     json: Annotated[bool, row("Print one JSON document on stdout.")] = False
 

@@ -38,19 +38,20 @@ class SystemSection(FieldSection):
             names="engines",
         ),
     ] = ""
-    dsn: Annotated[str, row("An existing server, as URI or key=value pairs.", metavar="ADDRESS")] = ""
+    dsn: Annotated[str, row("Address of an existing server, as a URI or key=value pairs.", metavar="ADDRESS")] = ""
     server: Annotated[
         str,
         row(
-            "Machine of the `dsn` server, which ironbench samples over ssh: see docs/how/remote-server.md.",
+            "Machine on which the `dsn` server runs, which ironbench samples over ssh: see docs/how/remote-server.md.",
             metavar="ssh://USER@HOST",
         ),
     ] = ""
     control: Annotated[
         Literal["", "ssh"],
         row(
-            "`ssh`: allow changes to that machine for trials: pin the server to `server_cpus`; for a cold `cache`, "
-            "restart it and drop the page cache. ironbench undoes lasting changes.",
+            "`ssh`: allow ironbench to change the machine of `server` for trials. It pins the server to "
+            "`server_cpus`; for a cold `cache`, it restarts the server and drops the page cache. Lasting changes "
+            "are undone.",
             metavar="ssh",
         ),
     ] = ""
@@ -66,10 +67,13 @@ class SystemSection(FieldSection):
         ),
     ] = ""
     label: Annotated[str, row("Name of the system in tables and charts.")] = ""
-    memory: Annotated[Size, row("The engine's own data cache, e.g. 1GB.", MEMORY)] = ""
+    memory: Annotated[Size, row("Size of the engine's own data cache, e.g. 1GB.", MEMORY)] = ""
     parallelism: Annotated[
         int | None,
-        row("Max. processes or threads of one statement; 1: no parallelism.", Range(1, 1024, whole=True, example="2")),
+        row(
+            "Maximum number of processes or threads for one statement; 1: no parallelism.",
+            Range(1, 1024, whole=True, example="2"),
+        ),
     ] = None
     reference_score: Annotated[
         float | None,
@@ -81,7 +85,10 @@ class SystemSection(FieldSection):
     ] = None
     ideal: Annotated[
         str | list[str],
-        row("Parts replaced by zero-latency versions: `log`, `data`, `temp`, `client`; or `none`.", metavar="PARTS"),
+        row(
+            "Parts of the system to replace by zero-latency versions: `log`, `data`, `temp`, `client`; or `none`.",
+            metavar="PARTS",
+        ),
     ] = ""
     set: Annotated[dict[str, Setting], row("Engine settings, with the engine's own names and values.")] = {}
 
@@ -120,8 +127,12 @@ class LayoutSection(FieldSection):
             names="devices",
         ),
     ] = ""
-    temp: Annotated[str, row("The same for temporary files.", metavar="DIR|DEVICE", names="devices")] = ""
-    log: Annotated[str, row("The same for the WAL or redo log.", metavar="DIR|DEVICE", names="devices")] = ""
+    temp: Annotated[
+        str, row("Where temporary files are stored; same values as `data`.", metavar="DIR|DEVICE", names="devices")
+    ] = ""
+    log: Annotated[
+        str, row("Where the WAL or redo log is stored; same values as `data`.", metavar="DIR|DEVICE", names="devices")
+    ] = ""
 
 
 class LimitsSection(FieldSection):
@@ -130,7 +141,8 @@ class LimitsSection(FieldSection):
     memory_total: Annotated[
         Size,
         row(
-            "Enforced limit on the engine and the page cache of its files (a memory control group), e.g. 2GB.",
+            "Limit on the memory of the engine, including the page cache of its files, e.g. 2GB. A control group "
+            "enforces it.",
             Range(1, MOST_BYTES, "bytes", example="2GB"),
         ),
     ] = ""
@@ -186,20 +198,24 @@ class LoadSection(FieldSection):
     threads: Annotated[
         int,
         row(
-            "Threads of the load generator, shared by the clients; at most one per client is started.",
+            "Threads of the load generator, among which the clients are divided; never more than one per client.",
             Range(1, 1024, whole=True, example="2"),
         ),
     ] = 1
     workers: Annotated[
         int,
         row(
-            "Worker processes, started by Ray, among which the clients, the rate and the loading of large data are "
-            "divided; 0: ironbench itself does this work.",
+            "Number of worker processes that Ray starts. The clients, the rate and the loading of large data are "
+            "divided among them. 0: no workers; ironbench itself generates the load.",
             Range(0, 1000, whole=True, example="4"),
         ),
     ] = 0
     cluster: Annotated[
-        str, row("Running Ray cluster with a machine for each worker: its address, or `auto`.", metavar="ADDRESS|auto")
+        str,
+        row(
+            "Address of a running Ray cluster, or `auto`. The cluster needs a machine for each worker.",
+            metavar="ADDRESS|auto",
+        ),
     ] = ""
     fewer_workers: Annotated[
         bool,
@@ -260,14 +276,14 @@ class LoadSection(FieldSection):
     reconnect: Annotated[
         int,
         row(
-            "Transactions after which a client opens a new connection: 1 is pgbench's `-C`; 0: never.",
+            "Number of transactions after which a client opens a new connection; 1: as with pgbench's `-C`; 0: never.",
             Range(0, 10**9, whole=True, example="1", note="transactions per connection; 0 keeps connections open"),
         ),
     ] = 0
     max_tries: Annotated[
         int | None,
         row(
-            "Maximum tries of a transaction after serialization failures and deadlocks; 0: no limit.",
+            "Maximum number of tries for a transaction that fails because of serialization or a deadlock; 0: no limit.",
             Range(0, 2**31 - 1, whole=True, example="3", note="1 never retries, 0 retries without limit"),
             usual="1, or the workload's own default",
         ),
@@ -283,8 +299,8 @@ class LoadSection(FieldSection):
     reconnect_on_loss: Annotated[
         bool,
         row(
-            "A client that loses its connection opens a new one and continues. Otherwise the trial ends; with "
-            "`on_error` `continue`, only the client ends, as in pgbench."
+            "A client that loses its connection opens a new one and continues. Without this option, the trial "
+            "ends; with `on_error` `continue`, only that client ends, as in pgbench."
         ),
     ] = False
     report_per_statement: Annotated[
@@ -293,14 +309,14 @@ class LoadSection(FieldSection):
     protocol: Annotated[
         Literal["", "prepared", "extended", "simple"],
         row(
-            "Send statements `prepared`, `extended` or `simple`, if the engine offers the choice.",
+            "How to send statements: `prepared`, `extended` or `simple`, if the engine offers a choice.",
             usual="simple for script, select-only, tpcb-like and simple-update, as in pgbench; else prepared",
         ),
     ] = ""
     cache: Annotated[
         Literal["", "cold", "warm", "hot"],
         row(
-            "Caches at the start of each trial: `cold`, `warm` or `hot`.",
+            "State of the caches at the start of each trial: `cold`, `warm` or `hot`.",
             usual="as left by the previous trial",
             metavar="STATE",
         ),
@@ -313,25 +329,26 @@ class LoadSection(FieldSection):
         row(
             "Checkpoint interval, e.g. 10s.",
             Range(0.0, DAY_S, "s", above=True, example="10s"),
-            usual="three checkpoints per writing trial, on a server that ironbench starts; else the server's setting",
+            usual="three checkpoints per trial that writes, on a server that ironbench starts; otherwise the "
+            "server's setting",
         ),
     ] = ""
 
 
 class CommandsSection(FieldSection):
-    """Your own commands, before and after each trial; commands of a factor's value are added to these."""
+    """Your own commands, which run before and after each trial. Commands of a factor's value run in addition."""
 
     prepare: Annotated[
         str,
         row(
-            "Command to run (`sh -c`) before the engine starts, in a lab before each trial, from the lab file's "
-            "directory; `ask: …` prompts a person and waits for Enter.",
+            "Command to run with `sh -c` before the engine starts. In a lab, it runs before each trial, in the lab "
+            "file's directory. `ask: …` prompts a person and waits for Enter.",
             metavar="COMMAND",
         ),
     ] = ""
-    cleanup: Annotated[str, row("Command that undoes `prepare`, however the run or trial ends.", metavar="COMMAND")] = (
-        ""
-    )
+    cleanup: Annotated[
+        str, row("Command that undoes `prepare`. It runs however the run or trial ends.", metavar="COMMAND")
+    ] = ""
     command_limit: Annotated[
         Time,
         row(

@@ -3,6 +3,7 @@ editors."""
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any, Literal, get_args, get_origin
 
@@ -55,7 +56,7 @@ def _section(title: str, struct: type[msgspec.Struct], leave_out: tuple[str, ...
         for name, field in table(struct).items()
         if name not in leave_out
     ]
-    about = [] if leave_out else [(struct.__doc__ or "").strip(), ""]
+    about = [] if leave_out else [inspect.cleandoc(struct.__doc__ or ""), ""]
     return [f"## {title}", "", *about, "| field | value | default | meaning |", "|---|---|---|---|", *rows, ""]
 
 
