@@ -144,8 +144,8 @@ def _verdict(one: Ceiling) -> str:
     seen = names(one.seen)
     if one.verdict is Verdict.SMALL:
         small = (
-            f"{_upper(seen)} {_costs(one.seen)} some throughput; whether more than {in_percent(finding.margin)} is "
-            "inconclusive."
+            f"{_upper(seen)} {_costs(one.seen)} some throughput. Whether the cost is more than "
+            f"{in_percent(finding.margin)} is inconclusive."
         )
         return f"{small}{_unseen(one)}"
     if one.verdict is Verdict.DISTURBED:
