@@ -10,8 +10,8 @@ from ironbench.words import grouped
 _INTRODUCTION = """# Devices
 
 [Device models](../understand/emulation.md) explains models and device expressions. The source of each
-figure is given next to it; **assumed** figures have no source. Units: KB, MB, GB are powers of 1000, KiB, MiB, GiB
-powers of 1024, in figures and in expressions; a letter alone (`stripe=64K`) is a power of 1024.
+figure is given next to it; **assumed** figures have no published source. In figures and in expressions, KB, MB and GB
+are powers of 1000; KiB, MiB and GiB are powers of 1024. A letter alone (`stripe=64K`) is a power of 1024.
 """
 
 
@@ -30,8 +30,9 @@ def _table(known: dict[str, DeviceModel]) -> str:
     short = ["read, depth 1", "read, 32", "write, 1", "write, 32", "MB/s read", "MB/s write", "commits"]
     assert len(short) == len(LOADS)
     lines = [
-        "Predicted results of a storage benchmark: random 4 KiB I/Os per second at two depths, sequential MB/s, and",
-        "commits per second of one client that writes 8 KiB to a log and syncs. Flash slows down after gigabytes.",
+        "The table shows what a storage benchmark would measure on each model: random 4 KiB I/Os per second at queue",
+        "depths 1 and 32, sequential MB/s, and commits per second of one client that writes 8 KiB to a WAL and syncs.",
+        "After some gigabytes of writes, flash drives become slower than shown here.",
         "",
         f"| model | {' | '.join(short)} |",
         f"|---|{'---:|' * len(short)}",
@@ -69,21 +70,28 @@ def _model(model: DeviceModel) -> str:
     if held:
         lines += [
             "",
-            "Not used to build the model; `python -m bench presets` checks the model against these figures:",
+            "These published figures were not used to build the model; `python -m bench presets` compares the model "
+            "with them:",
             "",
         ]
         lines += [_figure(one) for one in held]
     if beside:
-        lines += ["", "Not used to build the model, and only shown by `python -m bench presets`:", ""]
-        lines += [f"{_figure(one)}: {one.not_held}" for one in beside]
+        lines += ["", "`python -m bench presets` shows these published figures but does not compare them:", ""]
+        lines += [f"{_figure(one)}. Not compared, because {one.not_held}" for one in beside]
     return "\n".join(lines)
 
 
 def _figure(one: PublishedFigure) -> str:
+    if one.of == "rate" and one.against is None:
+        return f"- {one.what}: {_expected(one.low / 1e6, one.high / 1e6)} MB/s ({one.source})"
     return f"- {one.what}: {_expected(one.low, one.high)} ({one.source})"
 
 
 def _expected(low: float, high: float) -> str:
     if high == float("inf"):
-        return f"more than {low:,.4g}"
-    return f"{low:,.4g}" if low == high else f"{low:,.4g} to {high:,.4g}"
+        return f"more than {_plain(low)}"
+    return _plain(low) if low == high else f"{_plain(low)} to {_plain(high)}"
+
+
+def _plain(value: float) -> str:
+    return grouped(value) if value >= 1000 else f"{value:.4g}"

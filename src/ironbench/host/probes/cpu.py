@@ -118,7 +118,8 @@ def smt(host: HostView) -> CheckResult | None:
         return ok("one thread per core, as far as this machine reports")
     return note(
         "two logical processors share each core",
-        "Beyond one busy thread per core, throughput grows less than the CPU share shown: 50% busy is nearly full.",
+        "With more than one busy thread per core, throughput grows less than CPU usage: at 50% usage, the "
+        "processor is nearly at its limit.",
         f"to measure without: echo off | sudo tee {_CPU}/smt/control",
     )
 

@@ -83,6 +83,6 @@ def user_namespaces(host: HostView) -> CheckResult:
         return ok("work")
     return note(
         why,
-        "As root, servers that refuse to run as root need another, unprivileged user.",
+        "Some servers refuse to run as root. If ironbench runs as root, they need an unprivileged user.",
         "sudo sysctl user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1, or run as an ordinary user",
     )

@@ -20,7 +20,8 @@ def build(host: HostView) -> CheckResult | None:
         return ok("release")
     return severe(
         profile,
-        "An unoptimized client uses several times as much CPU time, which would be measured as the database's.",
+        "An unoptimized client uses several times as much CPU time, so you would measure the client instead of the "
+        "database.",
         "make setup",
     )
 

@@ -46,7 +46,7 @@ def _file_system(place: DirectoryView) -> CheckResult:
     if mount.kind == "overlay":
         return warning(
             seen,
-            "A container's layered file system: the first change of each file copies it whole.",
+            "A container's layered file system: the first change of a file copies the whole file.",
             "use a directory on a volume: `docker run -v /srv/db:/db …`, then --data /db",
         )
     if mount.kind in ("btrfs", "zfs", "bcachefs"):
@@ -58,7 +58,7 @@ def _file_system(place: DirectoryView) -> CheckResult:
     if mount.kind.startswith("fuse"):
         return warning(
             seen,
-            "A file system in user space: its CPU time is measured as the device's.",
+            "A file system in user space: its CPU time is measured as time of the device.",
             "use a directory on a kernel file system: --data DIR",
         )
     return ok(seen)
@@ -223,8 +223,8 @@ def write_cache(host: HostView) -> list[CheckResult]:
             readings.append(
                 note(
                     seen,
-                    "The drive reports no volatile cache: correct for drives with power-loss protection. For other "
-                    "drives, commits are fast only because they may be lost.",
+                    "The drive reports no volatile cache. This is correct for drives with power-loss protection. "
+                    "On other drives, commits are fast only because they may be lost.",
                     "sudo smartctl -g wcache /dev/" + block.name,
                 )
             )
@@ -256,7 +256,8 @@ def sync_time(host: HostView) -> list[CheckResult]:
             readings.append(
                 warning(
                     seen,
-                    "Faster than a rotation of the disk: a cache answered; without a battery, it loses commits.",
+                    "The write took less than a rotation of the disk, so a cache answered. Without a battery, the "
+                    "cache loses commits.",
                     f"sudo hdparm -W /dev/{place.block.name if place.block else '…'}",
                 )
             )

@@ -37,8 +37,8 @@ def doublewrite(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("on")
     return severe(
         "innodb_doublewrite is off",
-        "A crash during a write can leave torn pages, unless the device writes pages atomically. The server does half "
-        "of the page writes, so it looks faster than a safe one.",
+        "A crash during a write can leave torn pages, unless the device writes pages atomically. The server writes "
+        "half as many pages as a safe server, so it looks faster.",
         "innodb_doublewrite = ON in the server's configuration; restart the server",
     )
 
@@ -105,7 +105,7 @@ def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok(seen)
     return note(
         seen,
-        "Statements write temporary tables to disk that could fit in memory.",
+        "Statements write temporary tables to disk, although the tables could fit into memory.",
         "raise both tmp_table_size and max_heap_table_size, or let statements sort fewer and shorter columns",
     )
 
@@ -201,6 +201,7 @@ def long(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     reading = severe if idle == "1" and float(age or 0) >= _HOUR_S else warning
     return reading(
         f"{counted(len(rows), 'transaction')}, the oldest open for {span(float(age or 0))} (thread {thread}, {doing})",
-        "InnoDB keeps old row versions for it: the undo history grows, and reads of changed rows become slower.",
+        "InnoDB keeps old row versions for such a transaction: the undo history grows, and reads of changed rows "
+        "become slower.",
         f"end the transaction, or KILL {thread}",
     )
