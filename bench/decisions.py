@@ -90,7 +90,7 @@ def interim_analyses() -> None:
                     break
             ended[found.conclusion] += 1
             covered += found.low <= ratio <= found.high
-        words = "A against A" if ratio == 1.0 else f"a true ratio of {ratio:g}"
+        words = "an A/A test" if ratio == 1.0 else f"a true ratio of {ratio:g}"
         if ratio == 1.0:
             tell(f"{words} called faster or slower, looks at {planned}", _wrong(ended), LABS, at_most(5.5))
         else:
