@@ -136,7 +136,8 @@ def replay(
         str,
         typer.Option(
             metavar="N|all",
-            help="Replay the I/Os of trial N, or of `all` trials.  [default: the only trial, or all if it has none]",
+            help="Replay the I/Os of trial N, or of `all` trials.  [default: the only trial, or all I/Os if the "
+            "trace names no trials]",
             show_default=False,
         ),
     ] = "",
@@ -156,7 +157,7 @@ def replay(
 ) -> int:
     """Predict how long a trace takes on another device, without waiting.
 
-    First replays the trace on the recorded device. Refuses to predict when that misses the recorded time by over 25%.
+    First replays the trace on the recorded device. If the time differs by more than 25%, no prediction is made.
     """
     from ironbench.devices import replay as replays
     from ironbench.devices import trace as traces

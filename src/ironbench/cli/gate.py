@@ -33,7 +33,7 @@ def gate(
             "directory without NEW: all comparisons that the lab declares."
         ),
     ],
-    new: Annotated[str, typer.Argument(help="The change: what would replace the baseline.")] = "",
+    new: Annotated[str, typer.Argument(help="The change, which would replace the baseline.")] = "",
     margin: Annotated[
         float | None,
         typer.Option(

@@ -144,13 +144,15 @@ def measured(
 @app.command("resume")
 @in_a_file()
 def resume(
-    lab: Annotated[str, typer.Argument(help="A lab directory, or a lab file, which selects its newest directory.")],
+    lab: Annotated[
+        str, typer.Argument(help="A lab directory, or a lab file, which means the newest directory of that lab.")
+    ],
     changed: CHANGED = False,
     failed: Annotated[
         bool,
         typer.Option(
             "--failed",
-            help="Repeat every block with a failed trial as a whole; also repeat failed searches, pilots and peaks.",
+            help="Repeat the whole block if one of its trials failed; also repeat failed searches, pilots and peaks.",
         ),
     ] = False,
     more: Annotated[

@@ -16,7 +16,7 @@ def serve(
         str,
         typer.Option(
             metavar="ADDRESS:PORT",
-            help="Address to listen on; port 0 uses a free port. Other addresses need a token or TLS.",
+            help="Address to listen on; port 0 uses a free port. Addresses other than loopback need a token or TLS.",
         ),
     ] = "127.0.0.1:7373",
     results: RESULTS = "ironbench-results",
