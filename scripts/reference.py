@@ -100,7 +100,12 @@ def metrics() -> str:
     from ironbench import catalogue
 
     rows = [f"| `{m.name}` | {m.unit} | {m.better} | {m.doc} | {m.source} |" for m in catalogue.metrics().values()]
-    head = ["# Metrics", "", "Parts of a whole are written `name{script=…}`, `name{role=…}` and the like.", ""]
+    head = [
+        "# Metrics",
+        "",
+        "The value of one part is written with the part in braces, e.g. `name{script=…}` or `name{role=…}`.",
+        "",
+    ]
     return "\n".join([*head, "| metric | unit | better | meaning | source |", "|---|---|---|---|---|", *rows, ""])
 
 
