@@ -153,7 +153,7 @@ def test_a_search_for_a_rate_shows_what_it_tried_rate_by_rate(user: User) -> Non
     )
     assert "best rate: " in told.stderr
     assert all(f"{rate}/s" in told.stdout for rate in (100, 200, 400))
-    assert "fresh" in told.stdout
+    assert "confirmation" in told.stdout
 
 
 @pytest.mark.alone

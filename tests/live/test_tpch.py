@@ -36,7 +36,8 @@ def tried(user: User, engine: str, *words: str) -> dict[str, Any]:
     assert told.code in (0, 1, 3), told.stderr
     trial: dict[str, Any] = told.document["trials"][0]
     folder = Path(trial["record"])
-    trial |= {"conditions": json.loads((folder / "record.json").read_text())["conditions"], "folder": folder}
+    record = json.loads((folder / "record.json").read_text())
+    trial |= {"conditions": record["conditions"], "answers": record.get("answers"), "folder": folder}
     return trial
 
 

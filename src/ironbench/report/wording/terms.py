@@ -41,7 +41,7 @@ _IDEAL = {
 }
 _IN_MEMORY = ("memory", "ram", "tmpfs")
 _PREPOSITIONS = ("in ", "on ", "at ", "with ", "without ")
-_RATE = re.compile(r"(\d[\d.,]*)(?:%|/s)?")
+_RATE = re.compile(r"(\d[\d.,]*)(%|/s)?")
 _CACHED = re.compile(r"(?:.* )?cached")
 _PLACE = re.compile(
     r"/|\b(?:dis[ck]s?|drives?|devices?|volumes?|cards?|arrays?|[hs]dds?|ssds?|nvme|flash|sata|sas|pmem|optane|memory"
@@ -104,7 +104,7 @@ def _value(factor: str, level: str) -> str:
     if factor == "ideal" and level in _IDEAL:
         return _IDEAL[level]
     if factor == "rate" and (rate := _RATE.fullmatch(level)):
-        return f"{level} of peak throughput" if level.endswith("%") else f"{rate[1]} per second"
+        return f"{level} of peak throughput" if rate[2] == "%" else f"{rate[1]} per second"
     return f"{factor}={level}"
 
 
