@@ -53,7 +53,8 @@ def test_every_set_of_tests_gives_its_figures(place: Path, tmp_path: Path) -> No
     for line in ("fdatasync 8K", "O_DSYNC 16K", "SCAN128K Q1T1 read", "SUSTAINED", "RND4K Q1T1 mixed"):
         assert line in done.stdout
     (record,) = records(tmp_path)
-    assert len((tmp_path / "trials" / record["id"] / "record.json").read_bytes()) <= 8192
+    # four sets of tests in one record
+    assert len((tmp_path / "trials" / record["id"] / "record.json").read_bytes()) <= 10_000
 
 
 def test_directories_side_by_side_are_measured_together(place: Path, tmp_path: Path) -> None:
