@@ -60,7 +60,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     assert [one["name"] for one in screen["factors"]] == ["on_error", "max_tries"] and screen["trials"] == 20
     again = ran(resume, tmp_path)
     assert again.returncode in (0, SUSPECT) and "already measured; no trial was run" in again.stderr, again.stderr
-    assert "The screen" in again.stdout
+    assert "Screening of factors" in again.stdout
     (directory,) = (tmp_path / "ironbench-results" / "labs").iterdir()
     assert f"/labs/{directory.name}" in done.stderr, "the first lines name the directory"
     example_of_it = re.sub(r"settings-\d{8}T\d{6}-[0-9a-f]{4}", directory.name, shlex.join(report))
