@@ -85,7 +85,7 @@ wheel: setup ## One wheel for every Python from 3.11 on (glibc 2.28 or newer), a
 	@$(UV) sync --locked --quiet --inexact --group wheel
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/maturin build --release --locked --quiet --zig \
 		--compatibility manylinux_2_28 --target $(shell uname -m)-unknown-linux-gnu --out build/wheel
-	@$(VENV)/bin/maturin sdist --quiet --out build/wheel
+	@$(VENV)/bin/maturin sdist --out build/wheel >/dev/null
 	@ls build/wheel/*
 
 bench: setup ## Measure ironbench itself beside pgbench and psql; fails when an asked figure is missed
