@@ -71,7 +71,7 @@ def runs_trials(ironbench: IronBench, home: Path) -> None:
         assert all(trial["metrics"]["transactions"] > 0 for trial in json.loads(done.stdout)["trials"])
     (home / "clients.toml").write_text(SQLITE_LAB)
     found = json.loads(ironbench("lab", "run", "clients.toml", "--json").stdout)
-    assert found["labs"]
+    assert found["lab"]
     ironbench("report", "postgres", "sqlite", "-o", "report.html")
     assert (home / "report.html").stat().st_size > 10_000
 
@@ -107,7 +107,7 @@ def test_the_wheel_is_a_tool_that_runs_trials_and_the_demo_without_rust(wheel: P
         assert whole in demo
         demo = demo.replace(whole, short)
     (home / "demo.toml").write_text(demo)
-    assert json.loads(ironbench("lab", "run", "demo.toml", "--json").stdout)["labs"]
+    assert json.loads(ironbench("lab", "run", "demo.toml", "--json").stdout)["lab"]
 
 
 @pytest.fixture
