@@ -103,7 +103,7 @@ def test_the_wheel_is_a_tool_that_runs_trials_and_the_demo_without_rust(wheel: P
         "run", "tpch", "--engine", "duckdb", "--data", "./data-duckdb", "--with", "sf=0.01", "--with", "queries=1"
     )
     demo = (ROOT / "labs" / "demo.toml").read_text()
-    for whole, short in (("repeats = 6", "repeats = 2"), ('"8s"', '"2s"'), ('"3s"', '"1s"'), ("[8, 32]", "[8]")):
+    for whole, short in (("repeats = 6", "repeats = 2"), ('"8s"', '"2s"'), ('"3s"', '"1s"')):
         assert whole in demo
         demo = demo.replace(whole, short)
     (home / "demo.toml").write_text(demo)
@@ -137,7 +137,7 @@ def test_the_wheel_runs_in_a_minimal_debian_with_python_only(wheel: Path, debian
 
     def ironbench(*words: str) -> subprocess.CompletedProcess[str]:
         inside = ["env", "-i", "HOME=/home/user", "PATH=/usr/bin:/bin", "PYTHONPATH=/opt/ironbench", "LANG=C.UTF-8"]
-        command = ["chroot", "--userspec=user:user", debian, "sh", "-c", 'cd; exec "$@"', "sh", *inside]
+        command = ["chroot", "--userspec=user:user", debian, "sh", "-c", 'cd /home/user; exec "$@"', "sh", *inside]
         done = subprocess.run(
             [*command, "python3", "-c", program, *words], check=False, capture_output=True, text=True, timeout=300
         )
