@@ -170,7 +170,7 @@ def test_a_duckdb_file_that_is_damaged_newer_in_use_or_none_is_refused(user: Use
         other.stdin.write(b"\n")
     (user.home / "shop.duckdb.wal").write_bytes(b"x")
     told = user(*words, "shop.duckdb", *SHORT)
-    assert told.code == 2 and "shop.duckdb.wal beside it" in told.stderr, told.stderr
+    assert told.code == 2 and "shop.duckdb.wal contains changes" in told.stderr, told.stderr
     assert not user.records()
 
 

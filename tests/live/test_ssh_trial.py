@@ -124,7 +124,7 @@ def test_a_host_key_that_is_not_known_is_refused(
 
 def test_a_machine_without_an_ssh_server_is_a_failure_with_its_cause(user: User) -> None:
     told = user(*RUN, *DSN, "--server", f"ssh://127.0.0.1:{free_port()}")
-    assert told.code == 1 and "no ssh server listens there" in told.stderr
+    assert told.code == 1 and "no ssh server listens on this port" in told.stderr
 
 
 @pytest.mark.parametrize(

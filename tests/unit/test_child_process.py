@@ -1,7 +1,10 @@
 """Child processes of ironbench and third-party programs: their input, their end, and its reporting."""
 
+import fcntl
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +15,7 @@ import pytest
 
 from ironbench.errors import EngineDiedError, FailureError
 from ironbench.host import processes, programs
-from ironbench.host.child import ORPHANED, Child
+from ironbench.host.child import ORPHANED, Channel, Child
 from ironbench.host.programs import Program
 
 MODULE = """
@@ -155,3 +158,22 @@ def test_a_program_that_is_not_there_is_named_with_the_way_out() -> None:
     with pytest.raises(FailureError, match="cannot be run") as refused:
         Program(["no-such-program-of-ours"]).run()
     assert refused.value.hint == "is no-such-program-of-ours installed?"
+
+
+def test_a_channel_with_a_descriptor_above_1023_can_be_waited_for() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] != resource.RLIM_INFINITY and before[1] < 4096:
+        pytest.skip("this process may not open so many files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(4096, before[0]), before[1]))
+    try:
+        ours, theirs = socket.socketpair()
+        high = socket.socket(fileno=fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 2000))
+        ours.close()
+        channel = Channel(high)
+        assert not channel.waiting(0.0)
+        theirs.close()
+        assert channel.waiting(None), "the end of the file is something to receive"
+        channel.close()
+        assert not channel.waiting(0.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -72,7 +72,11 @@ class Channel:
 
     def waiting(self, timeout_s: float | None) -> bool:
         """Whether there is something to receive, including the end of file; waits up to `timeout_s`."""
-        return self.socket.fileno() >= 0 and bool(select.select([self.socket], [], [], timeout_s)[0])
+        if self.socket.fileno() < 0:
+            return False
+        ready = select.poll()  # select(2) takes no descriptor above 1023, and load with many clients has thousands
+        ready.register(self.socket, select.POLLIN)
+        return bool(ready.poll(None if timeout_s is None else 1000 * timeout_s))
 
     def close(self) -> None:
         self.socket.close()

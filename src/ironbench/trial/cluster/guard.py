@@ -15,7 +15,10 @@ from ironbench.host import processes
 def wait(owner: int, driver: int) -> NoReturn:
     """Waits until one of the two processes ends, ends all child processes, and exits with the driver's status."""
     ended = os.pidfd_open(driver)
-    select.select([owner, ended], [], [])
+    either = select.poll()
+    either.register(owner, select.POLLIN)
+    either.register(ended, select.POLLIN)
+    either.poll()
     status = os.waitpid(driver, os.WNOHANG)[1]
     _end_all()
     os._exit(abs(os.waitstatus_to_exitcode(status)))
