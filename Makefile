@@ -32,7 +32,7 @@ $(UV):
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.13,<1"
 	@echo "building the core and installing dependencies (a few minutes the first time)"
 
-demo: setup ## A lab of 6 minutes: what would a faster device for its log do for PostgreSQL?
+demo: setup ## A lab of 6 minutes: what would a faster WAL device do for PostgreSQL?
 	@$(VENV)/bin/python scripts/demo.py
 
 test: setup ## All tests but the long ones: Rust, Python, live engines
